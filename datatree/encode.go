@@ -141,13 +141,22 @@ func appendLimit(b []byte, l Limit) []byte {
 	if l.Full {
 		full = 1
 	}
-	return append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member, full)
+	return append(l.append(b), full)
+}
+
+// append encodes a limit without Full.
+func (l Limit) append(b []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member)
+}
+
+// limit decodes what append has encoded.
+func (d *reader) limit() Limit {
+	return Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
 }
 
 func decodeLimit(b []byte) (Limit, error) {
 	d := reader{b: b}
-	l := Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
-	full := d.byte()
+	l, full := d.limit(), d.byte()
 	l.Full = full == 1
 	if d.err == nil && full > 1 {
 		return l, fmt.Errorf("the mark of a full state is %d", full)

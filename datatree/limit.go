@@ -14,11 +14,11 @@ import (
 type Limit struct {
 	// Weight is the largest weight at which the state may grow; see [Tree.Weight]. 0: any.
 	Weight int64
-	// Cause and Member say why it is not more, and which member, by its id, cannot hold more.
+	// Member is the id of the member that cannot hold a larger state, and Cause the reason.
 	Cause  LimitCause
 	Member uint8
-	// Full says that growth is refused: from the first refusal, or a Weight below that of the
-	// state, until the state's weight is below 95 percent of Weight.
+	// Full says that growth is refused. Full begins with the first refusal, or with a Weight below
+	// the weight of the state, and ends when the state weighs less than 95 percent of Weight.
 	Full bool
 }
 
@@ -42,8 +42,7 @@ type SetLimitBody struct {
 
 // Append appends the encoding: uvarint weight, cause, member, uvarint epoch.
 func (l SetLimitBody) Append(b []byte) []byte {
-	b = append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member)
-	return binary.AppendUvarint(b, uint64(l.Epoch))
+	return binary.AppendUvarint(l.Limit.append(b), uint64(l.Epoch))
 }
 
 // The bytes of memory that are not counted one by one. They are part of the rules that all members
@@ -102,8 +101,7 @@ func (st *state) replaceLimit(l Limit) {
 // setLimit replaces the limit, unless the leader has changed: the new leader decides anew.
 func (t *Tree) setLimit(x *txn) proto.ErrCode {
 	d := reader{b: x.Body}
-	l := Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
-	epoch := d.uint32()
+	l, epoch := d.limit(), d.uint32()
 	switch {
 	case x.Session != 0:
 		return proto.ErrUnimplemented
@@ -154,11 +152,11 @@ func (t *Tree) multiMayGrow(x *txn, before int64) proto.ErrCode {
 // mayWeigh refuses a change after which the state would weigh that much, more than before.
 func (t *Tree) mayWeigh(x *txn, path string, weight int64) proto.ErrCode {
 	l := t.limit.Limit
-	if !l.Full && weight <= l.Weight {
-		return proto.OK
-	}
-	if l.Full {
+	switch {
+	case l.Full:
 		return proto.ErrQuotaExceeded
+	case weight <= l.Weight:
+		return proto.OK
 	}
 	l.Full = true
 	t.replaceLimit(l)

@@ -80,15 +80,7 @@ func (g *growth) crowded() bool {
 
 func (g *growth) measure() {
 	weight, limit := g.state.weight()
-	var disks []capacity.Room
-	if free, known := vfs.Free(g.dir); known && g.dir != "" {
-		room := capacity.Room{Free: free, Reserve: g.cfg.DiskReserve}
-		if info, err := os.Stat(filepath.Join(g.dir, "checkpoint.db")); err == nil {
-			room.Checkpoint = info.Size()
-		}
-		disks = append(disks, room)
-	}
-	a := g.gauge.Measure(weight, g.memory(), disks...)
+	a := g.gauge.Measure(weight, g.memory(), g.room())
 	mark := int64(math.MaxInt64)
 	if room := a.Weight - weight; room > 0 {
 		mark = weight + room/8
@@ -107,14 +99,30 @@ func (g *growth) measure() {
 	}
 }
 
-// begin forgets what members said to an earlier leadership. g.mu is held.
+// room returns how much room the disk has, or nil if the disk does not count.
+func (g *growth) room() *capacity.Room {
+	if g.dir == "" {
+		return nil
+	}
+	free, known := vfs.Free(g.dir)
+	if !known {
+		return nil
+	}
+	room := &capacity.Room{Free: free, Reserve: g.cfg.DiskReserve}
+	if info, err := os.Stat(filepath.Join(g.dir, "checkpoint.db")); err == nil {
+		room.Checkpoint = info.Size()
+	}
+	return room
+}
+
+// begin forgets the reports to an earlier leadership. g.mu is held.
 func (g *growth) begin(since time.Time) {
 	if since != g.since {
 		g.since, g.board = since, capacity.Board{}
 	}
 }
 
-// take notes what another member can hold.
+// take notes the ability of another member.
 func (g *growth) take(from uint64, b []byte) error {
 	if len(b) < 2 {
 		return errors.New("truncated")

@@ -19,8 +19,8 @@ const (
 	reportHeard   = 1 // to the leader: sessions that were heard from, and a digest
 	reportDiffer  = 2 // from the leader: your state differs
 	reportTaken   = 3 // from the leader: your report has arrived, at that time of mine
-	reportAbility = 5 // to the leader: what I can hold, see package capacity
 	reportLines   = 4 // to the leader: the server lines of my configuration, which are not the members of the state
+	reportAbility = 5 // to the leader: my ability, see package capacity
 )
 
 // report tells the leader which sessions were heard from since the last report that has arrived,

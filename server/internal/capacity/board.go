@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Board holds what the members of an ensemble can hold, for the leader. A member that is silent
-// keeps what it reported last. The zero value is ready to use. The caller serializes calls.
+// Board holds the abilities of the members of an ensemble, for the leader. A silent member keeps
+// the ability that it reported last. The zero value is ready to use. The caller serializes calls.
 type Board struct {
 	reports map[uint64]Ability
 }
 
-// Report notes what a member can hold.
+// Report notes the ability of a member.
 func (b *Board) Report(member uint64, a Ability) {
 	if b.reports == nil {
 		b.reports = make(map[uint64]Ability)

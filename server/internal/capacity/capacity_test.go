@@ -23,11 +23,11 @@ func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 		{300, 320, 20, 10, 960},
 		{250, 5000, 20, 11, 1}, // never 0, which would mean no limit
 	} {
-		if a := g.Measure(c.weight, Usage{Live: c.live, Other: c.other, GCs: c.gcs}); a != (Ability{Weight: c.want, Cause: Memory}) {
+		if a := g.Measure(c.weight, Usage{Live: c.live, Other: c.other, GCs: c.gcs}, nil); a != (Ability{Weight: c.want, Cause: Memory}) {
 			t.Errorf("%d: %+v, want %d", i, a, c.want)
 		}
 	}
-	if a := (&Gauge{}).Measure(5, Usage{Live: 100}); a != (Ability{}) {
+	if a := (&Gauge{}).Measure(5, Usage{Live: 100}, nil); a != (Ability{}) {
 		t.Errorf("without a bound: %+v", a)
 	}
 }
@@ -43,11 +43,11 @@ func TestGauge_LeastOfMemoryAndDisk(t *testing.T) {
 		{Room{Free: 100, Reserve: 1000, Checkpoint: 1500}, Ability{Weight: 300, Cause: Disk}}, // the state of 400 must shrink
 		{Room{Free: 100, Reserve: 1000}, Ability{Weight: 1, Cause: Disk}},
 	} {
-		if a := g.Measure(400, Usage{}, c.disk); a != c.want {
+		if a := g.Measure(400, Usage{}, &c.disk); a != c.want {
 			t.Errorf("%+v: %+v, want %+v", c.disk, a, c.want)
 		}
 	}
-	if a := (&Gauge{}).Measure(400, Usage{}, Room{Free: 5000, Reserve: 1000}); a != (Ability{Weight: 2000, Cause: Disk}) {
+	if a := (&Gauge{}).Measure(400, Usage{}, &Room{Free: 5000, Reserve: 1000}); a != (Ability{Weight: 2000, Cause: Disk}) {
 		t.Errorf("%+v", a)
 	}
 }

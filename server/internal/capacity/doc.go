@@ -1,18 +1,18 @@
 // Package capacity decides how large the state may become, so that an ensemble that is full refuses
 // growth and does not die. See docs/adr/0014-full-refuses-growth.md.
 //
-// A [Gauge] computes what this server can hold. Each member reports that to the leader, whose
-// [Board] computes the limit that the leader proposes. Memory and disks are passed in.
+// A [Gauge] computes the ability of this server. Each member reports its ability to the leader,
+// whose [Board] computes the limit that the leader proposes. Memory and disks are passed in.
 package capacity
 
 // Ability is the largest weight of a state that a server, or an ensemble, can hold.
 type Ability struct {
 	Weight int64
-	Cause  Cause // what is then used up; Nothing: any weight is possible
+	Cause  Cause // is then used up; Nothing: any weight is possible
 	Member uint8 // whose ability it is
 }
 
-// Cause is what a server has too little of. The values are those of datatree.LimitCause.
+// Cause is the resource of which a server has too little. The values are those of datatree.LimitCause.
 type Cause uint8
 
 // The causes.
@@ -22,8 +22,8 @@ const (
 	Disk
 )
 
-// Near reports whether a state of that weight is near to what the server can hold. Others need no
-// limit yet.
+// Near reports whether a state of that weight is near to the ability. Other states need no limit
+// yet.
 func (a Ability) Near(weight int64) bool { return a.Cause != Nothing && weight > a.Weight/4 }
 
 // Least returns the smaller ability.
