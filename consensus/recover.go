@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -55,9 +54,8 @@ func (n *Node) recover(r *recovered) error {
 		FS: cfg.FS, SegmentBytes: cfg.SegmentBytes, NoSync: cfg.NoSync, Logger: cfg.Logger.Named("wal"), OnSync: cfg.OnSync,
 		From: loaded.meta.Index,
 	}
-	tail := max(core.DefaultRetention(cfg.MemoryBytes).Bytes, cfg.ArchiveBytes)
 	if cfg.PeerListener != nil || cfg.ArchiveBytes > 0 { // others need earlier entries
-		walConfig.Keep = int64(tail)
+		walConfig.Keep = int64(max(core.DefaultRetention(cfg.MemoryBytes).Bytes, cfg.ArchiveBytes))
 	}
 	log, rec, err := wal.Open(cfg.walDir(), walConfig)
 	if err != nil {
@@ -72,7 +70,6 @@ func (n *Node) recover(r *recovered) error {
 	if err := loaded.continued(r, r.join(rec, loaded.found, cfg.ID, where)); err != nil {
 		return err
 	}
-	r.trimTail(tail)
 	if err := errors.Join(r.checkAlone(cfg, "data directory "+cfg.Dir), r.checkLevels(cfg.Levels, where)); err != nil {
 		return err
 	}
@@ -91,17 +88,6 @@ func (n *Node) revertCheckpoint(loaded loadedCheckpoint, r *recovered) error {
 		"damage", loaded.damage, "checkpoint", r.meta.Index, "log", r.meta.Index+uint64(len(r.entries)))
 	n.reverted = true
 	return n.checkpoints.file.revert()
-}
-
-// trimTail drops the first entries of the tail beyond that many bytes. The last entry stays.
-func (r *recovered) trimTail(limit int) {
-	bytes := 0
-	for i := len(r.tail) - 1; i >= 0; i-- {
-		if bytes += len(r.tail[i].GetData()); bytes > limit {
-			r.tail = slices.Clone(r.tail[min(i+1, len(r.tail)-1):])
-			return
-		}
-	}
 }
 
 // checkAlone refuses, if no other members are configured, the state of one of several members, and
