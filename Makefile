@@ -35,9 +35,11 @@ inv:      ## all tests with the invariant checks compiled in
 	$(GO) test -timeout 40m -tags invariants work
 # In the packages left out, make test runs the same tests: their test binaries contain neither
 # internal/testkit/exhaustive nor internal/invariants.
-exhaustive: ## all tests over their whole range, with the invariant checks: every truncation, many drawn runs
+exhaustive: ## all tests over their whole range, with the invariant checks: every truncation, many drawn runs; PART=K/N for those of every Nth package
 	packages=$$($(GO) list -tags invariants -test -f '{{range .Deps}}{{.}} {{end}}: {{.ImportPath}}' work | \
-		sed -En 's,.*/internal/(testkit/exhaustive|invariants) .*: ([^ ]*)\.test$$,\2,p') && test -n "$$packages" && \
+		sed -En 's,.*/internal/(testkit/exhaustive|invariants) .*: ([^ ]*)\.test$$,\2,p' | \
+		awk -v part=$(or $(PART),0/1) 'BEGIN { split(part, p, "/") } NR % p[2] == p[1] % p[2]') && \
+	test -n "$$packages" && \
 	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 60m -tags invariants $$packages
 fuzz:     ## each fuzz target FUZZRUNS (500000x) times
 	.ci/fuzz $(FUZZRUNS)
