@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -32,13 +33,53 @@ func (s *Shipper) keepHouse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	now := c.clock()
 	for _, run := range c.mergeable(now.Add(-settledAge)) {
 		if err := s.merge(ctx, run); err != nil {
 			return err
 		}
 	}
 	return s.delete(ctx, c.outdated(now, s.cfg.Retention, s.base.uploading()))
+}
+
+// clock returns the present time, but none later than the newest batch: the clock of this server
+// may have jumped ahead.
+func (c *catalog) clock() time.Time {
+	now := time.Now()
+	if times := c.times(); len(times) > 0 && timeOf(times[0]).Before(now) {
+		return timeOf(times[0])
+	}
+	return now
+}
+
+// times returns the times of all objects with entries and of all complete bases, the newest first.
+func (c *catalog) times() (ms []int64) {
+	for _, o := range c.logs {
+		ms = append(ms, o.ms)
+	}
+	for _, b := range c.whole() {
+		if b.ms > 0 {
+			ms = append(ms, b.ms)
+		}
+	}
+	slices.Sort(ms)
+	slices.Reverse(ms)
+	return ms
+}
+
+// horizon returns the time up to which the retention keeps nothing. The time between two objects
+// counts as half of the retention at most: the clock of a leader may have jumped ahead, and then
+// the batches after the jump say so too.
+func (c *catalog) horizon(now time.Time, retention time.Duration) time.Time {
+	left := retention
+	for _, ms := range c.times() {
+		gap := min(max(0, now.Sub(timeOf(ms))), retention/2)
+		if gap >= left {
+			break
+		}
+		now, left = timeOf(ms), left-gap
+	}
+	return now.Add(-left)
 }
 
 // tier returns the level of an object by its size.
@@ -145,9 +186,10 @@ func (c *catalog) outdated(now time.Time, retention time.Duration, uploading str
 	// another passed.
 	keep, furthest := uint64(0), uint64(0)
 	if retention > 0 {
+		horizon := c.horizon(now, retention)
 		for _, b := range c.whole() {
 			_, end := c.reach(b.position)
-			if end.index >= furthest && b.ms > 0 && !timeOf(b.ms).After(now.Add(-retention)) {
+			if end.index >= furthest && b.ms > 0 && !timeOf(b.ms).After(horizon) {
 				keep = b.index
 			}
 			furthest = max(furthest, end.index)
