@@ -108,7 +108,6 @@ attacks:  ## a stranger tries to hurt the server, next to ZooKeeper; ATTACKS for
 tidy:     ## go mod tidy in all modules, whose siblings of the next version exist only here
 	.ci/tidy
 version:  ## make VERSION, such as 0.2.0, the version of the next release, in which the modules require one another
-	sed -i 's/^const Number = .*/const Number = "$(VERSION)"/' internal/version/version.go
 	sed -Ei 's,(github\.com/gozkd/gozkd[^ ]*) v[^ ]+,\1 v$(VERSION),' go.work $$(git ls-files '*go.mod')
 	sed -Ei 's/^((appV|v)ersion:) .*/\1 $(VERSION)/' deploy/helm/gozkd/Chart.yaml
 release:  ## install and import the modules as users do after a release, from a module proxy made from HEAD and changes to it

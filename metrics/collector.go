@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/version"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -24,6 +25,13 @@ type collector struct {
 	facts *server.Facts
 	descs map[string]*prometheus.Desc
 }
+
+// buildInfo tells programs apart. It stands for "version", a text in Monitor.
+var buildInfo = func() *prometheus.Desc {
+	v := version.Get()
+	return prometheus.NewDesc("gozkd_build_info", "The version of the program; always 1.", nil, prometheus.Labels{
+		"version": v.Number, "revision": v.Revision, "dirty": strconv.FormatBool(v.Dirty), "goversion": v.Go})
+}()
 
 func descriptions() map[string]*prometheus.Desc {
 	descs := make(map[string]*prometheus.Desc, len(table))
@@ -42,6 +50,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		ch <- d
 	}
+	ch <- buildInfo
 }
 
 // basicQuantiles and detailedQuantiles are those of PrometheusMetricsProvider in ZooKeeper up to
@@ -56,6 +65,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, v := range c.facts.Monitor() {
 		m, ok := table[v.Name]
 		if !ok {
+			if v.Name == "version" {
+				ch <- prometheus.MustNewConstMetric(buildInfo, gauge, 1)
+			}
 			continue // a text, which cannot be a metric
 		}
 		var labels []string

@@ -1,10 +1,13 @@
 package metrics_test
 
 import (
+	"fmt"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/version"
 	"github.com/gozkd/gozkd/metrics"
 	"github.com/gozkd/gozkd/server"
 )
@@ -22,7 +25,9 @@ func TestHandler(t *testing.T) {
 		}
 		return answer.Body.String()
 	}
-	if text := scrape(); !strings.Contains(text, "\nznode_count 5\n") || !strings.Contains(text, "\ngo_goroutines ") {
+	v := version.Get()
+	build := fmt.Sprintf("\ngozkd_build_info{dirty=%q,goversion=%q,revision=%q,version=%q} 1\n", fmt.Sprint(v.Dirty), runtime.Version(), v.Revision, v.Number)
+	if text := scrape(); !strings.Contains(text, "\nznode_count 5\n") || !strings.Contains(text, build) || !strings.Contains(text, "\ngo_goroutines ") {
 		t.Error(text)
 	}
 	if err := s.Close(); err != nil {

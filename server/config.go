@@ -23,6 +23,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverdisk"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/sloglog"
+	"github.com/gozkd/gozkd/internal/version"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server/identity"
 )
@@ -280,7 +281,8 @@ type Config struct {
 
 	// Settings are shown by the conf word and not interpreted.
 	Settings []Setting
-	// Version is the version that the server names. Default: Version.
+	// Version is the version that the server names, of letters, digits, dots and hyphens. Default:
+	// Version, the commit, and the release of Go, such as "0.1.0-f70422a5f4b5-go1.26.8".
 	Version string
 	// Logger gets the server's log lines: of those with the same message, except at the levels
 	// debug and trace, at most 20 at once and one per second afterwards. Default: none.
@@ -320,7 +322,7 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.ContainerMaxPerMinute, 10_000)
 	setDefault(&c.ContainerNeverUsed, 5*time.Minute)
 	setDefault(&c.HandshakeTimeout, 10*time.Second)
-	setDefault(&c.Version, Version)
+	setDefault(&c.Version, version.Get().String())
 	setDefault(&c.DigestAlgorithm, identity.DefaultDigestAlgorithm)
 	c.Logger = sloglog.Choose(c.Slog, c.Logger)
 	if c.Now == nil {

@@ -196,6 +196,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		return err
 	}
 	s.backups.logRoom = s.cfg.logRoom()
+	s.cfg.Logger.Info("starting", "version", s.cfg.Version)
 	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),

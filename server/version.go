@@ -2,8 +2,9 @@ package server
 
 import "github.com/gozkd/gozkd/internal/version"
 
-// Version is the version of this module.
-const Version = version.Number
+// Version is the version of this module, such as "0.1.0", or "devel" if the program was not built
+// from a tag.
+var Version = version.Get().Number
 
 // zooKeeperRelease is the ZooKeeper release whose protocol and semantics this server has. Clients
 // derive from this version which operations they may use.

@@ -19,6 +19,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/version"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -373,7 +374,7 @@ func TestWords_GoZookeeper(t *testing.T) {
 	if !ok || stats[0].Error != nil || stats[0].Mode != zk.ModeStandalone || stats[0].NodeCount != 5 || stats[0].Connections != 1 {
 		t.Errorf("srvr: %v, %+v", ok, stats[0])
 	}
-	if !strings.HasPrefix(stats[0].Version, "3.9.5-gozkd-") {
+	if stats[0].Version != "3.9.5-gozkd-"+version.Get().String() {
 		t.Errorf("version %q", stats[0].Version)
 	}
 	connect(t, addr)

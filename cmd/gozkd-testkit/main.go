@@ -68,7 +68,7 @@ func run(args []string, out, errOut io.Writer) int {
 		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n\n%s", err, usage)
 		return 2
 	case o.version:
-		_, _ = fmt.Fprintln(out, "gozkd-testkit", version.Number)
+		_, _ = fmt.Fprintln(out, "gozkd-testkit", version.Get().Line())
 		return 0
 	}
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -5,6 +5,7 @@ package archtest
 var webTable = []box{
 	{pkg: "metrics", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
+		{"internal/version", "gozkd_build_info"},
 		{"server", "renders its facts"},
 		{"github.com/prometheus/client_golang/prometheus", "the type of a collector; programs that import only server do not link it"},
 	}},

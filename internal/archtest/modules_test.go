@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gozkd/gozkd/internal/version"
 )
 
 // required are the modules that the library's go.mod requires directly, each with the reason: every
@@ -44,13 +42,23 @@ func requirements(text string) map[string]string {
 	return all
 }
 
+// nextVersion returns the version in which the modules require one another, from go.work.
+func nextVersion(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "go.work"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return requirements(string(text))[modulePath]
+}
+
 // otherVersions lists the requirements of our own modules in another version than that of the next
 // release.
 func otherVersions(name, text, next string) []string {
 	var findings []string
 	for m, v := range requirements(text) {
 		if (m == modulePath || strings.HasPrefix(m, modulePath+"/")) && v != next {
-			findings = append(findings, fmt.Sprintf("%s: %s is at %s, internal/version says %s; make version VERSION=%s makes them equal", name, m, v, next, next[1:]))
+			findings = append(findings, fmt.Sprintf("%s: %s is at %s, go.work says %s; make version VERSION=%s makes them equal", name, m, v, next, next[1:]))
 		}
 	}
 	return findings
@@ -58,7 +66,7 @@ func otherVersions(name, text, next string) []string {
 
 // TestModules_RequireTheNextVersion checks that the modules can be released together.
 func TestModules_RequireTheNextVersion(t *testing.T) {
-	n := 0
+	n, next := 0, nextVersion(t)
 	for _, f := range tracked(t) {
 		if base := filepath.Base(f.name); base != "go.mod" && base != "go.work" {
 			continue
@@ -68,7 +76,7 @@ func TestModules_RequireTheNextVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		report(t, otherVersions(f.name, string(text), "v"+version.Number))
+		report(t, otherVersions(f.name, string(text), next))
 	}
 	if n < 8 {
 		t.Errorf("found %d files go.mod and go.work", n)
@@ -81,9 +89,10 @@ func TestChart_HasTheVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	number := nextVersion(t)[1:]
 	for _, key := range []string{"version", "appVersion"} {
-		if line := "\n" + key + ": " + version.Number + "\n"; !strings.Contains(string(text), line) {
-			t.Errorf("Chart.yaml has no line %q; make version VERSION=%s writes it", strings.TrimSpace(line), version.Number)
+		if line := "\n" + key + ": " + number + "\n"; !strings.Contains(string(text), line) {
+			t.Errorf("Chart.yaml has no line %q; make version VERSION=%s writes it", strings.TrimSpace(line), number)
 		}
 	}
 }

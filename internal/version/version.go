@@ -1,33 +1,119 @@
-// Package version says which version of gozkd a program contains. The four-letter words of a server
-// and gozkd --version both use it, so that they agree.
+// Package version says which gozkd a program contains. The four-letter words of a server, its
+// metrics, its log and gozkd --version all use it, so that they agree.
 package version
 
 import (
+	"cmp"
+	"fmt"
 	"os"
+	"regexp"
+	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"time"
 )
 
-// Number is the version of this source tree, without a leading v. It must be set before a release
-// is tagged.
-const Number = "0.1.0"
+const root = "github.com/gozkd/gozkd"
 
-// Revision returns the first digits of the commit that the program was built from, with "-dirty" if
-// the work tree had changes. It returns "" if the go command did not record a commit.
-func Revision() string {
-	revision := setting("vcs.revision")
-	revision = revision[:min(len(revision), 12)]
-	if revision != "" && setting("vcs.modified") == "true" {
-		revision += "-dirty"
+// Devel is the Number of a program that was not built from a tag.
+const Devel = "devel"
+
+// The linker sets these for a build that the go command cannot tell the version of, because it
+// happens outside of the repository: see deploy/Dockerfile.
+var tag, revision string
+
+// Info describes the gozkd in a program.
+type Info struct {
+	Number   string // of the tag, such as "0.1.0", or Devel
+	Revision string // the first 12 digits of the commit; empty: unknown
+	Dirty    bool   // there were changes that are not in the commit
+	Go       string // the release of Go, such as "go1.26.8"
+}
+
+// Get returns the Info of this program.
+var Get = sync.OnceValue(func() Info {
+	b, _ := debug.ReadBuildInfo()
+	return read(b, tag, revision)
+})
+
+// String returns the Info in letters, digits, dots and hyphens, because clients accept no others
+// in the version of a server: "0.1.0-f70422a5f4b5-dirty-go1.26.8".
+func (i Info) String() string {
+	s := i.Number
+	if i.Revision != "" {
+		s += "-" + i.Revision
 	}
-	return revision
+	if i.Dirty {
+		s += "-dirty"
+	}
+	return unsafe.ReplaceAllString(s+"-"+i.Go, "-")
+}
+
+// Line returns the Info as people read it: "0.1.0 (f70422a5f4b5), go1.26.8, linux/amd64".
+func (i Info) Line() string { return i.line(runtime.GOOS, runtime.GOARCH) }
+
+func (i Info) line(goos, goarch string) string {
+	of := i.Revision
+	if i.Dirty {
+		of = strings.TrimPrefix(of+"-dirty", "-")
+	}
+	if of != "" {
+		of = " (" + of + ")"
+	}
+	return fmt.Sprintf("%s%s, %s, %s/%s", i.Number, of, i.Go, goos, goarch)
+}
+
+var unsafe = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+
+// pseudo matches the end of a version that the go command makes for a commit without a tag.
+var pseudo = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})$`)
+
+// read takes the version from the module of the program, or from that of the library in somebody
+// else's program, and the commit from the repository that the program was built in, if it is ours.
+func read(b *debug.BuildInfo, tag, revision string) Info {
+	if b == nil {
+		b = new(debug.BuildInfo)
+	}
+	i := Info{Go: b.GoVersion}
+	ours := b.Main.Path == root || strings.HasPrefix(b.Main.Path, root+"/")
+	v := tag
+	for _, m := range append(b.Deps, &b.Main) {
+		if isGozkd := m.Path == root && !ours || ours && m == &b.Main; isGozkd && v == "" {
+			v = cmp.Or(m.Replace, m).Version
+		}
+	}
+	v, i.Dirty = strings.CutSuffix(v, "+dirty")
+	if commit := pseudo.FindStringSubmatch(v); commit != nil {
+		i.Revision, v = commit[1], ""
+	}
+	if i.Number = strings.TrimPrefix(v, "v"); v == "" || v == "(devel)" {
+		i.Number = Devel
+	}
+	for _, s := range b.Settings {
+		switch {
+		case !ours:
+		case s.Key == "vcs.revision":
+			revision = s.Value
+		case s.Key == "vcs.modified":
+			i.Dirty = i.Dirty || s.Value == "true"
+		}
+	}
+	if revision != "" {
+		i.Revision = revision[:min(len(revision), 12)]
+	}
+	return i
 }
 
 // Built returns the time of the commit that the program was built from. Without it, Built returns
 // the modification time of the program's file, and without that the Unix epoch.
 func Built() time.Time {
-	if t, err := time.Parse(time.RFC3339, setting("vcs.time")); err == nil {
-		return t
+	if b, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range b.Settings {
+			if t, err := time.Parse(time.RFC3339, s.Value); err == nil && s.Key == "vcs.time" {
+				return t
+			}
+		}
 	}
 	if name, err := os.Executable(); err == nil {
 		if file, err := os.Stat(name); err == nil {
@@ -35,16 +121,4 @@ func Built() time.Time {
 		}
 	}
 	return time.Unix(0, 0)
-}
-
-// setting returns the build setting that the go command recorded under key, or "".
-func setting(key string) string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == key {
-				return s.Value
-			}
-		}
-	}
-	return ""
 }

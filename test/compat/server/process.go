@@ -224,19 +224,17 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) {
 }
 
 // versionOf extracts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...". gozkd
-// answers with the ZooKeeper release whose clients it serves, followed by its own version:
-// "3.9.5-gozkd-0.1.0".
+// answers with the ZooKeeper release whose clients it serves, followed by its own version, the
+// commit, and Go's version: "3.9.5-gozkd-0.1.0-f70422a5f4b5-go1.26.8".
 func versionOf(srvr string) string {
 	line, _, _ := strings.Cut(srvr, "\n")
 	line = strings.TrimPrefix(line, "Zookeeper version: ")
 	line, _, _ = strings.Cut(line, ",")
 	if _, v, ok := strings.Cut(line, "-gozkd-"); ok {
-		return v
+		line = v
 	}
-	if v, _, ok := strings.Cut(line, "-"); ok {
-		return v
-	}
-	return line
+	v, _, _ := strings.Cut(line, "-")
+	return v
 }
 
 // Monitored returns the values of mntr by their names.

@@ -7,6 +7,7 @@ func TestVersionOf(t *testing.T) {
 		"Zookeeper version: 3.9.5-74e3c6e, built on 2026-01-01 10:00 UTC\nLatency": "3.9.5",
 		"Zookeeper version: 3.8.0-${buildNumber}, built on \n":                     "3.8.0",
 		"Zookeeper version: 3.9.5-gozkd-0.1.0, built on x\n":                       "0.1.0",
+		"Zookeeper version: 3.9.5-gozkd-devel-f70422a5f4b5-go1.26.8, built on x\n": "devel",
 	} {
 		if got := versionOf(answer); got != want {
 			t.Errorf("versionOf(%q) = %q, want %q", answer, got, want)

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/version"
@@ -59,13 +58,7 @@ const (
 )
 
 // Version returns a line with the version of gozkd, the Go release and the platform.
-func Version() string {
-	number := version.Number
-	if revision := version.Revision(); revision != "" {
-		number += " (" + revision + ")"
-	}
-	return fmt.Sprintf("gozkd %s, %s, %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
+func Version() string { return "gozkd " + version.Get().Line() }
 
 // ParseFlags parses args and returns the words that are not flags. Flags may stand before, between
 // and after the words. The caller must print errors and usage texts.

@@ -56,7 +56,7 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 		number("WATCH", 5, 5, monitored("watch_count", decimal)),
 		number("ZNODES", 6, 8, func(m *member) string { return decimal(m.last.State.Znodes) }),
 		number("DATA", 5, 8, monitored("approximate_data_size", size)),
-		{title: "VERSION", width: 12, rank: 9, grows: true, most: 24, cell: plain(versionText)},
+		{title: "VERSION", width: 12, rank: 9, grows: true, most: 46, cell: plain(versionText)},
 	}
 	if slices.ContainsFunc(e.members, func(m *member) bool { tls, _ := m.last.Monitor.PeerLinks(); return tls > 0 }) {
 		columns = append(columns, number("LINKS TLS", 9, 4, linksText))

@@ -97,8 +97,9 @@ func scenes() []scene {
 		}, happens: busy},
 		{name: "upgrade", fakes: loaded, happens: func(second int, fakes []*fake) {
 			busy(second, fakes)
-			for _, f := range fakes[:2] {
-				f.version, f.level, f.maxLevel = "3.9.5-gozkd-0.2.0", 1, 2
+			for i, build := range []string{"0123456789ab", "ba9876543210-dirty"} { // of one release
+				f := fakes[i]
+				f.version, f.level, f.maxLevel = "3.9.5-gozkd-0.2.0-"+build+"-go1.26.8", 1, 2
 			}
 		}},
 		{name: "help", fakes: loaded, happens: busy, keys: []string{"?"}},
