@@ -25,7 +25,7 @@ func pagesWithLinks(t *testing.T) map[string]string {
 	for name, page := range pages(t) {
 		all[path.Join("docs", name)] = page
 	}
-	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "examples/README.md"} {
+	for _, name := range []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "examples/README.md"} {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			t.Fatal(err)
