@@ -35,6 +35,8 @@ func (h *handler) ready() []check {
 	case st.Leader == 0:
 		leader.reason = "no leader is known: no quorum of voters with data is in touch, or they elect one"
 		current.reason = leader.reason
+	case st.CatchingUp:
+		current.reason = "catching up: what was committed when this server found its leader is not applied here yet"
 	case why != nil:
 		leader.reason = "not in touch with the leader, or not yet"
 		current.reason = leader.reason

@@ -26,42 +26,55 @@ type bubbled struct {
 	done    chan error
 	tick    time.Duration
 	network *memnet.Network
+	each    func(i int, cfg *Config) // may be nil
 }
 
 // newBubbled starts members with that network latency. each may change their configurations.
 func newBubbled(t *testing.T, latency, tick time.Duration, each func(i int, cfg *Config)) *bubbled {
-	network := memnet.New(latency)
-	b := &bubbled{t: t, tick: tick, done: make(chan error, 3), network: network}
+	b := &bubbled{t: t, tick: tick, done: make(chan error, 3), network: memnet.New(latency), each: each}
+	for i := range b.members {
+		b.start(i)
+	}
+	return b
+}
+
+func (b *bubbled) start(i int) {
 	addresses, ids := map[uint64]string{}, []uint64{1, 2, 3}
 	for _, id := range ids {
 		addresses[id] = fmt.Sprintf("m%d:1", id)
 	}
-	for i, id := range ids {
-		l, err := network.Listen(addresses[id])
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.lists[i] = &list{}
-		cfg := Config{
-			ID: id, Voters: ids, StateMachine: b.lists[i], PeerListener: l, Tick: tick,
-			PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
-				return network.Dial(ctx, fmt.Sprintf("m%d", id), address)
-			},
-		}
-		if each != nil {
-			each(i, &cfg)
-		}
-		n, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.SetMembers(addresses)
-		n.SetTarget(Target{Voters: ids})
-		ctx, cancel := context.WithCancel(t.Context())
-		b.members[i], b.cancels[i] = n, cancel
-		go func() { b.done <- n.Run(ctx) }() // stopped by cancel and awaited by stop
+	id := ids[i]
+	l, err := b.network.Listen(addresses[id])
+	if err != nil {
+		b.t.Fatal(err)
 	}
-	return b
+	b.lists[i] = &list{}
+	cfg := Config{
+		ID: id, Voters: ids, StateMachine: b.lists[i], PeerListener: l, Tick: b.tick,
+		PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
+			return b.network.Dial(ctx, fmt.Sprintf("m%d", id), address)
+		},
+	}
+	if b.each != nil {
+		b.each(i, &cfg)
+	}
+	n, err := Open(cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	n.SetMembers(addresses)
+	n.SetTarget(Target{Voters: ids})
+	ctx, cancel := context.WithCancel(b.t.Context())
+	b.members[i], b.cancels[i] = n, cancel
+	go func() { b.done <- n.Run(ctx) }() // stopped by cancel and awaited by stop
+}
+
+// end stops one member.
+func (b *bubbled) end(i int) {
+	b.cancels[i]()
+	if err := <-b.done; !errors.Is(err, ErrClosed) {
+		b.t.Fatal(err)
+	}
 }
 
 // leader returns the member that leads, once all follow and are at rest.
@@ -134,5 +147,48 @@ func TestStalledFollowersKeepTheLeader(t *testing.T) {
 			stalled[i].Store(false)
 		}
 		<-done
+	})
+}
+
+// A member that was away is ready when it has applied what was committed when it found its leader,
+// also if it knew that leader before, and whatever is committed meanwhile.
+func TestReadyMeansCaughtUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memories := [3]Memory{}
+		b := newBubbled(t, time.Millisecond, 10*time.Millisecond, func(i int, cfg *Config) { cfg.Memory = &memories[i] })
+		defer b.stop()
+		leader := b.leader()
+		away := (leader + 1) % 3
+		put := func() {
+			done := make(chan struct{})
+			b.members[leader].Propose([]byte("x"), func() { close(done) })
+			<-done
+		}
+		put()
+		b.end(away)
+		const missed = 1000
+		for range missed {
+			put()
+		}
+		before := b.members[leader].Status()
+		b.start(away)
+		returned := make(chan struct{})
+		go func() { // ends with returned, and is awaited
+			defer close(returned)
+			<-b.members[away].Ready()
+			if has := len(b.lists[away].all()); has <= missed {
+				t.Errorf("a member is ready with %d of more than %d requests", has, missed)
+			}
+		}()
+		for waits := true; waits; put() { // the leader commits all the time
+			select {
+			case <-returned:
+				waits = false
+			default:
+			}
+		}
+		if s := b.members[away].Status(); s.Term != before.Term || !s.Current {
+			t.Errorf("the leader changed: %+v", s)
+		}
 	})
 }

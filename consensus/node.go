@@ -251,6 +251,7 @@ func (n *Node) run(ctx context.Context) error {
 	clock := newTickClock(n.cfg.Tick)
 	defer clock.timer.Stop()
 	defer n.wakeups.proposals.stop()
+	n.core.Read(func() { n.status.caughtUp = true })
 	for {
 		if err := n.loop.Turn(); err != nil {
 			return err

@@ -55,11 +55,12 @@ type Status struct {
 
 // statusBoard publishes the node's status to other goroutines.
 type statusBoard struct {
-	current     atomic.Pointer[Status]
-	changed     chan struct{} // capacity 1: the leader changed since the channel was last read
-	leaderKnown chan struct{} // closed when a leader is known and its first entry is applied
+	current atomic.Pointer[Status]
+	changed chan struct{} // capacity 1: the leader changed since the channel was last read
+	ready   chan struct{} // see Ready
 
 	// Owned by Run.
+	caughtUp   bool              // everything is applied that was committed when a leader was found
 	conf       *raftpb.ConfState // of current
 	raftTerm   uint64            // of current
 	lastLeader leaderTerm        // the last known leader
@@ -72,7 +73,7 @@ type statusBoard struct {
 type leaderTerm struct{ leader, term uint64 }
 
 func (b *statusBoard) init() {
-	b.changed, b.leaderKnown, b.joins = make(chan struct{}, 1), make(chan struct{}), make(map[uint64]uint64)
+	b.changed, b.ready, b.joins = make(chan struct{}, 1), make(chan struct{}), make(map[uint64]uint64)
 	b.current.Store(&Status{})
 }
 
@@ -83,8 +84,9 @@ func (n *Node) Status() Status { return *n.status.current.Load() }
 // current. The channel must have a single reader.
 func (n *Node) Changed() <-chan struct{} { return n.status.changed }
 
-// Ready is closed when the node knows a leader and has applied its first entry.
-func (n *Node) Ready() <-chan struct{} { return n.status.leaderKnown }
+// Ready is closed when the node knows a leader, and has applied everything that was committed
+// anywhere when it found its first leader.
+func (n *Node) Ready() <-chan struct{} { return n.status.ready }
 
 // publish makes the result of a turn visible.
 func (n *Node) publish() {
@@ -135,11 +137,11 @@ func (n *Node) publish() {
 		n.network.joinCluster(c.Cluster())
 	}
 	n.network.setLevels(levels)
-	if s.Current {
+	if s.Current && b.caughtUp {
 		select {
-		case <-b.leaderKnown:
+		case <-b.ready:
 		default:
-			close(b.leaderKnown)
+			close(b.ready)
 		}
 	}
 }

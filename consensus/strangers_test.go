@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -91,10 +90,7 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("the leader changed: %+v, %+v", before, after)
 		}
 		down := (leader + 1) % 3
-		b.cancels[down]()
-		if err := <-b.done; !errors.Is(err, ErrClosed) {
-			t.Fatal(err)
-		}
+		b.end(down)
 		b.done <- ErrClosed // for stop
 		attack()
 		time.Sleep(10 * time.Second)

@@ -76,8 +76,8 @@ func (s *Server) NotServing() error {
 }
 
 // Ready returns when the server answers clients: it knows a leader, has applied everything that was
-// committed before that leader's time, and, in a new ensemble, the members. In an ensemble that may
-// change again later. Start does not wait for the members. Ready returns ErrClosed, with the cause
+// committed when it found the leader, and, in a new ensemble, the members. In an ensemble that may
+// change again later: not because the server lags, but when it loses the leader. Start does not wait for the members. Ready returns ErrClosed, with the cause
 // if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	return s.state.await(ctx, &s.life, "not serving clients", s.answersClients)
@@ -92,6 +92,7 @@ func (s *Server) Status() facts.Status {
 	node := s.node.Status()
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.facts.mode(), int64(s.state.lastZxid())
 	st.Serving = s.ready() && node.Current
+	st.CatchingUp = node.Leader != 0 && (!s.life.Serving.Load() || s.leader.catchingUp.Load())
 	st.LeavesClients = s.leader.leavesClients(node)
 	set, _ := s.ensemble()
 	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))

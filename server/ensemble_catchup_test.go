@@ -298,3 +298,66 @@ func (r *raw) watchUntilClosed(path string) {
 		}
 	}
 }
+
+// A member that was down, or out of touch until its clients were refused, is ready when it has
+// applied what was committed when it found its leader, also if the leader is the same as before. A
+// member that was ready stays so when it lags.
+func TestEnsemble_ReadyMeansCaughtUp(t *testing.T) {
+	for _, away := range []string{"down", "out of touch"} {
+		t.Run(away, func(t *testing.T) {
+			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				e.onDisk()
+				e.startAll()
+				e.settle()
+				leader, victim := e.leader(), e.followers()[0]
+				m := e.m(victim)
+				w := e.connect(leader, time.Minute)
+				w.call(1, proto.OpCreate, create{path: "/x"})
+				write := func(times int) {
+					for range times {
+						r := &proto.SetDataRequest{Path: "/x", Data: make([]byte, 100_000), Version: -1}
+						if h, _ := w.call(2, proto.OpSetData, r); h.Err != proto.OK {
+							t.Fatal(h.Err)
+						}
+					}
+				}
+				isReady := func() bool { return m.s.NotServing() == nil }
+				if away == "down" {
+					m.stop()
+					write(50)
+					m.slow(true, 50*time.Millisecond)
+					m.begin(e.lines())
+				} else {
+					m.isolate(true)
+					if !e.becomes(func() bool { return !isReady() }) {
+						t.Fatal("a member without contact is ready")
+					}
+					write(50)
+					m.slow(true, 50*time.Millisecond)
+					m.isolate(false)
+				}
+				committed := e.m(leader).s.Status().Zxid
+				behind := false
+				for n := 0; !isReady(); n++ {
+					if n == 60_000 {
+						t.Fatal("not ready after a minute")
+					}
+					st := m.s.Status()
+					behind = behind || st.CatchingUp && st.Leader == leader && st.Zxid < committed
+					time.Sleep(time.Millisecond)
+				}
+				if st := m.s.Status(); st.Zxid < committed || st.CatchingUp || e.leader() != leader {
+					t.Errorf("ready at %x, of %x: %+v", st.Zxid, committed, st)
+				}
+				if !behind {
+					t.Error("the member never lagged, so this test shows nothing")
+				}
+				m.deafen(true)
+				write(50)
+				if st := m.s.Status(); !isReady() || st.Zxid >= e.m(leader).s.Status().Zxid {
+					t.Errorf("a member that lags is not ready, or does not lag: %+v", st)
+				}
+			})
+		})
+	}
+}

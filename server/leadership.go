@@ -32,12 +32,17 @@ type leadership struct {
 	// readOnly: clients that accept a read-only server are served. Set while there is no contact
 	// for too long, or at the start not yet.
 	readOnly atomic.Bool
-	sentAway time.Time // Status.Since of the leadership in which clients were sent away
-	log      transitions
+	// caughtUp is closed when this server, which was lost and is in touch again, has applied what was
+	// committed when the contact came back. nil: it is not lost, or not in touch. catchingUp is set
+	// meanwhile.
+	caughtUp   chan struct{}
+	catchingUp atomic.Bool
+	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
+	log        transitions
 }
 
-// await waits until there is a leader and this server has applied everything that was committed
-// before that leader's time. If that takes long, await logs the reason, less and less often.
+// await waits until there is a leader and this server has applied everything that was committed when
+// it found the leader. If that takes long, await logs the reason, less and less often.
 func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
@@ -67,9 +72,14 @@ func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 // may be cut off, and try other servers. Sessions live on.
 func (s *leadership) watch(st consensus.Status) {
 	lastGood := s.contact.Last(st.Leading, st.Leader != 0, st.Since, time.Now())
-	switch inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick; {
+	inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick
+	if st.Leader == 0 || !inTime {
+		s.caughtUp = nil
+		s.catchingUp.Store(false)
+	}
+	switch {
 	case st.Leader != 0 && inTime:
-		if s.lost.Load() {
+		if s.lost.Load() && s.hasCaughtUp() {
 			s.endReadOnly()
 			s.lost.Store(false)
 			s.cfg.Logger.Info("serving clients again", "leader", memberid.Number(st.Leader))
@@ -90,6 +100,26 @@ func (s *leadership) watch(st consensus.Status) {
 		if s.log.mode != modeQuorumGone && s.log.logQuorumGone(st) {
 			s.log.mode = modeQuorumGone
 		}
+	}
+}
+
+// hasCaughtUp reports whether this server, which is in touch with a leader again, has applied what
+// was committed at the first call. A server that lags would otherwise count as ready, and an update
+// would stop the next one.
+func (s *leadership) hasCaughtUp() bool {
+	if s.caughtUp == nil {
+		done := make(chan struct{})
+		s.caughtUp = done
+		s.node.Read(func() { close(done) })
+	}
+	select {
+	case <-s.caughtUp:
+		s.caughtUp = nil
+		s.catchingUp.Store(false)
+		return true
+	default:
+		s.catchingUp.Store(true)
+		return false
 	}
 }
 

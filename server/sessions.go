@@ -34,9 +34,9 @@ func commitPatience(tick time.Duration) time.Duration {
 	return max(tick, 2*consensus.MaxRestTicks*raftTick(tick))
 }
 
-// runSessions follows the leadership, twice a tick and whenever the leadership changes. Also twice
-// a tick, it reports to the leader which sessions were heard from, or, on the leader, expires the
-// sessions that were not heard from.
+// runSessions follows the leadership, twice a tick, whenever it changes, and when this server has
+// caught up. Also twice a tick, it reports to the leader which sessions were heard from, or, on the
+// leader, expires the sessions that were not heard from.
 func (s *Server) runSessions(ctx context.Context) {
 	interval := max(s.cfg.Tick/2, time.Millisecond)
 	ticker := time.NewTicker(interval)
@@ -47,6 +47,9 @@ func (s *Server) runSessions(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.node.Changed():
+			s.followLeader(s.node.Status())
+			continue
+		case <-s.leader.caughtUp:
 			s.followLeader(s.node.Status())
 			continue
 		case <-ticker.C:

@@ -13,11 +13,14 @@ const (
 
 // Status is a server's summary of itself.
 type Status struct {
-	Serving bool   // clients are answered, and their writes carried out
-	Mode    string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
-	Member  int    // this server's number; 255 stands for the number 0
-	Leader  int    // the leader's Member as far as this server knows, 0 for none; a standalone server leads itself
-	Zxid    int64  // of the last change that is applied on this server
+	Serving bool // clients are answered, and their writes carried out
+	// CatchingUp: this server has found a leader, and serves nobody before it has applied what was
+	// committed then. A server that serves may lag, and this stays false.
+	CatchingUp bool
+	Mode       string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
+	Member     int    // this server's number; 255 stands for the number 0
+	Leader     int    // the leader's Member as far as this server knows, 0 for none; a standalone server leads itself
+	Zxid       int64  // of the last change that is applied on this server
 	// Whole reports whether every member that should vote does, and, as far as the leader knows, no
 	// member has joined without data. A member that joins without data is admitted as a learner
 	// first, as can happen to the last member when a new ensemble is formed. Until that learner

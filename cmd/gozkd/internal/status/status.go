@@ -163,7 +163,7 @@ func (s *server) problem(ready bool) string {
 		if !ready {
 			return ""
 		}
-		return "alive, but not ready: it is not part of a quorum"
+		return "alive, but not ready: it is not part of a quorum, or has not caught up yet"
 	case s.err != nil:
 		return probe.Cause(s.err)
 	case ready && s.state.Mode == probe.ModeReadOnly:

@@ -284,7 +284,7 @@ func TestRuok(t *testing.T) {
 		{serving + "," + cut, 0, ""},
 		{serving + "," + down, 1, down + ": connection refused"},
 		{serving + " -ready", 0, ""},
-		{cut + " -ready", 1, cut + ": alive, but not ready: it is not part of a quorum"},
+		{cut + " -ready", 1, cut + ": alive, but not ready: it is not part of a quorum, or has not caught up yet"},
 		{readOnly + " -ready", 1, readOnly + ": alive, but serves only reads: it is not part of a quorum"},
 	} {
 		out, errs := "imok\n", ""
