@@ -41,8 +41,8 @@ type leadership struct {
 	log        transitions
 }
 
-// await waits until there is a leader and this server has applied everything that was committed when
-// it found the leader. If that takes long, await logs the reason, less and less often.
+// await waits until there is a leader and this server has applied everything that was committed
+// when it found the leader. If that takes long, await logs the reason, less and less often.
 func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
