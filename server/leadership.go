@@ -32,9 +32,9 @@ type leadership struct {
 	// readOnly: clients that accept a read-only server are served. Set while there is no contact
 	// for too long, or at the start not yet.
 	readOnly atomic.Bool
-	// caughtUp is closed when this server, which was lost and is in touch again, has applied what was
-	// committed when the contact came back. nil: it is not lost, or not in touch. catchingUp is set
-	// meanwhile.
+	// caughtUp is closed when this server, which was lost and is in touch again, has applied what
+	// was committed when the contact came back. nil: it is not lost, or not in touch. catchingUp is
+	// set meanwhile.
 	caughtUp   chan struct{}
 	catchingUp atomic.Bool
 	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
