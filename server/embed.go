@@ -77,8 +77,9 @@ func (s *Server) NotServing() error {
 
 // Ready returns when the server answers clients: it knows a leader, has applied everything that was
 // committed when it found the leader, and, in a new ensemble, the members. In an ensemble that may
-// change again later: not because the server lags, but when it loses the leader. Start does not wait for the members. Ready returns ErrClosed, with the cause
-// if there is one, if the server stopped, and an error that wraps ctx's if ctx ends first.
+// change again later: not because the server lags, but when it loses the leader. Start does not
+// wait for the members. Ready returns ErrClosed, with the cause if there is one, if the server
+// stopped, and an error that wraps ctx's if ctx ends first.
 func (s *Server) Ready(ctx context.Context) error {
 	return s.state.await(ctx, &s.life, "not serving clients", s.answersClients)
 }
