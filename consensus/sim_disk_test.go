@@ -29,6 +29,7 @@ type simDisk struct {
 	after      *vfstest.Mem              // the file system after the crash
 	copied     *simCopy                  // nil: none
 	crashed    bool
+	fullUntil  int64 // nothing more can be written to it before
 }
 
 // simCheckpoint is immutable.
@@ -47,6 +48,9 @@ func (d *simDisk) dir() string { return filepath.Join("data", "wal") }
 func (d *simDisk) hook(op vfstest.Op) error {
 	if d.crashed {
 		return errPower
+	}
+	if err := d.lacksRoom(op.Kind, op.Path); err != nil {
+		return err
 	}
 	switch op.Kind {
 	case vfstest.OpWrite, vfstest.OpSync, vfstest.OpCreate, vfstest.OpRename, vfstest.OpRemove, vfstest.OpSyncDir, vfstest.OpPreallocate:
@@ -123,6 +127,9 @@ func (d *simDisk) replace(path string) error {
 
 // write is the checkpoint's transaction, as checkpointFile.write.
 func (d *simDisk) write(base uint64, meta core.Meta, changes Changes) error {
+	if err := d.lacksRoom(vfstest.OpWrite, "checkpoint"); err != nil {
+		return err
+	}
 	if err := d.durableStep(); err != nil {
 		return err
 	}

@@ -181,6 +181,10 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		return m.up && m.loop.Checkpoint()
 	case stepUpgrade, stepDowngrade:
 		return w.changeVersion(m, s.Kind == stepUpgrade, ms)
+	case stepLimit:
+		return w.limitGrowth(s)
+	case stepFullDisk:
+		w.fillDisks(m, [...]int{1, 1, 1, 2, len(w.members)}[s.Other], end)
 	}
 	return true
 }
@@ -346,7 +350,7 @@ func (w *simWorld) heal() {
 		for j := range w.members {
 			w.net.cut[i][j] = 0
 		}
-		m.slowUntil, m.disk.crashAfter = 0, 0 // a stopped member continues by itself
+		m.slowUntil, m.disk.crashAfter, m.disk.fullUntil = 0, 0, 0 // a stopped member continues by itself
 		w.upgrade(m)
 		m.hungUntil = 0
 		if m.up && m.writing {
@@ -371,6 +375,9 @@ func (w *simWorld) heal() {
 				w.final.Serial = w.serial
 				l.propose(&simRequest{kind: kindTarget, target: w.final})
 			}
+			if l := w.leader(); l != nil && l.machine.tree.Limit().Weight != 0 && l.core.Pending() == 0 {
+				l.proposeLimit(0)
+			}
 		}
 		return w.well()
 	})
@@ -390,7 +397,8 @@ func (w *simWorld) heal() {
 func (w *simWorld) well() bool {
 	for _, m := range w.members {
 		if !m.up || m.core.Fresh() || m.core.Outdated() != "" || m.core.Pending() > 0 || m.applied != w.checks.last() ||
-			m.core.Levels.Active() != m.levels.Max || !sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 {
+			m.core.Levels.Active() != m.levels.Max || !sameMembers(m.core.Conf().GetVoters(), w.final.Voters) || len(m.core.Conf().GetVotersOutgoing()) > 0 || m.machine.target.Serial != 0 ||
+			m.machine.tree.Limit().Weight != 0 {
 			return false
 		}
 	}

@@ -194,6 +194,9 @@ func (m *simMember) failed(err error) {
 		m.refused(err)
 		return
 	}
+	if m.outOfRoom(err) {
+		return
+	}
 	if !errors.Is(err, errPower) {
 		m.w.fatalf("member %d stops: %v", m.id, err)
 	}

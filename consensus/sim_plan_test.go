@@ -67,6 +67,8 @@ const (
 	stepUpgrade
 	stepDowngrade
 	stepRollBack
+	stepLimit
+	stepFullDisk
 	numStepKinds
 )
 
@@ -74,7 +76,7 @@ var stepNames = [numStepKinds]string{
 	"power loss", "kill", "crash at a disk operation", "power loss of all", "kill of the leader", "cut off", "cut off one way",
 	"split", "lossy network", "slow network", "reordering network", "slow disk", "hanging disk", "process stopped", "clock jump",
 	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint", "upgrade", "downgrade",
-	"directory restored from a copy",
+	"directory restored from a copy", "limit of growth", "full disk",
 }
 
 func (k stepKind) String() string { return stepNames[k] }
@@ -103,6 +105,7 @@ var stepWeights = []stepKind{
 	stepUpgrade, stepUpgrade, stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
 	stepHangDisk,
 	stepRollBack, stepRollBack, stepRollBack,
+	stepLimit, stepLimit, stepFullDisk,
 }
 
 var stepGen = rapid.Custom(func(t *rapid.T) step {

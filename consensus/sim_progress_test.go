@@ -131,7 +131,7 @@ func (w *simWorld) heard(a, b *simMember) bool {
 
 // healthy reports whether the member could work now. A slow disk is not healthy.
 func (m *simMember) healthy() bool {
-	return m.up && max(m.stoppedUntil, m.hungUntil, m.slowUntil) <= m.w.now && !m.emptied && !m.receiving && !m.core.Fresh() && m.core.Outdated() == "" && !m.core.Clock.Slowed()
+	return m.up && max(m.stoppedUntil, m.hungUntil, m.slowUntil, m.disk.fullUntil) <= m.w.now && !m.emptied && !m.receiving && !m.core.Fresh() && m.core.Outdated() == "" && !m.core.Clock.Slowed()
 }
 
 // needsCheckpoint reports whether m needs a checkpoint to follow o, or o, as the leader, is about
@@ -149,7 +149,7 @@ func (p *simProgress) hash(w *simWorld, working []*simMember) uint64 {
 	b := p.buf[:0]
 	for i, m := range w.members {
 		b = binary.AppendUvarint(b, uint64(m.life))
-		for _, until := range [...]int64{m.stoppedUntil, m.hungUntil, m.slowUntil} {
+		for _, until := range [...]int64{m.stoppedUntil, m.hungUntil, m.slowUntil, m.disk.fullUntil} {
 			b = append(b, flagByte(until > w.now))
 		}
 		b = append(b, flagByte(slices.Contains(working, m)))

@@ -36,6 +36,7 @@ func (s *simStats) counters() []simCounter {
 		{"targets reached or not", &s.reconciled}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},
 		{"levels activated", &s.activated}, {"starts refused for a level", &s.levelRefused}, {"requests of level 2", &s.levelRequests},
 		{"entries relayed to learners", &s.relayedEntries}, {"entries sent to learners by the leader", &s.unrelayedEntries},
+		{"growth refused", &s.growthRefused}, {"times full", &s.timesFull}, {"lives ended by a full disk", &s.outOfRoom},
 		{"answers in time", &s.progress.answers}, {"after more than two election timeouts", &s.progress.slow},
 	}
 }

@@ -53,6 +53,7 @@ type simStats struct {
 	messages, lost, duplicated, delayed                                          int
 	checkpoints, transfers, brokenTransfers, installed                           int
 	forms, readmitted, rolledBack, outdated, confChanges, reconciled, notReached int
+	growthRefused, timesFull, outOfRoom                                          int
 	expired, lateExpiries                                                        int
 	activated, levelRefused, levelRequests                                       int
 	relayedEntries, unrelayedEntries                                             int

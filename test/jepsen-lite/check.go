@@ -61,6 +61,7 @@ func checks() []check {
 		{"one-state", findOneState},
 		{"watch", findWatch},
 		{"replicas", findReplicas},
+		{"full", findFull},
 		{"progress", findProgress},
 		// For a single load.
 		{"set", findSet},

@@ -215,11 +215,13 @@ func findQueue(h []*Record, found func(string, ...*Record)) {
 	}
 }
 
-// findPipeline: the n-th set of a connection creates version n, so none was lost, repeated or
-// reordered. In the end the znode's data is the number of its last set.
+// findPipeline: the n-th set of a connection creates version n, less one for each set before it
+// that was refused because the ensemble was full. So none was lost, repeated or reordered. In the
+// end the znode's data is the number of its last set.
 func findPipeline(h []*Record, found func(string, ...*Record)) {
 	acked, sent := map[string]*Record{}, map[string]int{} // by path: the last acknowledged one; the highest number
 	created := map[string]*Record{}
+	refused, unknown := map[string]int{}, map[string]int{} // by path
 	for _, r := range h {
 		if !isOf(r, loadPipeline) || path.Base(path.Dir(r.Path())) != loadPipeline {
 			continue
@@ -234,11 +236,17 @@ func findPipeline(h []*Record, found func(string, ...*Record)) {
 				continue
 			}
 			sent[p.Path] = max(sent[p.Path], n)
+			switch {
+			case r.Err == proto.ErrQuotaExceeded:
+				refused[p.Path]++
+			case !r.Answered():
+				unknown[p.Path]++
+			}
 			if !r.OK() {
 				continue
 			}
 			acked[p.Path] = r
-			if int(p.Stat.Version) != n {
+			if int(p.Stat.Version) != n-refused[p.Path] {
 				found(fmt.Sprintf("set %d of %s made version %d", n, p.Path, p.Stat.Version), r)
 			}
 		}
@@ -256,11 +264,15 @@ func findPipeline(h []*Record, found func(string, ...*Record)) {
 		read[p.Path] = true
 		// Only the create succeeded: no data.
 		n, err := strconv.Atoi(p.Got)
-		if err != nil && p.Got != "" || n != int(p.Stat.Version) || n > sent[p.Path] {
+		missing, may := n-int(p.Stat.Version), refused[p.Path]
+		if len(refused) > 0 { // others may have been refused too
+			may += unknown[p.Path]
+		}
+		if err != nil && p.Got != "" || missing < 0 || missing > may || n > sent[p.Path] {
 			found(fmt.Sprintf("%s holds %q with version %d, %d were sent", p.Path, p.Got, p.Stat.Version, sent[p.Path]), r)
 		}
-		if a := acked[p.Path]; a != nil && n < int(a.Parts[0].Stat.Version) {
-			found(fmt.Sprintf("%s holds %d, but %d was acknowledged", p.Path, n, a.Parts[0].Stat.Version), a, r)
+		if a := acked[p.Path]; a != nil && strconv.Itoa(n) != a.Parts[0].Data && n < int(a.Parts[0].Stat.Version)+refused[p.Path] {
+			found(fmt.Sprintf("%s holds %d, but %s was acknowledged", p.Path, n, a.Parts[0].Data), a, r)
 		}
 		if c := created[p.Path]; c == nil {
 			found(p.Path+" is there, and nobody made it", r)

@@ -202,12 +202,17 @@ func TestPipeline(t *testing.T) {
 		"the open one as well": {versions: []int32{1, 2}, data: "3", version: 3},
 		"nothing but the create": {
 			data: "", version: 0},
-		"one twice":       {versions: []int32{1, 3}, data: "2", version: 3, want: "made version"},
-		"the other order": {versions: []int32{2, 1}, data: "1", version: 2, want: "made version"},
-		"open one twice":  {versions: []int32{1, 2}, data: "3", version: 4, want: "holds"},
-		"last one lost":   {versions: []int32{1, 2}, data: "1", version: 1, want: "was acknowledged"},
-		"never sent":      {versions: []int32{1, 2}, data: "4", version: 4, want: "were sent"},
-		"gone":            {versions: []int32{1, 2}, gone: true, want: "is gone"},
+		"one twice":                   {versions: []int32{1, 3}, data: "2", version: 3, want: "made version"},
+		"the other order":             {versions: []int32{2, 1}, data: "1", version: 2, want: "made version"},
+		"one refused":                 {versions: []int32{1, -2, 2}, data: "3", version: 2},
+		"one refused, the open one":   {versions: []int32{1, -2, 2}, data: "4", version: 3},
+		"one refused, and done":       {versions: []int32{1, -2, 3}, data: "3", version: 3, want: "made version"},
+		"one refused, the last lost":  {versions: []int32{1, -2, 2}, data: "1", version: 1, want: "was acknowledged"},
+		"one refused, too few in sum": {versions: []int32{-2, 1, 2}, data: "3", version: 0, want: "holds"},
+		"open one twice":              {versions: []int32{1, 2}, data: "3", version: 4, want: "holds"},
+		"last one lost":               {versions: []int32{1, 2}, data: "1", version: 1, want: "was acknowledged"},
+		"never sent":                  {versions: []int32{1, 2}, data: "4", version: 4, want: "were sent"},
+		"gone":                        {versions: []int32{1, 2}, gone: true, want: "is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l line
@@ -215,8 +220,11 @@ func TestPipeline(t *testing.T) {
 			for i, v := range append(c.versions, -1) {
 				l.op("pipeline-0", proto.OpSetData, p, 30, 40, func(r *Record) {
 					r.Parts[0].Data, r.Parts[0].Stat.Version = strconv.Itoa(i+1), v
-					if v < 0 {
+					switch v {
+					case -1:
 						r.Return = 0
+					case -2:
+						r.Err = proto.ErrQuotaExceeded
 					}
 				})
 			}

@@ -308,3 +308,30 @@ func findSessionLost(h []*Record, found func(string, ...*Record)) {
 		}
 	}
 }
+
+// findFull: an ensemble that is full refuses what adds data, and nothing else. A create adds data,
+// and so does a set of more bytes than the znode may have had at some time.
+func findFull(h []*Record, found func(string, ...*Record)) {
+	least := map[string]int{} // by path of a znode that was created here: the fewest bytes that it may have had
+	for _, r := range h {
+		for i := range r.Parts {
+			p := &r.Parts[i]
+			had, known := least[p.Path]
+			if p.Op.Info().Group == "create" || known && p.Op == proto.OpSetData && len(p.Data) < had {
+				least[p.Path] = len(p.Data)
+			}
+		}
+	}
+	for _, r := range h {
+		if !r.Answered() || r.Err != proto.ErrQuotaExceeded {
+			continue
+		}
+		grows := slices.ContainsFunc(r.Parts, func(p Part) bool {
+			had, known := least[p.Path]
+			return p.Op.Info().Group == "create" || p.Op == proto.OpSetData && (!known || len(p.Data) > had)
+		})
+		if !grows {
+			found(fmt.Sprintf("a %v of %s, which adds no data, is refused because the ensemble is full", r.Op, r.Path()), r)
+		}
+	}
+}

@@ -204,3 +204,38 @@ func (l *line) last(client, data string, version int32, children ...string) {
 	l.op(client, proto.OpGetData, "/a", 30, 40, func(r *Record) { r.Parts[0].Got, r.Parts[0].Stat.Version = data, version })
 	l.op(client, proto.OpGetChildren2, "/a", 30, 40, func(r *Record) { r.Parts[0].Children = children })
 }
+
+func TestFull(t *testing.T) {
+	full := func(r *Record) { r.Err = proto.ErrQuotaExceeded }
+	set := func(value string) func(r *Record) {
+		return func(r *Record) { r.Parts[0].Data, r.Err = value, proto.ErrQuotaExceeded }
+	}
+	multi := func(parts ...Part) func(r *Record) {
+		return func(r *Record) { r.Parts, r.Err = parts, proto.ErrQuotaExceeded }
+	}
+	for name, c := range map[string]struct {
+		op      proto.OpCode
+		refused func(r *Record)
+		want    string
+	}{
+		"create":                    {proto.OpCreate, full, ""},
+		"set of more":               {proto.OpSetData, set("abc"), ""},
+		"set of as much":            {proto.OpSetData, set("ab"), "adds no data"},
+		"set of less":               {proto.OpSetData, set("a"), "adds no data"},
+		"delete":                    {proto.OpDelete, full, "adds no data"},
+		"read":                      {proto.OpGetData, full, "adds no data"},
+		"sync":                      {proto.OpSync, full, "adds no data"},
+		"multi of checks":           {proto.OpMulti, multi(Part{Op: proto.OpCheck, Path: "/a"}), "adds no data"},
+		"multi of a delete":         {proto.OpMulti, multi(Part{Op: proto.OpDelete, Path: "/a"}), "adds no data"},
+		"multi with a set of more":  {proto.OpMulti, multi(Part{Op: proto.OpCheck, Path: "/a"}, Part{Op: proto.OpSetData, Path: "/a", Data: "abc"}), ""},
+		"multi with a set of less":  {proto.OpMulti, multi(Part{Op: proto.OpSetData, Path: "/a", Data: "a"}), "adds no data"},
+		"multi with another create": {proto.OpMulti, multi(Part{Op: proto.OpCreate, Path: "/b"}), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l line
+			l.op("set-0", proto.OpCreate, "/a", 10, 20, func(r *Record) { r.Parts[0].Data = "ab" })
+			l.op("set-0", c.op, "/a", 30, 40, c.refused)
+			want(t, find(t, "full", l.h), c.want)
+		})
+	}
+}

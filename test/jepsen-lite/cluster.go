@@ -217,6 +217,9 @@ func (c *Cluster) zooCfg(id int) string {
 	}
 	delete(keys, "extendedTypesEnabled")
 	delete(keys, "znode.container.checkIntervalMs")
+	if c.cfg.SmallDisk && c.cfg.Product.Name == Gozkd && c.cfg.Product.Previous == nil {
+		keys["gozkd.diskReserveKB"] = strconv.Itoa(diskReserve >> 10) // counts on each member
+	}
 	if c.cfg.Burst {
 		maps.Copy(keys, burstKeys)
 	}

@@ -32,8 +32,8 @@ func (m *Member) unmountSmallDisk() error {
 
 func (m *Member) ballast() string { return filepath.Join(m.dataDir(), "ballast") }
 
-// FillDisk takes all remaining space of the small disk.
-func (m *Member) FillDisk() (err error) {
+// FillDisk takes all remaining space of the small disk, except for a spare.
+func (m *Member) FillDisk(spare int64) (err error) {
 	f, err := os.Create(m.ballast())
 	if err != nil {
 		return fmt.Errorf("jepsenlite: %w", err)
@@ -50,6 +50,9 @@ func (m *Member) FillDisk() (err error) {
 		case !errors.Is(err, syscall.EINTR):
 			return fmt.Errorf("jepsenlite: fill the disk of member %d: %w", m.ID, err)
 		}
+	}
+	if err := f.Truncate(max(0, size-spare)); err != nil {
+		return fmt.Errorf("jepsenlite: %w", err)
 	}
 	return nil
 }

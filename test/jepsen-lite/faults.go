@@ -77,7 +77,8 @@ func faults() []fault {
 		{name: "wipe-and-kill", weight: 1, longest: 5 * time.Second, whole: true, strict: true, inject: wipeAndKill},
 		{name: "roll-back", weight: 1, longest: 3 * time.Second, whole: true, inject: rollBack},
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
-		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, minority: true, inject: fillDisk},
+		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, minority: true, inject: fillDisk(0)},
+		{name: "disk-low", weight: 1, longest: 5 * time.Second, small: true, minority: true, strict: true, inject: fillDisk(diskReserve / 2)},
 		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
 		{name: KillBurst, weight: 6, longest: 300 * time.Millisecond, alone: true, inject: killBurst},
 		{name: "version", weight: 3, longest: 4 * time.Second, previous: true, minority: true, inject: changeVersion},
@@ -326,15 +327,20 @@ func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context)
 	return what, heal, errors.Join(err, n.cluster.Start(emptied))
 }
 
-// fillDisk fills the last member's disk, which may end the member. Heal restarts it.
-func fillDisk(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	m := n.cluster.Members[len(n.cluster.Members)-1]
-	heal := func(context.Context) error {
-		if err := m.FreeDisk(); err != nil {
-			return err
+// diskReserve is what gozkd wants free on a small disk: with less, all members refuse growth.
+const diskReserve = 64 << 20
+
+// fillDisk fills the last member's disk except for a spare. Without a spare that may end the
+// member, and heal restarts it, as an operator would do, also if it has survived.
+func fillDisk(spare int64) injection {
+	return func(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+		m := n.cluster.Members[len(n.cluster.Members)-1]
+		heal := func(context.Context) error {
+			if err := m.FreeDisk(); err != nil || spare > 0 {
+				return err
+			}
+			return errors.Join(n.cluster.Kill(m), n.cluster.Start(m))
 		}
-		// A member that survived is restarted too, as an operator would do.
-		return errors.Join(n.cluster.Kill(m), n.cluster.Start(m))
+		return m.String(), heal, m.FillDisk(spare)
 	}
-	return m.String(), heal, m.FillDisk()
 }

@@ -145,7 +145,7 @@ func registerOperations(h []*Record) []porcupine.Operation {
 			if s := seen[r.Parts[0].Data]; s != nil && r.Op != proto.OpDelete {
 				o.Return = int64(s.Return)
 			}
-		case r.Err == proto.ErrSessionExpired || r.Err == proto.ErrSessionMoved:
+		case r.Err == proto.ErrSessionExpired || r.Err == proto.ErrSessionMoved || r.Err == proto.ErrQuotaExceeded:
 			continue
 		}
 		ops = append(ops, o)

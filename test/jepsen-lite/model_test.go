@@ -58,6 +58,18 @@ func TestRegisters(t *testing.T) {
 				r.Parts[0].Data, r.Parts[0].Version, r.Err = "d", 2, proto.ErrBadVersion
 			})
 		}, want: "Illegal"},
+		"refused because the ensemble is full": {more: func(l *line) {
+			l.op("register-1", proto.OpSetData, "/k", 70, 80, func(r *Record) {
+				r.Parts[0].Data, r.Parts[0].Version, r.Err = "long", 2, proto.ErrQuotaExceeded
+			})
+			l.read("register-2", 90, 100, "c", 2)
+		}},
+		"refused because the ensemble is full, and done all the same": {more: func(l *line) {
+			l.op("register-1", proto.OpSetData, "/k", 70, 80, func(r *Record) {
+				r.Parts[0].Data, r.Parts[0].Version, r.Err = "long", 2, proto.ErrQuotaExceeded
+			})
+			l.read("register-2", 90, 100, "long", 3)
+		}, want: "Illegal"},
 		"without an answer, and it happened later": {more: func(l *line) {
 			l.op("register-1", proto.OpSetData, "/k", 70, 0, func(r *Record) { r.Parts[0].Data, r.Parts[0].Version = "d", -1 })
 			l.read("register-2", 80, 90, "c", 2)
