@@ -39,11 +39,11 @@ const joinTicks = 2
 //     that committed the removal has the entry, or can commit nothing more.
 //   - A lost vote of m does no harm. Suppose m voted for X in term t, and a leader of term T
 //     committed the removal of m. If t <= T, the term in "admitted" (minTerm) makes m ignore
-//     everything that follows from its vote. If t > T, the quorums of X's election and of the
-//     removal share another member. Had that member voted for X first, it would not have
-//     acknowledged the removal in the lower term. So it acknowledged first, X's log is at least as
-//     new and contains the removal, and raft lets nobody campaign with an unapplied configuration
-//     change: X did not count m.
+//     everything that follows from its vote, and vote for no other member in term t. If t > T, the
+//     quorums of X's election and of the removal share another member. Had that member voted for X
+//     first, it would not have acknowledged the removal in the lower term. So it acknowledged
+//     first, X's log is at least as new and contains the removal, and raft lets nobody campaign
+//     with an unapplied configuration change: X did not count m.
 //   - A vote lost during founding does no harm. If all other voters are fresh or young, every
 //     candidate that m may have voted for is among them, and m votes in none of the terms that they
 //     know. With only a majority, the young members founded while this life of m was there without
@@ -208,6 +208,12 @@ func (s *Admission) Inventory() (without, with []uint64) {
 		}
 	}
 	return without, slices.AppendSeq(with, maps.Keys(s.holders))
+}
+
+// tooEarly reports whether a message of raft is from before this member was let in. In the term in
+// which it was let in, it may have voted.
+func (s *Admission) tooEarly(r *raftpb.Message) bool {
+	return r.GetTerm() != 0 && r.GetTerm() < s.minTerm || r.GetType() == raftpb.MsgVote && r.GetTerm() <= s.minTerm
 }
 
 // noteFounder notes that a member would form the same ensemble, and reports whether that is news.

@@ -1,10 +1,12 @@
 package core
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // newFresh returns a member without state that may form an ensemble of 1, 2 and 3.
@@ -73,4 +75,154 @@ func TestMembership_NewMembersBeginAsLearners(t *testing.T) {
 	if c.isVoter(4) || !slices.Contains(c.conf.GetLearners(), 4) {
 		t.Errorf("voters %v, learners %v", c.conf.GetVoters(), c.conf.GetLearners())
 	}
+}
+
+// A fresh member forms an ensemble when all its voters are fresh, or after the time when a majority
+// is. It never does when one has said that there is an ensemble.
+func TestStartup_Forms(t *testing.T) {
+	join := func(from, founders uint64) Message {
+		return Message{To: 1, From: from, join: &joinRequest{nonce: from, founders: founders}}
+	}
+	same, other := hashFounders([]uint64{1, 2, 3}), hashFounders([]uint64{1, 2, 4})
+	exists := Message{To: 1, From: 3, answer: &joinAnswer{nonce: 7, state: joinEnsembleExists}}
+	late := Message{To: 1, From: 3, answer: &joinAnswer{nonce: 6, state: joinFormedKnowing, founders: same}}
+	for _, tc := range []struct {
+		what          string
+		heard         []Message
+		before, after bool // the time is over
+	}{
+		{"nobody", nil, false, false},
+		{"a majority", []Message{join(2, same)}, false, true},
+		{"all", []Message{join(2, same), join(3, same)}, true, true},
+		{"one of another ensemble", []Message{join(2, other)}, false, false},
+		{"an outdated member", []Message{join(2, 0)}, false, false},
+		{"a majority, and one with data", []Message{join(2, same), exists}, false, false},
+		{"one twice", []Message{join(2, same), join(2, same)}, false, true},
+		{"an answer to an earlier life", []Message{late}, false, false},
+	} {
+		c := newFresh(t)
+		forms := func() bool {
+			out, err := c.Ready(0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out.Form
+		}
+		for _, m := range tc.heard {
+			if err := c.Step(&m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := forms()
+		for range c.Admission.graceTicks - 1 {
+			c.Tick()
+		}
+		before = forms() || before
+		c.Tick()
+		if after := forms() || before; before != tc.before || after != tc.after {
+			t.Errorf("%s heard: forms %v, after the time %v", tc.what, before, after)
+		}
+	}
+}
+
+// votes reports whether a member votes for member 3, whose log is long, in a term.
+func (c *Core) votes(t *testing.T, term uint64) (votes bool) {
+	t.Helper()
+	m := &raftpb.Message{Type: raftpb.MsgVote.Enum(), To: &c.id, From: new(uint64(3)), Term: &term, LogTerm: new(uint64(1 << 20)), Index: new(uint64(1 << 20))}
+	if err := c.Step(&Message{To: c.id, From: 3, Raft: m}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.Ready(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range out.Appends {
+		for _, r := range a.GetResponses() {
+			votes = votes || r.GetType() == raftpb.MsgVoteResp && !r.GetReject()
+		}
+	}
+	return votes
+}
+
+// A member that was let in may have voted in the terms up to that of the leader that let it in.
+func TestAdmitted_VotesInLaterTerms(t *testing.T) {
+	for term, want := range map[uint64]bool{4: false, 5: false, 6: true} {
+		c := newFresh(t)
+		if c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: 5}); c.votes(t, term) != want {
+			t.Errorf("let in by the leader of term 5, its vote in term %d: want %v", term, want)
+		}
+	}
+}
+
+// A founder votes in no term in which its earlier life may have voted: those that the others know.
+func TestFounder_VotesInLaterTerms(t *testing.T) {
+	for term, want := range map[uint64]bool{4: false, 5: false, 6: true} {
+		c := newFresh(t)
+		for from, known := range map[uint64]uint64{2: 5, 3: 4} {
+			c.stepAnswer(t, from, &joinAnswer{nonce: 7, state: joinFormed, founders: hashFounders(c.Admission.voters), term: known})
+		}
+		if err := c.Formed(); err != nil {
+			t.Fatal(err)
+		}
+		if first := c.Admission.FirstState(); first.Term != 5 || first.Vote != c.id {
+			t.Errorf("its first state is %+v", first)
+		}
+		if c.votes(t, term) != want {
+			t.Errorf("the others know terms up to 5, its vote in term %d: want %v", term, want)
+		}
+	}
+	c := newFresh(t) // in a new ensemble no term is known
+	if first := c.Admission.FirstState(); first != (LogState{Term: 1, Commit: 1}) {
+		t.Errorf("the first state of a new ensemble is %+v", first)
+	}
+}
+
+// An outdated member that was let in votes neither in the terms of its log nor in those up to that
+// of the leader that let it in, also after another crash: the log's mark says so.
+func TestOutdated_VotesInLaterTerms(t *testing.T) {
+	for _, tc := range []struct{ own, leader, last uint64 }{{5, 8, 8}, {5, 3, 5}, {5, 5, 5}} {
+		for _, above := range []uint64{0, 1} {
+			c := newOutdated(t, tc.own)
+			if c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: tc.leader}); c.Outdated() == "" {
+				t.Fatal("let in before the log says that it is outdated")
+			}
+			mark := c.Admission.MarkAppend()
+			if err := c.Persisted(mark.GetResponses()[0]); err != nil {
+				t.Fatal(err)
+			}
+			if c.stepAnswer(t, 2, &joinAnswer{nonce: 6, state: joinAdmitted, term: tc.leader}); c.Outdated() == "" {
+				t.Fatal("let in by the answer to an earlier life")
+			}
+			if c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: tc.leader}); c.Outdated() != "" {
+				t.Fatal("not let in")
+			}
+			if got, want := c.Mark(), (Mark{Incarnation: 9, Term: tc.last, Vote: c.id}); got != want {
+				t.Errorf("own term %d, leader's %d: the mark is %+v, want %+v", tc.own, tc.leader, got, want)
+			}
+			if want := above > 0; c.votes(t, tc.last+above) != want {
+				t.Errorf("own term %d, leader's %d: its vote in term %d: want %v", tc.own, tc.leader, tc.last+above, want)
+			}
+		}
+	}
+}
+
+// newOutdated returns a member with state that has just found out that it is outdated.
+func newOutdated(t *testing.T, term uint64) *Core {
+	t.Helper()
+	conf := &raftpb.ConfState{Voters: []uint64{1, 2, 3}}
+	storage := raft.NewMemoryStorage()
+	if err := errors.Join(storage.ApplySnapshot(Snapshot(1, 1, conf)), storage.SetHardState(LogState{Term: term, Commit: 1}.HardState())); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{
+		ID: 1, Incarnation: 9, Past: 4, Nonce: 7, Storage: storage, Meta: Meta{Member: 1, Index: 1, Term: 1, Conf: conf},
+		Retention: DefaultRetention(1 << 40), Random: func() uint64 { return 0 }, Logger: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.SeeOwnIncarnation(5); c.Outdated() == "" {
+		t.Fatal("a request of a later start was applied, and the member is not outdated")
+	}
+	return c
 }

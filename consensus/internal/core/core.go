@@ -172,7 +172,7 @@ func (c *Core) stepRaft(m *Message) error {
 	default:
 		return nil
 	}
-	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || (r.GetTerm() != 0 && r.GetTerm() < c.minTerm) {
+	if r.GetTo() != c.id || r.GetFrom() != m.From || !c.takesPart() || c.Admission.tooEarly(r) {
 		return nil
 	}
 	if r.GetType() == raftpb.MsgReadIndexResp && m.From != c.leader {

@@ -202,23 +202,19 @@ func (m *Membership) readmit() *raftpb.ConfChangeV2 {
 }
 
 // canSpare reports whether a member may be removed in order to be let in again. Raft must not have
-// heard from the member for a while; otherwise its request may be late, from before it had state.
-// And the active voters must be a quorum of those that remain.
+// heard from the member for an election timeout; otherwise its request may be late, from before it
+// had state. And the active voters must be a quorum of those that remain.
 func (m *Membership) canSpare(id uint64) bool {
-	silent, active, voters := true, 0, 0
+	active, voters := 0, 0
 	m.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
-		recent := other == m.id || pr.RecentActive
-		switch {
-		case other == id:
-			silent = !recent
-		case m.isVoter(other):
+		if other != id && m.isVoter(other) {
 			voters++
-			if recent {
+			if other == m.id || pr.RecentActive {
 				active++
 			}
 		}
 	})
-	return silent && active > voters/2
+	return m.silentTicks[id] >= ElectionTicks && active > voters/2
 }
 
 // addMissing adds the members of the target that raft does not know, as learners, and those that
