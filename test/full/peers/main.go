@@ -1,0 +1,261 @@
+// Command peers fills three members in little memory until they refuse, and says what happens then:
+// docs/quality/full.md. It starts gozkd, ZooKeeper or etcd, each member in a memory cgroup of its
+// own; a member that dies is started again after a second, as a supervisor would. Needs root.
+//
+// Exit status: 1 if the experiment could not be carried out, 2 for wrong usage. What the servers do
+// is its output, not its status, unless -promise asks for what gozkd promises.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/histogram"
+	"github.com/gozkd/gozkd/internal/testkit/must"
+)
+
+func main() { must.Program("peers", run) }
+
+func run(ctx context.Context, args []string) {
+	var o options
+	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
+	flags.StringVar(&o.server, "server", "gozkd", "gozkd, zookeeper-3.9, etcd, or etcd-quota with a quota of half the memory")
+	flags.IntVar(&o.memory, "memory", 200, "MiB of each member")
+	flags.IntVar(&o.members, "members", 3, "how many")
+	flags.IntVar(&o.bytes, "bytes", 2000, "data of a znode")
+	flags.IntVar(&o.writers, "writers", 64, "how many create at once")
+	flags.IntVar(&o.sessions, "sessions", 0, "idle sessions beside the load; not for etcd")
+	flags.IntVar(&o.watches, "watches", 0, "watches of the sessions")
+	flags.DurationVar(&o.length, "time", time.Minute, "how long is written")
+	promise := flags.Bool("promise", false, "fail unless no member died, and everything went on by itself")
+	must.Parsed(flags.Parse(args))
+	dir := must.Get(os.MkdirTemp("", "gozkd-full-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	p := start(ctx, o, dir)
+	defer must.Finally(p.stop)
+	report := experiment(ctx, o, p)
+	fmt.Print(report)
+	if *promise && !report.kept() {
+		must.Failf("a promise is broken, see above; the members' logs:\n%s", p.log())
+	}
+}
+
+type options struct {
+	server                          string
+	memory, members, bytes, writers int
+	sessions, watches               int
+	length                          time.Duration
+}
+
+// store is a client of any of the servers.
+type store interface {
+	create(ctx context.Context, key string, data []byte) error
+	get(ctx context.Context, key string) error
+	delete(ctx context.Context, key string) error
+}
+
+// report is what was seen.
+type report struct {
+	options
+	name         string
+	made         int64
+	errors       map[string]int64 // of creates, by text
+	deaths       int64            // of members, while they were filled
+	resident     int              // MiB of the largest member at the end of the load
+	gets         histogram.Distribution
+	deletes      histogram.Distribution
+	after        error         // a create after a third was deleted, without help
+	repaired     string        // what made a create possible that had failed
+	restarted    time.Duration // from the start of all members after kill -9 to a create and a get
+	afterRestart error
+	lost         int // of the acknowledged znodes that were not deleted, of a sample of 1,000
+}
+
+func (r report) kept() bool {
+	return r.deaths == 0 && r.after == nil && r.afterRestart == nil && r.lost == 0
+}
+
+func (r report) String() string {
+	var b strings.Builder
+	ms := func(d histogram.Distribution, q float64) float64 { return d.Quantile(q) / 1e6 }
+	fmt.Fprintf(&b, "%s, %d members of %d MiB, %d bytes, %d sessions, %d watches, %v\n", r.name, r.members, r.memory, r.bytes,
+		r.sessions, r.watches, r.length)
+	fmt.Fprintf(&b, "  created %d, largest member %d MiB, %d deaths\n", r.made, r.resident, r.deaths)
+	for text, n := range r.errors {
+		fmt.Fprintf(&b, "  %d creates failed: %s\n", n, text)
+	}
+	fmt.Fprintf(&b, "  others: %d gets p50 %.1f ms p99 %.1f ms max %.0f ms; %d deletes p50 %.1f ms p99 %.1f ms\n", r.gets.Count,
+		ms(r.gets, .5), ms(r.gets, .99), float64(r.gets.Max())/1e6, r.deletes.Count, ms(r.deletes, .5), ms(r.deletes, .99))
+	fmt.Fprintf(&b, "  a create after a third was deleted: %s\n", outcome(r.after))
+	if r.repaired != "" {
+		fmt.Fprintf(&b, "  by hand: %s\n", r.repaired)
+	}
+	fmt.Fprintf(&b, "  kill -9 of all, same memory: %s after %.1f s; %d of a sample lost\n", outcome(r.afterRestart), r.restarted.Seconds(), r.lost)
+	return b.String()
+}
+
+func outcome(err error) string {
+	if err != nil {
+		return "fails: " + err.Error()
+	}
+	return "succeeds"
+}
+
+// filled are the znodes that the writers have made.
+type filled struct {
+	made atomic.Int64
+	mu   sync.Mutex // guards the rest
+	keys []string
+	errs map[string]int64
+}
+
+// Bounds of what is not the load.
+const (
+	requestLimit = 10 * time.Second // of one request
+	healLimit    = 30 * time.Second // until a create must succeed without help
+	startLimit   = time.Minute      // until killed members must serve
+	paced        = 5 * time.Millisecond
+	victims      = 2000 // znodes that others delete during the load
+	sample       = 1000
+)
+
+func experiment(ctx context.Context, o options, p *peer) report {
+	r := report{options: o, name: p.name}
+	data := make([]byte, o.bytes)
+	other, deleter := p.connect(ctx), p.connect(ctx)
+	must.Do(other.create(ctx, "/watched", nil))
+	must.Do(other.create(ctx, "/full", nil))
+	for i := range victims {
+		must.Do(deleter.create(ctx, fmt.Sprintf("/victim-%d", i), nil))
+	}
+	release := p.crowd(ctx, o.sessions, o.watches)
+	defer release()
+
+	l := filled{errs: make(map[string]int64)}
+	until, cancel := context.WithTimeout(ctx, o.length)
+	defer cancel()
+	deaths := p.supervise()
+	defer deaths()
+	var running sync.WaitGroup
+	for i := range o.writers {
+		s := p.connect(ctx)
+		running.Go(func() { l.write(until, s, fmt.Sprintf("/full/%d", i), data) }) // ends with until
+	}
+	var gets, deletes histogram.Histogram
+	running.Go(func() {
+		pace(until, &gets, paced, func(c context.Context, _ int) error { return other.get(c, "/watched") })
+	})
+	running.Go(func() {
+		pace(until, &deletes, o.length/victims, func(c context.Context, i int) error {
+			return deleter.delete(c, fmt.Sprintf("/victim-%d", i))
+		})
+	})
+	running.Wait()
+	r.resident = p.resident()
+	r.made, r.errors = l.made.Load(), l.errs
+	r.gets, r.deletes = histogram.Snapshot(&gets), histogram.Snapshot(&deletes)
+
+	third := len(l.keys) / 3
+	for _, key := range l.keys[:third] {
+		// Whatever cannot be deleted stays; the create below shows whether there is room.
+		c, done := context.WithTimeout(ctx, requestLimit)
+		err := other.delete(c, key)
+		done()
+		if err != nil {
+			break
+		}
+	}
+	again := func(key string) error {
+		return try(ctx, healLimit, func(c context.Context) error { return other.create(c, key, data) })
+	}
+	r.after = again("/again")
+	if r.after != nil && p.repair != nil {
+		r.repaired = fmt.Sprintf("%s: %s", p.repair(ctx), outcome(again("/repaired")))
+	}
+	r.deaths = deaths()
+	began := time.Now()
+	p.restart()
+	r.afterRestart = try(ctx, startLimit, func(c context.Context) error {
+		return errors.Join(other.create(c, fmt.Sprintf("/restarted-%d", time.Now().UnixNano()), data), other.get(c, "/watched"))
+	})
+	r.restarted = time.Since(began)
+	kept := l.keys[third:]
+	for i := range min(sample, len(kept)) {
+		key := kept[i*len(kept)/sample%len(kept)]
+		if r.afterRestart == nil && try(ctx, requestLimit, func(c context.Context) error { return other.get(c, key) }) != nil {
+			r.lost++
+		}
+	}
+	return r
+}
+
+// try repeats work until it succeeds, and returns the last error after limit.
+func try(ctx context.Context, limit time.Duration, work func(context.Context) error) error {
+	deadline := time.Now().Add(limit)
+	for {
+		c, done := context.WithTimeout(ctx, min(requestLimit, max(time.Until(deadline), time.Second)))
+		err := work(c)
+		done()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// pace calls request at most once per interval until ctx ends, and records how long each success
+// takes: from its turn on, which waits for the call before it.
+func pace(ctx context.Context, took *histogram.Histogram, interval time.Duration, request func(context.Context, int) error) {
+	turn := time.Now()
+	for i := 0; ctx.Err() == nil; i++ {
+		c, done := context.WithTimeout(ctx, requestLimit)
+		if err := request(c, i); err == nil || errors.Is(c.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
+			took.Record(time.Since(turn).Nanoseconds(), 1)
+		}
+		done()
+		turn = turn.Add(interval)
+		if wait := time.Until(turn); wait > 0 {
+			time.Sleep(wait)
+		} else if wait < -requestLimit {
+			turn = time.Now() // a standstill is counted once
+		}
+	}
+}
+
+// write creates znodes whose keys begin with prefix.
+func (l *filled) write(ctx context.Context, s store, prefix string, data []byte) {
+	for n := 0; ctx.Err() == nil; n++ {
+		key := fmt.Sprintf("%s-%d", prefix, n)
+		c, done := context.WithTimeout(ctx, requestLimit)
+		err := s.create(c, key, data)
+		done()
+		if ctx.Err() != nil {
+			return
+		}
+		l.mu.Lock()
+		if err == nil {
+			l.keys = append(l.keys, key)
+		} else {
+			l.errs[kind(err, key)]++
+		}
+		l.mu.Unlock()
+		if err == nil {
+			l.made.Add(1)
+		} else {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+}
+
+// kind is the text of an error without the key.
+func kind(err error, key string) string {
+	text, _, _ := strings.Cut(strings.ReplaceAll(err.Error(), key, "/…"), "\n")
+	return text
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
+	"github.com/gozkd/gozkd/test/compat/server"
+)
+
+// peer is a running ensemble.
+type peer struct {
+	name    string
+	mu      sync.Mutex // guards the members' processes while supervise runs
+	members []*member
+	connect func(ctx context.Context) store
+	// crowd opens idle sessions with watches, and returns what ends them.
+	crowd func(ctx context.Context, sessions, watches int) (release func())
+	// repair does what the product's documentation tells a person to do, and says what that was. nil:
+	// there is nothing to do.
+	repair func(ctx context.Context) string
+	stop   func() error
+}
+
+// member is one of its processes.
+type member struct {
+	*server.Process
+	start func() (*server.Process, error)
+}
+
+func (m *member) again() { m.Process = must.Get(m.start()) }
+
+// grouped is a command that enters a new memory cgroup and becomes the command after it.
+func grouped(mib int) []string {
+	enter := `g=/sys/fs/cgroup/memory/gozkd-full-$$; mkdir $g && echo %[1]dM >$g/memory.limit_in_bytes`
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		enter = `g=/sys/fs/cgroup/gozkd-full-$$; mkdir $g && echo %[1]dM >$g/memory.max`
+	}
+	return []string{"sh", "-c", fmt.Sprintf(enter, mib) + ` && echo $$ >$g/cgroup.procs && exec "$@"`, "sh"}
+}
+
+// removeGroups removes the cgroups of processes that have ended.
+func removeGroups() error {
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/gozkd-full-*")
+	more, err2 := filepath.Glob("/sys/fs/cgroup/gozkd-full-*")
+	for _, g := range append(groups, more...) {
+		// One with processes, of another experiment, stays.
+		_ = os.Remove(g)
+	}
+	return errors.Join(err, err2)
+}
+
+func start(ctx context.Context, o options, dir string) *peer {
+	if strings.HasPrefix(o.server, "etcd") {
+		return startEtcd(ctx, o, dir)
+	}
+	kind := server.KindNamed(ctx, o.server, "", dir)
+	opts := server.EnsembleOptions{Members: o.members, Wrapper: grouped(o.memory), Keys: server.Defaults()}
+	// As a container's start does it: heap of 3/4 of the memory.
+	opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
+	e := must.Get(kind.StartEnsemble(ctx, opts))
+	p := &peer{name: e.Name(), stop: func() error { return errors.Join(e.Stop(), removeGroups()) }}
+	for _, m := range e.Members {
+		// The ensemble stops what its member has, so both have the latest process.
+		p.members = append(p.members, &member{m.Process, func() (*server.Process, error) {
+			err := m.Start()
+			return m.Process, err
+		}})
+	}
+	connected := func(ctx context.Context) *client.Client {
+		return must.Get(client.Connect(ctx, client.Config{Servers: e.Addrs()})) // ends with the process
+	}
+	p.connect = func(ctx context.Context) store { return znodes{connected(ctx)} }
+	p.crowd = func(ctx context.Context, sessions, watches int) func() {
+		clients := make([]*client.Client, sessions)
+		for i := range clients {
+			clients[i] = connected(ctx)
+			for w := range watches / sessions {
+				_, _, err := clients[i].Exists(ctx, fmt.Sprintf("/watched/%d-%d", i, w), true)
+				must.Do(err)
+			}
+		}
+		return func() {
+			for _, c := range clients {
+				c.Detach()
+			}
+		}
+	}
+	return p
+}
+
+// supervise starts members that end again after a second, until the returned function is called,
+// which returns how many have ended.
+func (p *peer) supervise() (deaths func() int64) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	var n int64
+	go func() { // ends with stop; awaited by deaths
+		defer close(stopped)
+		for tick := time.Tick(time.Second); ; {
+			select {
+			case <-stop:
+				return
+			case <-tick:
+			}
+			p.mu.Lock()
+			for _, m := range p.members {
+				if !m.Running() {
+					n++
+					m.again()
+				}
+			}
+			p.mu.Unlock()
+		}
+	}()
+	return sync.OnceValue(func() int64 {
+		close(stop)
+		<-stopped
+		return n
+	})
+}
+
+// restart kills all members and starts them again.
+func (p *peer) restart() {
+	for _, m := range p.members {
+		must.Do(m.Signal(os.Kill))
+		<-m.Done()
+	}
+	for _, m := range p.members {
+		m.again()
+	}
+}
+
+// resident returns the MiB of the largest member.
+func (p *peer) resident() (mib int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.members {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Pid()))
+		if err != nil {
+			continue // it has just ended
+		}
+		_, rest, _ := strings.Cut(string(status), "\nVmRSS:")
+		kib, err := strconv.Atoi(cmp.Or(append(strings.Fields(rest), "0")...))
+		if err == nil {
+			mib = max(mib, kib>>10)
+		}
+	}
+	return mib
+}
+
+func (p *peer) log() string {
+	var b strings.Builder
+	for _, m := range p.members {
+		b.WriteString(m.Log())
+	}
+	return b.String()
+}
+
+// znodes is a session with gozkd or ZooKeeper.
+type znodes struct{ *client.Client }
+
+func (z znodes) create(ctx context.Context, key string, data []byte) error {
+	_, _, err := z.Create(ctx, key, data, client.CreateOptions{})
+	return err
+}
+
+func (z znodes) get(ctx context.Context, key string) error {
+	_, _, err := z.Get(ctx, key, false)
+	return err
+}
+
+func (z znodes) delete(ctx context.Context, key string) error { return z.Delete(ctx, key, -1) }
+
+// startEtcd builds and starts etcd.
+func startEtcd(ctx context.Context, o options, dir string) *peer {
+	binary := install.Etcd(ctx, install.Root(ctx))
+	ports := must.Get(server.FreePorts(2 * o.members))
+	var cluster, urls []string
+	for i := range o.members {
+		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, ports[2*i]))
+		urls = append(urls, fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]))
+	}
+	p := &peer{name: "etcd " + install.EtcdVersion}
+	for i := range o.members {
+		peerURL := strings.TrimPrefix(cluster[i], fmt.Sprintf("m%d=", i))
+		args := []string{
+			binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(dir, strconv.Itoa(i)),
+			"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
+			"--listen-client-urls", urls[i], "--advertise-client-urls", urls[i],
+			"--initial-cluster", strings.Join(cluster, ","), "--log-level", "error",
+		}
+		if o.server == "etcd-quota" {
+			args = append(args, "--quota-backend-bytes", strconv.Itoa(o.memory<<20/2))
+		}
+		args = append(grouped(o.memory), args...)
+		m := &member{start: func() (*server.Process, error) {
+			return server.Start("etcd", exec.Command(args[0], args[1:]...), filepath.Join(dir, fmt.Sprintf("%d.log", i)))
+		}}
+		m.again()
+		p.members = append(p.members, m)
+	}
+	p.stop = func() error {
+		var err error
+		for _, m := range p.members {
+			err = errors.Join(err, m.Kill())
+		}
+		return errors.Join(err, removeGroups())
+	}
+	p.connect = func(context.Context) store { return &etcd{urls: urls} }
+	p.crowd = func(context.Context, int, int) func() { return func() {} }
+	p.repair = func(ctx context.Context) string { return (&etcd{urls: urls}).repair(ctx) }
+	must.Do(try(ctx, startLimit, func(ctx context.Context) error { return p.connect(ctx).create(ctx, "/started", nil) }))
+	return p
+}
