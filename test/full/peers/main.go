@@ -12,12 +12,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/histogram"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
@@ -69,8 +69,8 @@ type report struct {
 	errors       map[string]int64 // of creates, by text
 	deaths       int64            // of members, while they were filled
 	resident     int              // MiB of the largest member at the end of the load
-	gets         histogram.Distribution
-	deletes      histogram.Distribution
+	gets         times
+	deletes      times
 	after        error         // a create after a third was deleted, without help
 	repaired     string        // what made a create possible that had failed
 	restarted    time.Duration // from the start of all members after kill -9 to a create and a get
@@ -84,15 +84,14 @@ func (r report) kept() bool {
 
 func (r report) String() string {
 	var b strings.Builder
-	ms := func(d histogram.Distribution, q float64) float64 { return d.Quantile(q) / 1e6 }
 	fmt.Fprintf(&b, "%s, %d members of %d MiB, %d bytes, %d sessions, %d watches, %v\n", r.name, r.members, r.memory, r.bytes,
 		r.sessions, r.watches, r.length)
 	fmt.Fprintf(&b, "  created %d, largest member %d MiB, %d deaths\n", r.made, r.resident, r.deaths)
 	for text, n := range r.errors {
 		fmt.Fprintf(&b, "  %d creates failed: %s\n", n, text)
 	}
-	fmt.Fprintf(&b, "  others: %d gets p50 %.1f ms p99 %.1f ms max %.0f ms; %d deletes p50 %.1f ms p99 %.1f ms\n", r.gets.Count,
-		ms(r.gets, .5), ms(r.gets, .99), float64(r.gets.Max())/1e6, r.deletes.Count, ms(r.deletes, .5), ms(r.deletes, .99))
+	fmt.Fprintf(&b, "  others: %d gets p50 %.1f ms p99 %.1f ms; %d deletes p50 %.1f ms p99 %.1f ms\n",
+		len(r.gets), r.gets.quantile(.5), r.gets.quantile(.99), len(r.deletes), r.deletes.quantile(.5), r.deletes.quantile(.99))
 	fmt.Fprintf(&b, "  a create after a third was deleted: %s\n", outcome(r.after))
 	if r.repaired != "" {
 		fmt.Fprintf(&b, "  by hand: %s\n", r.repaired)
@@ -148,7 +147,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 		s := p.connect(ctx)
 		running.Go(func() { l.write(until, s, fmt.Sprintf("/full/%d", i), data) }) // ends with until
 	}
-	var gets, deletes histogram.Histogram
+	var gets, deletes times
 	running.Go(func() {
 		pace(until, &gets, paced, func(c context.Context, _ int) error { return other.get(c, "/watched") })
 	})
@@ -160,7 +159,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	running.Wait()
 	r.resident = p.resident()
 	r.made, r.errors = l.made.Load(), l.errs
-	r.gets, r.deletes = histogram.Snapshot(&gets), histogram.Snapshot(&deletes)
+	r.gets, r.deletes = gets, deletes
 
 	third := len(l.keys) / 3
 	for _, key := range l.keys[:third] {
@@ -212,12 +211,12 @@ func try(ctx context.Context, limit time.Duration, work func(context.Context) er
 
 // pace calls request at most once per interval until ctx ends, and records how long each success
 // takes: from its turn on, which waits for the call before it.
-func pace(ctx context.Context, took *histogram.Histogram, interval time.Duration, request func(context.Context, int) error) {
+func pace(ctx context.Context, took *times, interval time.Duration, request func(context.Context, int) error) {
 	turn := time.Now()
 	for i := 0; ctx.Err() == nil; i++ {
 		c, done := context.WithTimeout(ctx, requestLimit)
 		if err := request(c, i); err == nil || errors.Is(c.Err(), context.DeadlineExceeded) && ctx.Err() == nil {
-			took.Record(time.Since(turn).Nanoseconds(), 1)
+			*took = append(*took, time.Since(turn))
 		}
 		done()
 		turn = turn.Add(interval)
@@ -252,6 +251,17 @@ func (l *filled) write(ctx context.Context, s store, prefix string, data []byte)
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
+}
+
+// times is how long requests took.
+type times []time.Duration
+
+// quantile returns the milliseconds below which the part q lies, or 0 of none.
+func (t times) quantile(q float64) float64 {
+	if len(t) == 0 {
+		return 0
+	}
+	return float64(slices.Sorted(slices.Values(t))[int(q*float64(len(t)-1))].Microseconds()) / 1000
 }
 
 // kind is the text of an error without the key.

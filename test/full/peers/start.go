@@ -27,8 +27,8 @@ type peer struct {
 	connect func(ctx context.Context) store
 	// crowd opens idle sessions with watches, and returns what ends them.
 	crowd func(ctx context.Context, sessions, watches int) (release func())
-	// repair does what the product's documentation tells a person to do, and says what that was. nil:
-	// there is nothing to do.
+	// repair does what the product's documentation tells a person to do, and says what that was.
+	// nil: there is nothing to do.
 	repair func(ctx context.Context) string
 	stop   func() error
 }
@@ -105,7 +105,8 @@ func start(ctx context.Context, o options, dir string) *peer {
 func (p *peer) supervise() (deaths func() int64) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	var n int64
-	go func() { // ends with stop; awaited by deaths
+	// Ends with stop; awaited by the returned function.
+	go func() {
 		defer close(stopped)
 		for tick := time.Tick(time.Second); ; {
 			select {
