@@ -19,7 +19,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants hostile attacks tidy version release upgrade chart alerts web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants mutants-generated hostile attacks tidy version release upgrade chart alerts web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -99,6 +99,8 @@ sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/ho
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 mutants:  ## plant bugs and see that the checks find them; MUTANTS for flags, such as -run wal or -subset 3/10
 	$(GO) run ./test/mutants $(MUTANTS)
+mutants-generated: ## change each condition, call, assignment and constant of package PKG (consensus/internal/core); MUTANTS for flags
+	$(GO) run ./test/mutants/generate $(if $(PKG),-pkg $(PKG)) $(MUTANTS)
 jepsen:   ## an ensemble under faults for TIME (2m): SEED, and JEPSEN for more flags, such as -server zookeeper
 	$(GO) run ./test/jepsen-lite/jepsen -time $(TIME) $(if $(SEED),-seed $(SEED)) $(JEPSEN)
 hostile:  ## recipes of Curator, kazoo and Go at once on servers that are killed and stopped, for TIME (2m); HOSTILE for more flags, such as -plant

@@ -1,0 +1,285 @@
+// Command generate tests the tests of a package with generated mutants: it negates each condition,
+// drops each call, assignment and early return, changes each comparison and constant by one, and so
+// on. See docs/quality/how-we-test.md.
+//
+//	go run ./test/mutants/generate -pkg consensus/internal/core
+//
+// All mutants of the package are compiled into each test program at once, behind a switch that is
+// read when the program starts. Each mutant then meets the detectors of its package that reach it,
+// the cheapest first, until one of them fails.
+//
+// A mutant that changes nothing that matters is listed with its reason in equivalent.txt:
+//
+//	consensus/internal/core
+//	Membership.tick | m.changeTicks > 0 | > becomes >=
+//		reason
+//
+// The exit status is 1 if a mutant survives, or if a line of equivalent.txt has no mutant.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+)
+
+func main() { must.Program("mutants/generate", run) }
+
+func run(ctx context.Context, args []string) {
+	flags := flag.NewFlagSet("generate", flag.ContinueOnError)
+	name := flags.String("pkg", "consensus/internal/core", "the package to mutate, from the root of the repository")
+	only := flags.String("run", "", "only the mutants that match this regular expression")
+	again := flags.String("again", "", "only the mutants that a file, the output of an earlier run, shows as survivors")
+	list := flags.Bool("list", false, "list the mutants and run nothing")
+	verbose := flags.Bool("v", false, "also print the mutants that are found")
+	most := flags.Int("detectors", 9, "only this many of the package's detectors, the cheapest ones")
+	workers := flags.Int("j", 2, "mutants at a time")
+	must.Parsed(flags.Parse(args))
+	match := must.Get(regexp.Compile(*only))
+	root := strings.TrimSpace(string(must.Get(exec.Command("git", "rev-parse", "--show-toplevel").Output())))
+	equivalent := must.Get(readEquivalent(string(must.Get(os.ReadFile(filepath.Join(root, "test", "mutants", "generate", equivalentFile)))), *name))
+	pkg := must.Get(load(root, *name))
+	r := rewrite(pkg)
+	must.Do(pkg.check(r))
+	survivors := ""
+	if *again != "" {
+		survivors = string(must.Get(os.ReadFile(*again)))
+	}
+	var chosen []mutant
+	for _, m := range r.mutants {
+		_, same := equivalent[m.key]
+		delete(equivalent, m.key)
+		if !same && match.MatchString(m.key) && (survivors == "" || strings.Contains(survivors, survived+m.key+"\n")) {
+			chosen = append(chosen, m)
+		}
+		if *list {
+			fmt.Printf("%-12s%s\n", map[bool]string{true: "equivalent"}[same], m.key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(equivalent)) {
+		fmt.Printf("%-12s%s\n", "STALE", key)
+	}
+	if *list {
+		return
+	}
+	b := must.Get(newBench(root, *name, r, *most))
+	defer must.Finally(func() error { return os.RemoveAll(b.dir) })
+	for i := range b.detectors {
+		must.Do(b.control(ctx, &b.detectors[i]))
+	}
+	found := b.all(ctx, chosen, *workers, *verbose)
+	fmt.Printf("%s: %d mutants, %d found, %d survive\n", *name, len(chosen), found, len(chosen)-found)
+	if found < len(chosen) || len(equivalent) > 0 {
+		must.Failf("%d mutants survive, and %d lines of equivalent.txt have no mutant", len(chosen)-found, len(equivalent))
+	}
+}
+
+const survived = "SURVIVES    " // how a line about a survivor begins
+
+// equivalentFile lists mutants that change nothing that matters, with the reasons.
+const equivalentFile = "equivalent.txt"
+
+// readEquivalent returns the reasons for the equivalent mutants of a package, by key.
+func readEquivalent(text, pkg string) (map[string]string, error) {
+	reasons, section, key := make(map[string]string), "", ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		switch reason, indented := strings.CutPrefix(line, "\t"); {
+		case line == "" || line[0] == '#':
+		case indented && (key == "" || section != pkg):
+		case indented:
+			reasons[key] += reason
+		case !strings.Contains(line, " | "):
+			section, key = line, ""
+		case section == pkg:
+			key = line
+			if _, twice := reasons[key]; twice {
+				return nil, fmt.Errorf("%s: %s is listed twice", equivalentFile, key)
+			}
+			reasons[key] = ""
+		}
+	}
+	return reasons, nil
+}
+
+// bench runs test programs in which the mutants of a package are compiled in.
+type bench struct {
+	root, dir string
+	mutants   int
+	detectors []detector
+}
+
+// detector is a test program, or some of its tests.
+type detector struct {
+	pkg, args string
+	program   string
+	took, all time.Duration // without a mutant: processor time, and time
+	reached   []byte        // by mutant: not 0 if the detector reaches it
+}
+
+// detectorsOf are the detectors of each package, the cheapest first.
+var detectorsOf = map[string][]detector{
+	"consensus/internal/core": {
+		{pkg: "consensus/internal/core"}, {pkg: "consensus/internal/turn"},
+		{pkg: "consensus", args: "-test.run=^TestSim -test.short"}, {pkg: "consensus", args: "-test.skip=^TestSim"},
+		{pkg: "consensus", args: "-test.run=^TestSim$ -rapid.checks=100"},
+	},
+	"consensus/internal/turn": {
+		{pkg: "consensus/internal/turn"}, {pkg: "consensus", args: "-test.run=^TestSim -test.short"}, {pkg: "consensus", args: "-test.skip=^TestSim"},
+		{pkg: "consensus", args: "-test.run=^TestSim$ -rapid.checks=100"},
+	},
+	"server/internal/liveness": {{pkg: "server/internal/liveness"}, {pkg: "server", args: "-test.run=Session|Expir|Local"}},
+	"session":                  {{pkg: "session"}, {pkg: "server/internal/liveness"}},
+	"watch":                    {{pkg: "watch"}},
+	"wal":                      {{pkg: "wal"}, {pkg: "consensus", args: "-test.run=^TestSim -test.short"}},
+	"datatree":                 {{pkg: "datatree"}, {pkg: "server"}},
+}
+
+// newBench compiles the test programs.
+func newBench(root, pkg string, r *rewriter, most int) (*bench, error) {
+	b := &bench{root: root, mutants: len(r.mutants), detectors: slices.Clone(detectorsOf[pkg])}
+	if b.detectors == nil {
+		b.detectors = []detector{{pkg: pkg}}
+	}
+	b.detectors = b.detectors[:min(most, len(b.detectors))]
+	var err error
+	if b.dir, err = os.MkdirTemp("", "mutants-"); err != nil {
+		return nil, err
+	}
+	overlay := map[string]map[string]string{"Replace": {}}
+	for path, text := range r.rewritten() {
+		to := filepath.Join(b.dir, filepath.Base(path))
+		overlay["Replace"][path] = to
+		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(b.dir, "overlay.json")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return nil, err
+	}
+	for i := range b.detectors {
+		d := &b.detectors[i]
+		d.program = filepath.Join(b.dir, strings.ReplaceAll(d.pkg, "/", "-")+".test")
+		if _, err := os.Stat(d.program); err == nil {
+			continue
+		}
+		cmd := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", file, "-o", d.program, "./"+d.pkg)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("compile the tests of %s: %w\n%s", d.pkg, err, out)
+		}
+	}
+	return b, nil
+}
+
+// control runs a detector without a mutant. It must pass, and shows what the detector reaches.
+func (b *bench) control(ctx context.Context, d *detector) error {
+	path := filepath.Join(b.dir, "reached")
+	if err := os.WriteFile(path, make([]byte, b.mutants), 0o644); err != nil {
+		return err
+	}
+	start := time.Now()
+	d.took, d.all = time.Hour, time.Hour
+	took, out, err := b.detect(ctx, d, "GOZKD_MUTANTS_REACHED="+path)
+	if err != nil {
+		return fmt.Errorf("%s %s fails without a mutant: %w\n%s", d.pkg, d.args, err, out)
+	}
+	d.took, d.all = took, time.Since(start)
+	d.reached, err = os.ReadFile(path)
+	fmt.Printf("%-12s%.1f s: %s %s\n", "detector", d.took.Seconds(), d.pkg, d.args)
+	return err
+}
+
+// detect runs a detector, for a limited time: a mutant may never end.
+func (b *bench) detect(ctx context.Context, d *detector, env string) (time.Duration, []byte, error) {
+	const memory = 8 << 20 // KiB: a mutant may never stop to append
+	script := fmt.Sprintf("ulimit -t %.0f -v %d; exec %s %s", 4*d.took.Seconds()+3, memory, d.program, shellQuoted(d.args))
+	script += fmt.Sprintf(" -test.failfast -test.timeout=%v", 6*d.all+10*time.Second)
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Dir = filepath.Join(b.root, d.pkg)
+	cmd.Env = append(os.Environ(), env)
+	if strings.Contains(d.args, "rapid") || strings.Contains(d.args, "TestSim") {
+		cmd.Env = append(cmd.Env, "GOGC=400")
+	}
+	out, err := cmd.CombinedOutput()
+	if s := cmd.ProcessState; s != nil {
+		return s.UserTime() + s.SystemTime(), out, err
+	}
+	return 0, out, err
+}
+
+// shellQuoted quotes arguments that are separated by spaces.
+func shellQuoted(args string) (quoted string) {
+	for a := range strings.FieldsSeq(args) {
+		quoted += " '" + a + "'"
+	}
+	return quoted
+}
+
+// all runs the mutants, and returns how many were found.
+func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose bool) (found int) {
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	next := make(chan mutant)
+	for range workers {
+		wait.Go(func() {
+			for m := range next {
+				by, reached := b.try(ctx, m)
+				mu.Lock()
+				switch {
+				case ctx.Err() != nil:
+				case by != nil:
+					found++
+					if verbose {
+						fmt.Printf("%-12s%s (%s %s)\n", "found", m.key, by.pkg, by.args)
+					}
+				case reached:
+					fmt.Printf("%s%s\n", survived, m.key)
+				default:
+					fmt.Printf("%s%s\n%-12sno detector reaches it\n", survived, m.key, "")
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for _, m := range mutants {
+		if ctx.Err() == nil {
+			next <- m
+		}
+	}
+	close(next)
+	wait.Wait()
+	return found
+}
+
+// try returns the detector that finds a mutant, and whether any reaches it.
+func (b *bench) try(ctx context.Context, m mutant) (by *detector, reached bool) {
+	for i := range b.detectors {
+		d := &b.detectors[i]
+		if d.reached[m.id] == 0 {
+			continue
+		}
+		reached = true
+		if _, _, err := b.detect(ctx, d, fmt.Sprintf("GOZKD_MUTANT=%d", m.id)); err != nil {
+			return d, true
+		}
+	}
+	return nil, reached
+}
