@@ -19,12 +19,15 @@ func isReadOnly(s *server.Facts) object { return object{{"read_only", readOnly(s
 func readOnly(s *server.Facts) bool { return s.Status().Mode == "read-only" }
 
 // monitor answers with the lines of the mntr word. Those per namespace have paths in their keys,
-// and are only for callers that may see paths.
+// and are only for callers that may see paths, as are the paths of the largest subtrees.
 func monitor(h *handler, r *http.Request) (answer object, _ error) {
 	_, err := h.admit(r, local)
 	for _, v := range h.server.Facts().Monitor() {
 		if err != nil && strings.HasSuffix(v.Name, "_per_namespace") {
 			continue
+		}
+		if v.Name == "gozkd_data_status" {
+			v.Is = h.growth(r)
 		}
 		for key, is := range v.Lines() {
 			answer = append(answer, field{key, is})

@@ -52,7 +52,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.health(w, r, h.alive())
 		return
 	case "/readyz":
-		h.health(w, r, h.ready())
+		h.health(w, r, h.ready(r))
 		return
 	}
 	name, ok := strings.CutPrefix(r.URL.Path, root)

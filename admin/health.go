@@ -9,8 +9,9 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// check is the result of a health check. The reason is empty if the check passed.
-type check struct{ name, reason string }
+// check is the result of a health check. The reason is empty if the check passed, and then the note
+// has more about it.
+type check struct{ name, reason, note string }
 
 // alive checks that a restart would not help: the server has not stopped by itself. A restart does
 // not help a server that waits for a leader, or is being stopped.
@@ -22,8 +23,9 @@ func (h *handler) alive() []check {
 	return []check{c}
 }
 
-// ready checks that clients can be sent to the server.
-func (h *handler) ready() []check {
+// ready checks that clients can be sent to the server. A server that refuses growth is ready: it
+// serves all other requests, and those who delete something.
+func (h *handler) ready(r *http.Request) []check {
 	st, why := h.server.Status(), h.server.NotServing()
 	started, leader, current := check{name: "started"}, check{name: "leader"}, check{name: "current"}
 	if why != nil && !errors.Is(why, server.ErrNoLeader) {
@@ -51,7 +53,19 @@ func (h *handler) ready() []check {
 		}
 		checks = append(checks, own)
 	}
+	if text := h.growth(r); text != "" {
+		checks = append(checks, check{name: "growth", note: text})
+	}
 	return checks
+}
+
+// growth returns how near the data are to their limit, with paths if the caller may see paths.
+func (h *handler) growth(r *http.Request) string {
+	data := h.server.Facts().Stats().Growth
+	if _, err := h.admit(r, local); err != nil {
+		data.Largest = nil
+	}
+	return data.String()
 }
 
 // health answers as Kubernetes' own servers do: ok with status 200, or the failed checks with 503.
@@ -70,8 +84,12 @@ func (h *handler) health(w http.ResponseWriter, r *http.Request, checks []check)
 			fmt.Fprintf(&text, "[-]%s failed: %s\n", c.name, c.reason)
 			continue
 		}
-		list = append(list, object{{"name", c.name}, {"ok", true}, {"reason", nil}})
-		fmt.Fprintf(&text, "[+]%s ok\n", c.name)
+		passed, is := object{{"name", c.name}, {"ok", true}, {"reason", nil}}, "ok"
+		if c.note != "" {
+			passed, is = append(passed, field{"note", c.note}), "warning: "+c.note
+		}
+		list = append(list, passed)
+		fmt.Fprintf(&text, "[+]%s %s\n", c.name, is)
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {

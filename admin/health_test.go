@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/admin"
@@ -52,6 +53,38 @@ func TestHealth_Standalone(t *testing.T) {
 	}
 	probe(t, "after the end", h, "/livez", 200, "ok")
 	probe(t, "after the end", h, "/readyz", 503, not("closed"))
+}
+
+// A server that refuses growth is ready, and says why it does. The paths are for callers on this
+// machine.
+func TestHealth_Full(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := server.New(server.Config{DataLimit: 1, InProcess: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		time.Sleep(3 * time.Second)
+		h := admin.Handler(s)
+		probe(t, "full", h, "/readyz", 200, "ok")
+		const text, paths, end = "data limit reached: 0.0 MiB of 0.0 MiB; least memory: server 1; growth is refused until below 0.0 MiB; ",
+			"largest subtrees: /zookeeper 0.0 MiB, / 0.0 MiB; ", "delete znodes, or raise gozkd.dataLimitKB or the memory of that server"
+		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\nreadyz check passed\n")
+		for from, want := range map[string]string{"127.0.0.1:4711": text + paths + end, "10.0.0.1:4711": text + end} {
+			for path, key := range map[string]string{"/readyz": "note", "/commands/monitor": "gozkd_data_status"} {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+				r.RemoteAddr, r.Host = from, "localhost"
+				r.Header.Set("Accept", "application/json")
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code != 200 || !strings.Contains(w.Body.String(), `"`+key+`": "`+want+`"`) {
+					t.Errorf("%s from %s: %d %s", path, from, w.Code, w.Body)
+				}
+			}
+		}
+	})
 }
 
 func TestHealth_JSON(t *testing.T) {

@@ -2,6 +2,7 @@ package datatree
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -33,6 +34,9 @@ const (
 )
 
 func (c LimitCause) String() string { return [...]string{"none", "memory", "disk"}[c] }
+
+// Resumes returns the weight below which a full state may grow again.
+func (l Limit) Resumes() int64 { return l.Weight / 100 * fullPercent }
 
 // SetLimitBody is the body of setLimit, which the leader proposes.
 type SetLimitBody struct {
@@ -67,6 +71,23 @@ func (b blob) weight() int64 { return znodeCost + int64(len(b.text)+len(b.tail()
 // each znode the bytes of its record in a checkpoint and a constant, and a constant for each
 // session.
 func (st *state) Weight() int64 { return st.weight + int64(len(st.sessions))*sessionCost }
+
+// WeightParts is how many parts WeighPart knows.
+const WeightParts = len(index{}.shards)
+
+// WeighPart calls f for each znode of one of WeightParts parts of about one size. child is the name
+// of the child of the root that the znode is or is below, or "" for the root, and must not be
+// retained. The weights in all parts and those of the sessions add up to Weight.
+func (st *state) WeighPart(part int, f func(child string, weight int64)) {
+	for _, e := range st.index.shards[part].slots {
+		if e == 0 {
+			continue
+		}
+		n := st.at(e.id())
+		child, _, _ := strings.Cut(n.path()[1:], "/")
+		f(child, n.blob().weight())
+	}
+}
 
 // Limit returns the limit of the state's growth.
 func (st *state) Limit() Limit { return st.limit.Limit }
@@ -178,7 +199,7 @@ func (t *Tree) mayAddSession(x *txn) proto.ErrCode {
 
 // endFull ends Full if the state has shrunk. It is called after each request.
 func (t *Tree) endFull() {
-	if l := t.limit.Limit; l.Full && t.Weight() < l.Weight/100*fullPercent {
+	if l := t.limit.Limit; l.Full && t.Weight() < l.Resumes() {
 		l.Full = false
 		t.replaceLimit(l)
 	}

@@ -3,6 +3,7 @@ package datatree
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -160,6 +161,14 @@ func (st *state) children1(path string) (paths []string) {
 func (l *limited) check(t *rapid.T) {
 	if err := l.tree.Check(); err != nil {
 		t.Fatal(err)
+	}
+	weights := map[string]int64{}
+	for part := range WeightParts {
+		l.tree.WeighPart(part, func(child string, weight int64) { weights[strings.Clone(child)] += weight })
+	}
+	own := l.tree.root.blob().weight()
+	if sum := weights[""] + weights["d"] + weights["zookeeper"]; weights[""] != own || len(weights) != 3 || sum != l.tree.Weight() {
+		t.Fatalf("%v: the root weighs %d bytes, the state %d", weights, own, l.tree.Weight())
 	}
 	l.disk.change(l.tree.Capture())
 	merged, err := Restore(Options{}, l.disk.sorted)

@@ -146,7 +146,7 @@ func TestTable_HasAllThatTheCodeAdds(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := described(metrics.New(s.Facts()))
-	texts := []string{"version", "server_state", "peer_state"}
+	texts := []string{"version", "server_state", "peer_state", "gozkd_data_status"}
 	added := 0
 	err = filepath.WalkDir("../server", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -149,6 +149,7 @@ var table = map[string]metric{
 	"gozkd_epoch":                           {gauge, "", "Epoch of the newest zxid."},
 	"gozkd_data_weight_bytes":               {gauge, "", "Bytes of memory that the data and the sessions take."},
 	"gozkd_data_limit_bytes":                {gauge, "", "The weight at which growth is refused; 0: it is far away."},
+	"gozkd_data_weight_per_namespace":       {gauge, perSpace, "Bytes of memory that the data below that child of the root take: the largest three, above 80 percent of the limit."},
 	"gozkd_data_full":                       {gauge, "", "1 if requests that add data are refused."},
 	"gozkd_growth_refused_total":            {counter, "", "Requests that were refused because the data are full."},
 	"gozkd_longest_child_list_bytes":        {gauge, "", "Bytes of the longest reply with the children of a znode since the state was loaded."},

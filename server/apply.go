@@ -80,9 +80,9 @@ func (a *applier) Apply(batches []consensus.Batch) {
 			panic(err)
 		}
 	}
-	weight, limit := s.state.tree.Weight(), s.state.tree.Limit()
+	weight := s.state.tree.Weight()
 	s.state.Unlock()
-	s.growth.applied(weight, limit)
+	s.growth.applied(weight)
 	end := s.cfg.Now()
 	a.batch.Settle(end)
 	a.trace.Applied(end)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
@@ -11,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // Monitor returns the values of the mntr word, in its order. Before Start has opened the data, and
@@ -45,6 +47,14 @@ func (f *Facts) Monitor() []facts.Value {
 	list.Add("gozkd_data_weight_bytes", data.Growth.Weight)
 	list.Add("gozkd_data_limit_bytes", data.Growth.Limit)
 	list.Add("gozkd_data_full", flag(data.Growth.Full))
+	if text := data.Growth.String(); text != "" {
+		list.Add("gozkd_data_status", text)
+	}
+	for _, s := range data.Growth.Largest {
+		if name := strings.TrimPrefix(s.Path, "/"); name != "" && len(name) <= meter.MaxNamespaceBytes {
+			list.AddKey("gozkd_data_weight_per_namespace", name, s.Weight)
+		}
+	}
 	list.Add("gozkd_client_memory_unread_bytes", f.conns.links.Memory.Unread.Load())
 	list.Add("gozkd_client_memory_queued_bytes", f.conns.links.Memory.Queued.Load())
 	list.Add("gozkd_client_memory_limit_bytes", f.conns.links.Memory.Limit.Load())

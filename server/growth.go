@@ -14,7 +14,6 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/capacity"
@@ -37,7 +36,9 @@ type growth struct {
 	since time.Time // the leadership that board is of: what members said to an earlier one is old
 	// proposing says that a proposal is not applied yet.
 	proposing atomic.Bool
-	logged    growthLog // owned by the goroutine of Apply
+	// Owned by run: what the log says about the limit, and when to weigh the subtrees again.
+	logged growthLog
+	weigh  time.Time
 }
 
 // growthLog is what the log says about the limit.
@@ -45,8 +46,8 @@ type growthLog struct{ full, near bool }
 
 const (
 	growthInterval = time.Second
-	// nearPercent of the limit are worth a warning.
-	nearPercent = 80
+	// weighInterval is how often subtrees are weighed at most, in a hundredth of the time at most.
+	weighInterval = 10 * time.Second
 )
 
 func (g *growth) init(s *standing) {
@@ -63,6 +64,7 @@ func (g *growth) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		g.measure()
+		g.look()
 		select {
 		case <-ctx.Done():
 			return
@@ -161,7 +163,7 @@ func (g *growth) lead(st consensus.Status, weight int64, now datatree.Limit) {
 }
 
 // applied is called by the goroutine of Apply, without the lock, when the state has changed.
-func (g *growth) applied(weight int64, l datatree.Limit) {
+func (g *growth) applied(weight int64) {
 	if weight >= g.mark.Load() {
 		g.mark.Store(math.MaxInt64)
 		select {
@@ -169,24 +171,32 @@ func (g *growth) applied(weight int64, l datatree.Limit) {
 		default: // run is woken already
 		}
 	}
-	now := growthLog{full: l.Full, near: l.Weight != 0 && weight/nearPercent >= l.Weight/100}
+}
+
+// look weighs the subtrees of a state that is near to its limit, and logs what has changed.
+func (g *growth) look() {
+	data := g.state.stats().Growth
+	switch began := time.Now(); {
+	case !data.Near():
+		g.state.largest.Store(nil)
+	case data.Largest == nil || began.After(g.weigh):
+		g.state.largest.Store(g.state.weighSubtrees())
+		g.weigh = began.Add(max(weighInterval, 100*time.Since(began)))
+	}
+	now := growthLog{full: data.Full, near: data.Near()}
 	if now == g.logged || !g.life.Serving.Load() {
 		return
 	}
 	was := g.logged
 	g.logged = now
-	args := []any{
-		"weight", weight, "limit", l.Weight, "server", memberid.Number(l.Member), "cause", l.Cause.String(),
-	}
+	text := g.state.stats().Growth.String()
 	switch {
 	case now.full && !was.full:
-		g.cfg.Logger.Error("the data are full: requests that add data are refused with -125; "+
-			"delete data, or give the server more memory or disk", args...)
+		g.cfg.Logger.Error("the data are full: requests that add data are refused with -125", "reason", text)
 	case was.full && !now.full:
-		g.cfg.Logger.Warn("the data are no longer full: requests that add data are accepted again", args...)
+		g.cfg.Logger.Warn("the data are no longer full: requests that add data are accepted again", "limit", data.Limit)
 	case now.near && !was.near:
-		g.cfg.Logger.Warn("the data take more than 80 percent of what a server can hold: "+
-			"soon requests that add data will be refused", args...)
+		g.cfg.Logger.Warn("soon requests that add data will be refused", "reason", text)
 	}
 }
 

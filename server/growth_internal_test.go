@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
 
@@ -53,6 +56,11 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 		if g := s.Facts().Stats().Growth; !g.Full || g.Weight > g.Limit || g.Limit != 1<<20 || g.Cause != "memory" || g.Server != 1 {
 			t.Errorf("full, and the facts are %+v", g)
 		}
+		time.Sleep(2 * growthInterval)
+		g := s.Facts().Stats().Growth
+		if text := g.String(); len(g.Largest) != 3 || g.Largest[0].Path != "/10" || g.Largest[0].Weight != g.Largest[2].Weight || !strings.Contains(text, "largest subtrees: /10 0.0 MiB, /11 ") {
+			t.Errorf("full, and the facts say %q", text)
+		}
 		other := connect() // a client that wants to delete needs a session
 		defer func() { _ = other.Close() }()
 		for what, err := range map[string]error{
@@ -78,6 +86,54 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 			t.Errorf("after a tenth was deleted: %v", err)
 		}
 	})
+}
+
+// TestGrowth_SaysWhatIsFull: a text that names the state, the server that decides, the end, the
+// largest subtrees and the remedy, from 80 percent of the limit on.
+func TestGrowth_SaysWhatIsFull(t *testing.T) {
+	g := facts.Growth{
+		Weight: 79 << 20, Limit: 100 << 20, Resumes: 95 << 20, Cause: "memory", Server: 2,
+		Largest: []facts.Subtree{{Path: "/a", Weight: 60 << 20}, {Path: "/b\n", Weight: 1 << 20}},
+	}
+	if text := g.String(); text != "" {
+		t.Error(text)
+	}
+	const largest = "; largest subtrees: /a 60.0 MiB, /b\\n 1.0 MiB; delete znodes, "
+	for _, c := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { g.Weight = 80 << 20 }, "data near their limit: 80.0 MiB of 100.0 MiB; least memory: server 2; at the limit growth is refused" +
+			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
+		{func() { g.Weight, g.Full = 100<<20, true }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
+			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
+		{func() { g.Cause, g.Largest = "disk", nil }, "data limit reached: 100.0 MiB of 100.0 MiB; least disk: server 2; growth is refused until below 95.0 MiB" +
+			"; delete znodes, make room on that disk, or lower gozkd.diskReserveKB"},
+	} {
+		if c.change(); g.String() != c.want {
+			t.Errorf("%s\nwant\n%s", g, c.want)
+		}
+	}
+}
+
+// TestState_WeighsTheLargestOfManySubtrees: a large subtree is found among more children of the
+// root than are kept.
+func TestState_WeighsTheLargestOfManySubtrees(t *testing.T) {
+	s := state{tree: datatree.New(datatree.Options{})}
+	create := func(path string, data []byte) {
+		c := proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL()}
+		r := datatree.Request{Op: proto.OpCreate, Body: c.Append(nil, proto.OpCreate)}
+		s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid() + 1}, &r)
+	}
+	create("/large", nil)
+	for i := range 4000 {
+		create(fmt.Sprint("/", i), nil)
+		create(fmt.Sprint("/large/", i), make([]byte, 200))
+	}
+	list := *s.weighSubtrees()
+	if len(list) != 3 || list[0].Path != "/large" || list[0].Weight < 4000*200 || list[0].Weight > 4000*400 {
+		t.Error(list)
+	}
 }
 
 func first[T any](_ T, err error) error { return err }

@@ -1,9 +1,14 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -31,6 +36,8 @@ type state struct {
 	watches      *watch.Table // has a lock of its own
 	waitList                  // goroutines that wait for the tree to change, or for a leader
 	options      datatree.Options
+	// largest are the heaviest subtrees as growth weighed them last; nil: the limit is not near.
+	largest atomic.Pointer[[]facts.Subtree]
 }
 
 // init makes the state of a server without data.
@@ -67,6 +74,39 @@ func (s *state) weight() (int64, datatree.Limit) {
 	return s.tree.Weight(), s.tree.Limit()
 }
 
+// weighSubtrees returns the heaviest children of the root, the heaviest first. It holds the lock for
+// a part of the znodes at a time, so what changes meanwhile may be missed.
+func (s *state) weighSubtrees() *[]facts.Subtree {
+	const shown, kept = 3, 1000
+	weights := make(map[string]*int64)
+	for part := range datatree.WeightParts {
+		s.RLock()
+		s.tree.WeighPart(part, func(child string, weight int64) {
+			w := weights[child]
+			if w == nil {
+				if len(weights) == kept { // a large one comes again at once
+					all := slices.Collect(maps.Values(weights))
+					slices.SortFunc(all, func(a, b *int64) int { return cmp.Compare(*a, *b) })
+					maps.DeleteFunc(weights, func(_ string, w *int64) bool { return *w <= *all[kept/2] })
+				}
+				w = new(int64)
+				weights[strings.Clone(child)] = w
+			}
+			*w += weight
+		})
+		s.RUnlock()
+	}
+	list := make([]facts.Subtree, 0, len(weights))
+	for child, w := range weights {
+		list = append(list, facts.Subtree{Path: "/" + child, Weight: *w})
+	}
+	slices.SortFunc(list, func(a, b facts.Subtree) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Path, b.Path))
+	})
+	list = slices.Clone(list[:min(len(list), shown)])
+	return &list
+}
+
 func (s *state) lastZxid() proto.Zxid {
 	s.RLock()
 	defer s.RUnlock()
@@ -96,10 +136,14 @@ func (s *state) stats() facts.Stats {
 	s.RLock()
 	defer s.RUnlock()
 	l := s.tree.Limit()
+	var largest []facts.Subtree
+	if p := s.largest.Load(); p != nil {
+		largest = *p
+	}
 	return facts.Stats{
 		Growth: facts.Growth{
 			Weight: s.tree.Weight(), Limit: l.Weight, Full: l.Full, Cause: l.Cause.String(),
-			Server: int(memberid.Number(l.Member)),
+			Server: int(memberid.Number(l.Member)), Resumes: l.Resumes(), Largest: largest,
 		},
 		Zxid: int64(s.tree.LastZxid()), Znodes: s.tree.NumZnodes(), Ephemerals: s.tree.NumEphemerals(),
 		Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),

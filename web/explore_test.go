@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
@@ -85,6 +86,25 @@ func TestExplore_TLS(t *testing.T) {
 				t.Errorf("%s, encrypted %v: %s", path, encrypted, r.body)
 			}
 		}
+	}
+}
+
+// The view of the ensemble says what is full. Callers who are neither administrators nor on this
+// machine do not see the paths.
+func TestExplore_SaysWhatIsFull(t *testing.T) {
+	s := open(t, server.Config{DataLimit: 1}, web.Options{Anonymous: web.Read, ProxyHeader: "X-User", Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Roles: roles(t, "read=sasl:ann; admin=sasl:boss")})
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for late := watchdog.Context(t, time.Minute); s.s.Facts().Stats().Growth.Largest == nil; <-look.C {
+		if late.Err() != nil {
+			t.Fatal("not full after a minute")
+		}
+	}
+	const text, paths, end = `"dataStatus":"data limit reached: 0.0 MiB of 0.0 MiB; least memory: server 1; growth is refused until below 0.0 MiB; `,
+		`largest subtrees: /zookeeper 0.0 MiB, / 0.0 MiB; `, `delete znodes, or raise gozkd.dataLimitKB or the memory of that server"`
+	for user, want := range map[string]string{"boss": text + paths + end, "ann": text + end} {
+		s.want(200, want, "GET", "/ui/api/ensemble", "", "X-Forwarded-For: 10.0.0.9", "X-User: "+user)
 	}
 }
 

@@ -1,6 +1,11 @@
 package facts
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/printable"
+)
 
 // Modes of a server, as srvr and mntr name them.
 const (
@@ -59,7 +64,45 @@ type Growth struct {
 	Full          bool   // they are refused
 	Cause         string // what decides about Limit: none, memory or disk
 	Server        int    // whose memory or disk it is
+	Resumes       int64  // the weight below which they are accepted again, once they are refused
+	// Largest are the heaviest children of the root, the heaviest first. It is nil unless the data
+	// are Near, and then up to a few seconds old.
+	Largest []Subtree
 }
+
+// Subtree is the weight of a child of the root and of everything below it.
+type Subtree struct {
+	Path   string
+	Weight int64
+}
+
+// Near reports whether the data take so much of Limit that somebody should care: 80 percent.
+func (g Growth) Near() bool { return g.Limit != 0 && (g.Full || g.Weight/80 >= g.Limit/100) }
+
+// String returns what is full, who decides, for how long, by which subtrees, and what to do; or ""
+// if the data are not Near.
+func (g Growth) String() string {
+	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+	if !g.Near() {
+		return ""
+	}
+	how, until := "data limit reached", "growth is refused until below "+mib(g.Resumes)
+	if !g.Full {
+		how, until = "data near their limit", "at the limit growth is refused"
+	}
+	text := fmt.Sprintf("%s: %s of %s; least %s: server %d; %s",
+		how, mib(g.Weight), mib(g.Limit), g.Cause, g.Server, until)
+	for i, s := range g.Largest {
+		text += [...]string{"; largest subtrees: ", ", "}[min(i, 1)] + printable.Shortened(printable.Text(s.Path), maxPath) + " " + mib(s.Weight)
+	}
+	if g.Cause == "disk" {
+		return text + "; delete znodes, make room on that disk, or lower gozkd.diskReserveKB"
+	}
+	return text + "; delete znodes, or raise gozkd.dataLimitKB or the memory of that server"
+}
+
+// maxPath bounds the paths in texts, in bytes.
+const maxPath = 100
 
 // Sizes are the last, the smallest and the largest of some lengths in bytes. All are -1 if no
 // length was recorded, as in ZooKeeper.

@@ -37,10 +37,11 @@ type ensembleView struct {
 	Digest  string   `json:"digest"`
 	Znodes  int      `json:"znodes"`
 	// Sizes in bytes.
-	DataBytes  int64 `json:"dataBytes"`
-	CheckBytes int64 `json:"checkpointBytes"`
-	LogBytes   int64 `json:"logBytes"`
-	UptimeMs   int64 `json:"uptimeMs"`
+	DataBytes  int64  `json:"dataBytes"`
+	DataStatus string `json:"dataStatus,omitempty"` // the data are near their limit
+	CheckBytes int64  `json:"checkpointBytes"`
+	LogBytes   int64  `json:"logBytes"`
+	UptimeMs   int64  `json:"uptimeMs"`
 	// LastSnapshot is when the last checkpoint was written, Unix ms; 0: none.
 	LastSnapshot int64 `json:"lastSnapshot,omitempty"`
 	// Values are those of mntr that are shown: see shown.
@@ -53,11 +54,11 @@ var shown = []string{
 	"gozkd_voters_connected", "gozkd_log_pending_seconds", "gozkd_log_stalls_total", "gozkd_checkpoint_reverted",
 	"digest_mismatches_count", "gozkd_tls_certificate_expires_seconds", "gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_errors_total",
 	"gozkd_archive_gaps_total", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "fsynctime", "peer_state",
-	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size",
+	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size", "gozkd_data_weight_bytes", "gozkd_data_limit_bytes",
 }
 
 // ensemble answers with the members, and the state of this server.
-func (e *explorer) ensemble(*request) (any, error) {
+func (e *explorer) ensemble(q *request) (any, error) {
 	s := e.Server.Facts()
 	st, stats := s.Status(), s.Stats()
 	_, digest := s.Digest()
@@ -66,6 +67,10 @@ func (e *explorer) ensemble(*request) (any, error) {
 		Zxid: idText(st.Zxid), Digest: fmt.Sprintf("%016x", digest), Znodes: stats.Znodes, DataBytes: stats.DataBytes,
 		UptimeMs: stats.Uptime.Milliseconds(), Values: make(map[string]any),
 	}
+	if !isInsider(q.Call) {
+		stats.Growth.Largest = nil // paths
+	}
+	v.DataStatus = stats.Growth.String()
 	v.CheckBytes, v.LogBytes = s.DirSizes()
 	if _, at, ok := e.Server.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()

@@ -9,6 +9,7 @@ export default function (ctx) {
       e.mode === 'standalone' ? badge('standalone') : e.leader >= 0 ? badge('leader is ' + e.leader, 'good') : badge('no leader known', 'bad'),
       e.mode !== 'standalone' && (e.whole ? lost(e.members) || badge('all members vote', 'good') : badge('a member is missing', 'warn')),
       e.values.gozkd_quorum_reachable === 0 && badge('no quorum', 'bad')),
+    e.dataStatus && h('section', {class: 'card warn'}, e.dataStatus),
     h('div', {class: 'grid'}, e.members.map((m) => memberCard(m, e))),
     h('div', {class: 'grid'}, stateCard(e), diskCard(e), safetyCard(e)),
   ]});
@@ -80,7 +81,9 @@ function stateCard(e) {
 function diskCard(e) {
   const sync = e.values.fsynctime;
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Disk and memory')), facts([
-    ['Data', bytes(e.dataBytes)], ['Checkpoint', bytes(e.checkpointBytes)], ['Log', bytes(e.logBytes)],
+    ['Data', bytes(e.dataBytes)],
+    ['In memory', bytes(e.values.gozkd_data_weight_bytes) + (e.values.gozkd_data_limit_bytes ? ' of ' + bytes(e.values.gozkd_data_limit_bytes) : '')],
+    ['Checkpoint', bytes(e.checkpointBytes)], ['Log', bytes(e.logBytes)],
     ['Written', e.lastSnapshot ? time(e.lastSnapshot) : 'no checkpoint yet'],
     ['Sync', sync?.count ? 'p50 ' + duration(sync.p50) + ', p99 ' + duration(sync.p99) + ', max ' + duration(sync.max) : null],
     ['Waits for disk', e.values.gozkd_log_pending_seconds > 0.1 ? badge(duration(1000 * e.values.gozkd_log_pending_seconds), 'warn') : null],

@@ -123,8 +123,10 @@ func float(s string) (float64, bool) {
 
 // printable makes text from a server safe for a table cell: the text might move the cursor or be
 // very long.
-func printable(s string) string {
-	const most = 64
+func printable(s string) string { return printableUpTo(64, s) }
+
+// printableUpTo is printable with another limit, in characters.
+func printableUpTo(most int, s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '·'
@@ -166,6 +168,17 @@ func (m Monitor) Int(key string) (int64, bool) {
 
 // Float returns a finite value.
 func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }
+
+// DataStatus returns the sentence with which the first of several gozkds that has one says that the
+// data are near their limit, or "".
+func DataStatus(answers []Monitor) string {
+	for _, m := range answers {
+		if text := m["gozkd_data_status"]; text != "" {
+			return printableUpTo(1000, text)
+		}
+	}
+	return ""
+}
 
 // Kinds asks a gozkd whose whitelist has the word kind which znodes are containers, and which have
 // a TTL, for a client with a chroot.

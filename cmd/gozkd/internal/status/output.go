@@ -95,8 +95,8 @@ type serverJSON struct {
 	PeerLinksTLS *int64 `json:"peer_links_tls,omitempty"`
 }
 
-// writeJSON writes {"ok":…,"servers":[…],"others":[…],"problems":[…]}.
-func writeJSON(w io.Writer, servers []server, others []probe.Peer, problems []string) error {
+// writeJSON writes {"ok":…,"servers":[…],"others":[…],"data_status":…,"problems":[…]}.
+func writeJSON(w io.Writer, servers []server, others []probe.Peer, data string, problems []string) error {
 	list := make([]serverJSON, len(servers))
 	for i := range servers {
 		s := &servers[i]
@@ -119,9 +119,10 @@ func writeJSON(w io.Writer, servers []server, others []probe.Peer, problems []st
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	return out.Encode(struct {
-		OK       bool         `json:"ok"`
-		Servers  []serverJSON `json:"servers"`
-		Others   []probe.Peer `json:"others"`
-		Problems []string     `json:"problems"`
-	}{len(problems) == 0, list, others, problems})
+		OK         bool         `json:"ok"`
+		Servers    []serverJSON `json:"servers"`
+		Others     []probe.Peer `json:"others"`
+		DataStatus string       `json:"data_status,omitempty"` // the data are near their limit
+		Problems   []string     `json:"problems"`
+	}{len(problems) == 0, list, others, data, problems})
 }

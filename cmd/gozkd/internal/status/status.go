@@ -58,16 +58,20 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 		return status
 	}
 	servers := ask(ctx, t, true)
-	others := others(servers)
+	answers := answers(servers)
+	others, data := probe.OtherPeers(answers), probe.DataStatus(answers)
 	problems := judge(servers, others)
 	var err error
 	switch {
 	case json:
-		err = writeJSON(env.Out, servers, others, problems)
+		err = writeJSON(env.Out, servers, others, data, problems)
 	case len(servers) == 1:
 		err = writeOne(env.Out, t, servers[0])
 	default:
 		err = writeTable(env.Out, servers, others)
+	}
+	if !json && data != "" && err == nil {
+		_, err = fmt.Fprintln(env.Out, data)
 	}
 	if err != nil {
 		problems = append(problems, "writing the answer: "+err.Error())
@@ -143,15 +147,14 @@ func ask(ctx context.Context, t targets, monitor bool) []server {
 	return servers
 }
 
-// others returns the members that gave no answer, as the servers that answered see them.
-func others(servers []server) []probe.Peer {
-	var answers []probe.Monitor
+// answers returns the answers to mntr of the servers that gave one.
+func answers(servers []server) (answers []probe.Monitor) {
 	for i := range servers {
 		if servers[i].monitor != nil {
 			answers = append(answers, servers[i].monitor)
 		}
 	}
-	return probe.OtherPeers(answers)
+	return answers
 }
 
 // problem returns why a server is not alive or, if ready is true, not ready; otherwise "". The

@@ -203,6 +203,24 @@ func TestStatus_JSON(t *testing.T) {
 	}
 }
 
+// A full server serves, and the last line says what is full, without its control characters.
+func TestStatus_Full(t *testing.T) {
+	servers := serveWords(t, func(word string) string {
+		if word == "srvr" {
+			return member("standalone")
+		}
+		return "zk_gozkd_data_status\tdata limit reached: \x1b\nzk_gozkd_data_full\t1\n"
+	})
+	for want, args := range map[string][]string{
+		"Mode: standalone\ndata limit reached: ·\n":   {"-server", servers},
+		"\"data_status\": \"data limit reached: ·\",": {"-server", servers, "--output", "json"},
+	} {
+		if status, out, _ := call(t, Main, nil, args...); status != 0 || !strings.Contains(out, want) {
+			t.Errorf("status %d, %s\nwant %s", status, out, want)
+		}
+	}
+}
+
 // The first line is that of zkServer.sh status, which scripts parse.
 func TestStatus_ZooCfg(t *testing.T) {
 	address := serve(t, member("follower"))

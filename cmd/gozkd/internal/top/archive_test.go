@@ -7,6 +7,19 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 )
 
+// Data near their limit are a problem, which is said once.
+func TestEnsemble_DataNearTheirLimit(t *testing.T) {
+	var e ensemble
+	for _, status := range []string{"", "data near their limit: 80", "data near their limit: 81"} {
+		m := &member{Entry: Entry{Address: "a:1"}, hasSample: true, last: Sample{Monitor: probe.Monitor{"gozkd_data_status": status}}}
+		m.last.State.Mode = probe.ModeLeader
+		e.members = append(e.members, m)
+	}
+	if problems := e.problems(); !slices.Equal(problems[1:], []string{"data near their limit: 80"}) {
+		t.Errorf("%q", problems)
+	}
+}
+
 // An archive is a note with its writer; one that is late is a problem.
 func TestArchive_NoteOrProblem(t *testing.T) {
 	for _, c := range []struct {

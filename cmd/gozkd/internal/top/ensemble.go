@@ -135,12 +135,13 @@ func (e *ensemble) leader() *member {
 }
 
 // peer returns what the members that answered know of a member.
-func (e *ensemble) peer(m *member) probe.Peer {
-	var answers []probe.Monitor
-	for _, other := range e.members {
-		answers = append(answers, other.last.Monitor) // nil: nothing is known
+func (e *ensemble) peer(m *member) probe.Peer { return probe.PeerOf(m.ID, e.answers()) }
+
+func (e *ensemble) answers() (answers []probe.Monitor) {
+	for _, m := range e.members {
+		answers = append(answers, m.last.Monitor) // nil: nothing is known
 	}
-	return probe.PeerOf(m.ID, answers)
+	return answers
 }
 
 // followed returns the leader, also if it does not answer: then it is the one that the others
@@ -277,6 +278,9 @@ func (e *ensemble) problems() []string {
 	}
 	if len(readers) > 0 {
 		list = append(list, "without a quorum, serving only reads: "+strings.Join(readers, ", "))
+	}
+	if text := probe.DataStatus(e.answers()); text != "" {
+		list = append(list, text)
 	}
 	if note, bad := e.archive(); bad {
 		list = append(list, note)
