@@ -74,8 +74,8 @@ func (s *state) weight() (int64, datatree.Limit) {
 	return s.tree.Weight(), s.tree.Limit()
 }
 
-// weighSubtrees returns the heaviest children of the root, the heaviest first. It holds the lock for
-// a part of the znodes at a time, so what changes meanwhile may be missed.
+// weighSubtrees returns the heaviest children of the root, the heaviest first. It holds the lock
+// for a part of the znodes at a time, so it may miss what changes meanwhile.
 func (s *state) weighSubtrees() *[]facts.Subtree {
 	const shown, kept = 3, 1000
 	weights := make(map[string]*int64)
@@ -84,7 +84,7 @@ func (s *state) weighSubtrees() *[]facts.Subtree {
 		s.tree.WeighPart(part, func(child string, weight int64) {
 			w := weights[child]
 			if w == nil {
-				if len(weights) == kept { // a large one comes again at once
+				if len(weights) == kept { // a large subtree comes again at once
 					all := slices.Collect(maps.Values(weights))
 					slices.SortFunc(all, func(a, b *int64) int { return cmp.Compare(*a, *b) })
 					maps.DeleteFunc(weights, func(_ string, w *int64) bool { return *w <= *all[kept/2] })
