@@ -99,11 +99,6 @@ func (a *attacker) session() (*stranger, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newStranger(nc)
-}
-
-// newStranger opens a session on a connection, which it closes after an error.
-func newStranger(nc *net.TCPConn) (*stranger, error) {
 	s := &stranger{Conn: rawclient.New(nc), nc: nc}
 	if _, err := s.Handshake(rawclient.NewSession(sessionTimeoutMs), patience); err != nil {
 		return nil, errors.Join(err, s.Close())

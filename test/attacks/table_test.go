@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // bad is a row that misses every target.
@@ -71,12 +74,31 @@ func TestWritePage_ReplacesOnlyTheTable(t *testing.T) {
 	}
 }
 
-func TestSummary_CountsUnansweredRequests(t *testing.T) {
+func TestProbe_CountsUnansweredRequests(t *testing.T) {
 	p := &probe{began: time.Now().Add(-time.Hour), version: 7, disconnected: 1, samples: []time.Duration{time.Millisecond, time.Millisecond}}
-	p.waiting = []time.Time{time.Now().Add(-time.Minute), p.began.Add(-time.Hour)} // the second is from before the attack
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, due := range []time.Time{time.Now().Add(-time.Minute), p.began.Add(-time.Hour)} { // the second is from before the attack
+		for _, err := range []error{proto.ErrConnectionLoss, proto.ErrSessionExpired} {
+			p.measure(ctx, due, func(context.Context) error { return err })
+		}
+	}
 	o := summary([]*probe{p})
-	if o.Samples != 3 || o.P50 != time.Millisecond || o.Max < time.Minute || o.Max > time.Hour || o.Disconnected != 1 || o.Versions[0] != 7 {
+	if o.Samples != 4 || o.P50 < time.Minute || o.Max < time.Minute || o.Max > time.Hour || o.Disconnected != 1 || o.Versions[0] != 7 {
 		t.Errorf("the summary is %+v", o)
+	}
+}
+
+func TestProbe_AsksAgainAfterALostConnection(t *testing.T) {
+	p, asked := &probe{}, 0
+	p.measure(t.Context(), time.Now(), func(context.Context) error {
+		if asked++; asked < 3 {
+			return proto.ErrConnectionLoss
+		}
+		return nil
+	})
+	if asked != 3 || len(p.samples) != 1 {
+		t.Errorf("asked %d times, %d samples", asked, len(p.samples))
 	}
 }
 

@@ -3,17 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -29,37 +27,23 @@ func plantedPath(i int) string { return fmt.Sprintf("%s/%04d", plantedRoot, i) }
 func plantedData(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 10+i) }
 
 // owner opens a session as the owner of the planted znodes.
-func owner(ctx context.Context, addr string) (*stranger, error) {
-	dialing, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	nc, err := new(net.Dialer).DialContext(dialing, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	s, err := newStranger(nc.(*net.TCPConn))
-	if err != nil {
-		return nil, err
-	}
-	auth := proto.AuthRequest{Scheme: "digest", Auth: []byte("owner:secret")}
-	if _, err := s.call(proto.OpAuth, auth.Append(nil)); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+func owner(ctx context.Context, addr string) *client.Client {
+	return must.Get(connect(ctx, addr, client.Config{Auths: []client.Auth{{Scheme: "digest", Credential: []byte("owner:secret")}}}))
 }
 
 // plant creates the znodes that must survive, and those of the probes.
 func plant(ctx context.Context, addrs []string) (*planted, error) {
 	k := &planted{n: 300}
 	return k, must.Try(func() {
-		s := must.Get(owner(ctx, addrs[0]))
-		defer must.Finally(s.Close)
-		own := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
-		must.Do(s.createWith(plantedRoot, nil, own))
+		zk := owner(ctx, addrs[0])
+		defer must.Finally(zk.Close)
+		own := client.CreateOptions{ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}}
+		must.Get2(zk.Create(ctx, plantedRoot, nil, own))
 		for i := range k.n {
-			must.Do(s.createWith(plantedPath(i), plantedData(i), own))
+			must.Get2(zk.Create(ctx, plantedPath(i), plantedData(i), own))
 		}
 		for i := range addrs {
-			must.Do(s.create(probePath(i), nil))
+			must.Get2(zk.Create(ctx, probePath(i), nil, client.CreateOptions{}))
 		}
 	})
 }
@@ -81,35 +65,22 @@ func (k *planted) missing(ctx context.Context, addrs []string, versions []int32)
 
 func (k *planted) check(ctx context.Context, addrs []string, versions []int32) error {
 	return must.Try(func() {
-		s := must.Get(owner(ctx, addrs[0]))
-		defer must.Finally(s.Close)
-		path := plantedRoot
-		must.Get(s.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append(nil)))
+		zk := owner(ctx, addrs[0])
+		defer must.Finally(zk.Close)
+		must.Get(zk.Sync(ctx, plantedRoot))
 		for i := range k.n {
-			data, _, err := s.get(plantedPath(i))
+			data, _, err := zk.Get(ctx, plantedPath(i), false)
 			if err != nil || !bytes.Equal(data, plantedData(i)) {
 				must.Failf("%s is lost or changed: %w", plantedPath(i), err)
 			}
 		}
 		for i, version := range versions {
-			if _, stat, err := s.get(probePath(i)); err != nil || stat.Version < version {
+			if _, stat, err := zk.Get(ctx, probePath(i), false); err != nil || stat.Version < version {
 				must.Failf("%s has version %d, acknowledged was %d: %w", probePath(i), stat.Version, version, err)
 			}
 		}
-		must.Do(s.set(plantedPath(0), plantedData(0)))
+		must.Get(zk.Set(ctx, plantedPath(0), plantedData(0), client.AnyVersion))
 	})
-}
-
-// get returns a znode's data.
-func (s *stranger) get(path string) ([]byte, proto.Stat, error) {
-	var r proto.DataResponse
-	body, err := s.call(proto.OpGetData, getData(path))
-	if err != nil {
-		return nil, r.Stat, err
-	}
-	d := jute.NewDecoder(body)
-	r.Decode(&d)
-	return r.Data, r.Stat, d.Err()
 }
 
 // lastZxid returns the counter of the server's last zxid; 0: the server did not tell it.
