@@ -17,27 +17,18 @@ import (
 // the binary package has neither.
 func SecureCClient(ctx context.Context, root string) (program string) {
 	debian(ctx, "gcc", "libc6-dev", "make", "cmake", "libssl-dev", "libsasl2-dev", "libsasl2-modules")
-	defer alone(ctx, root, "c-secure")()
-	dir := cacheDir(root, "c-secure")
-	source := filepath.Join(root, "test", "compat", "cclient", "client.c")
-	program = filepath.Join(dir, "client")
-	library := filepath.Join(dir, "library")
-	if !newer(filepath.Join(library, "b", "libzookeeper.a")) {
-		buildCClient(ctx, root, library)
-	}
-	if newer(program, source) {
-		return program
-	}
-	tmp := fmt.Sprintf("%s.%d", program, os.Getpid())
-	must.Get(output(ctx, library, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-DTHREADED", "-DUSE_STATIC_LIB",
-		"-DHAVE_OPENSSL_H", "-DHAVE_CYRUS_SASL_H", "-Iinclude", "-Igenerated", "-o", tmp, source,
-		"b/libzookeeper.a", "b/libhashtable.a", "-lssl", "-lcrypto", "-lsasl2", "-lm", "-lpthread"))
-	must.Do(os.Rename(tmp, program))
-	return program
+	library := filepath.Join(cacheDir(root, "c-secure"), "library")
+	buildCClient(ctx, root, library)
+	return compileC(ctx, root, "c-secure", library, "-DUSE_STATIC_LIB", "-DHAVE_OPENSSL_H", "-DHAVE_CYRUS_SASL_H",
+		"-Iinclude", "-Igenerated", "b/libzookeeper.a", "b/libhashtable.a", "-lssl", "-lcrypto", "-lsasl2", "-lm")
 }
 
-// buildCClient builds the C client in library.
+// buildCClient builds the C client in library, unless it is there.
 func buildCClient(ctx context.Context, root, library string) {
+	defer alone(ctx, root, "c-library")()
+	if newer(filepath.Join(library, "b", "libzookeeper.a")) {
+		return
+	}
 	tmp := fmt.Sprintf("%s.%d", library, os.Getpid())
 	must.Do(os.RemoveAll(tmp))
 	must.Do(os.MkdirAll(tmp, 0o755))

@@ -82,15 +82,20 @@ func CShell(ctx context.Context) (path, version string) {
 // program's path.
 func CClient(ctx context.Context, root string) (program string) {
 	debian(ctx, "gcc", "libc6-dev", "libzookeeper-mt-dev")
-	defer alone(ctx, root, "c")()
-	dir := cacheDir(root, "c")
+	return compileC(ctx, root, "c", "", "-lzookeeper_mt")
+}
+
+// compileC compiles test/compat/cclient/client.c in dir, empty: the cache, with more arguments of
+// gcc, and returns the program's path. name is a directory in the cache, and that of the lock.
+func compileC(ctx context.Context, root, name, dir string, args ...string) (program string) {
+	defer alone(ctx, root, name)()
+	program = filepath.Join(cacheDir(root, name), "client")
 	source := filepath.Join(root, "test", "compat", "cclient", "client.c")
-	program = filepath.Join(dir, "client")
 	if newer(program, source) {
 		return program
 	}
 	tmp := fmt.Sprintf("%s.%d", program, os.Getpid())
-	must.Get(output(ctx, dir, "gcc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-DTHREADED", "-o", tmp, source, "-lzookeeper_mt", "-lpthread"))
+	must.Get(output(ctx, dir, "gcc", slices.Concat([]string{"-std=gnu11", "-O1", "-Wall", "-Wextra", "-DTHREADED", "-o", tmp, source}, args, []string{"-lpthread"})...))
 	must.Do(os.Rename(tmp, program))
 	return program
 }
@@ -185,10 +190,17 @@ func Java(root, heap, classPath string) []string {
 // Maven returns the class path of a pom's dependencies. name is a directory in the cache.
 func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 	defer alone(ctx, root, "m2")()
-	dir := cacheDir(root, name)
+	return maven(ctx, root, cacheDir(root, name), pom, "")
+}
+
+// maven is Maven for a directory. text, unless empty, becomes the content of the pom.
+func maven(ctx context.Context, root, dir, pom, text string) (classPath string) {
 	file := filepath.Join(dir, "classpath")
 	if cp, ok := cachedClassPath(file, pom); ok {
 		return cp
+	}
+	if text != "" {
+		must.Do(os.WriteFile(pom, []byte(text), 0o644))
 	}
 	// A Maven from elsewhere is fine.
 	if _, err := exec.LookPath("mvn"); err != nil {
@@ -205,14 +217,6 @@ func Maven(ctx context.Context, root, name, pom string) (classPath string) {
 // distribution adds, and returns the class path of the server.
 func ZooKeeperRelease(ctx context.Context, root, release string) (classPath string) {
 	defer alone(ctx, root, "m2")()
-	dir := cacheDir(root, filepath.Join("releases", release))
-	file, pom := filepath.Join(dir, "classpath"), filepath.Join(dir, "pom.xml")
-	if cp, ok := cachedClassPath(file, pom); ok {
-		return cp
-	}
-	if _, err := exec.LookPath("mvn"); err != nil {
-		debian(ctx, "maven")
-	}
 	var deps strings.Builder
 	for _, dep := range [][3]string{
 		{"org.apache.zookeeper", "zookeeper", release},
@@ -223,16 +227,12 @@ func ZooKeeperRelease(ctx context.Context, root, release string) (classPath stri
 	} {
 		fmt.Fprintf(&deps, "<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", dep[0], dep[1], dep[2])
 	}
-	must.Do(os.WriteFile(pom, fmt.Appendf(nil, `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+	dir := cacheDir(root, filepath.Join("releases", release))
+	return maven(ctx, root, dir, filepath.Join(dir, "pom.xml"), fmt.Sprintf(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>com.github.gozkd</groupId><artifactId>zookeeper-%s</artifactId><version>1</version>
 <dependencies>
 %s</dependencies></project>
-`, release, deps.String()), 0o644))
-	tmp := fmt.Sprintf("%s.%d", file, os.Getpid())
-	must.Get(output(ctx, dir, "mvn", "-q", "-B", "-f", pom, "dependency:build-classpath",
-		"-Dmaven.repo.local="+filepath.Join(root, ".cache", "compat", "m2"), "-Dmdep.outputFile="+tmp))
-	must.Do(os.Rename(tmp, file))
-	return string(must.Get(os.ReadFile(file)))
+`, release, deps.String()))
 }
 
 // cachedClassPath returns the class path in file if the file is newer than the pom and all jars of
