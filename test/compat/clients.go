@@ -26,9 +26,6 @@ type client struct {
 	// runs.
 	install func(ctx context.Context, root string)
 	run     func(ctx context.Context, root, addr string) (cases.Report, error)
-	// own replaces run for a client that starts its servers itself; bin has its zkServer.sh, and
-	// only names the cases to run, nil: all.
-	own func(ctx context.Context, root, bin string, only []string) (cases.Report, error)
 	// secure replaces run for a client with TLS, on a server with stores in format.
 	secure func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error)
 	format string
@@ -60,11 +57,6 @@ func clients() []client {
 	return []client{
 		{name: "go-zookeeper", install: nothing, run: func(ctx context.Context, _, addr string) (cases.Report, error) {
 			return gozk.Run(ctx, addr, server.SuperPassword, nil)
-		}},
-		// All servers are presented as the newest ZooKeeper: the tests only ask whether there is
-		// reconfig.
-		{name: "go-zookeeper-own", install: nothing, own: func(ctx context.Context, root, bin string, only []string) (cases.Report, error) {
-			return gozk.RunOwn(ctx, root, bin, server.Maven, only)
 		}},
 		{name: "kazoo", install: kazoo, run: func(ctx context.Context, root, addr string) (cases.Report, error) {
 			return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword)

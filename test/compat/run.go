@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -25,9 +24,6 @@ const startTimeout = 10 * time.Minute
 // clientTimeout bounds a client's script.
 const clientTimeout = 3 * time.Minute
 
-// ownTimeout bounds the tests of a client that start their servers themselves.
-const ownTimeout = 10 * time.Minute
-
 // row is a line of the table.
 type row struct {
 	client, server string
@@ -44,7 +40,6 @@ func (r row) ok() bool { return r.err == nil && r.report.OK() }
 type pair struct {
 	client client
 	target server.Kind
-	row    int // its place in the table
 }
 
 // runAll installs the clients, runs each on every server that it applies to, jobs at once, and
@@ -59,45 +54,34 @@ func runAll(ctx context.Context, root string, targets []server.Kind, list []clie
 			c.install(ctx, root)
 		})
 	}
-	turns, n := plan(targets, list)
-	rows := make([]row, n)
+	pairs := plan(targets, list)
+	rows := make([]row, len(pairs))
 	var next atomic.Int32
 	work := func() {
-		for i := int(next.Add(1)) - 1; i < len(turns) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-			for _, p := range turns[i] {
-				if err := installed[p.client.name]; err != nil {
-					rows[p.row] = row{client: p.client.name, server: p.target.Name, err: err}
-				} else {
-					rows[p.row] = runTries(ctx, root, p, verbose)
-				}
-				fmt.Print(formatRow(rows[p.row], verbose))
+		for i := int(next.Add(1)) - 1; i < len(pairs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+			p := pairs[i]
+			if err := installed[p.client.name]; err != nil {
+				rows[i] = row{client: p.client.name, server: p.target.Name, err: err}
+			} else {
+				rows[i] = runTries(ctx, root, p, verbose)
 			}
+			fmt.Print(formatRow(rows[i], verbose))
 		}
 	}
 	must.All(slices.Repeat([]func(){work}, jobs)...)
 	return slices.DeleteFunc(rows, func(r row) bool { return r.client == "" }) // those left at an interrupt
 }
 
-// plan returns the pairs, and how many they are. Pairs of a turn run in sequence: the servers
-// of a client that starts them itself may draw the same ports. These turns take longest and come
-// first.
-func plan(targets []server.Kind, list []client) (turns [][]pair, n int) {
-	alone := make(map[string][]pair)
+// plan returns the pairs.
+func plan(targets []server.Kind, list []client) (pairs []pair) {
 	for _, t := range targets {
 		for _, c := range list {
-			if !c.runsOn(t) {
-				continue
-			}
-			p := pair{client: c, target: t, row: n}
-			n++
-			if c.own != nil {
-				alone[c.name] = append(alone[c.name], p)
-			} else {
-				turns = append(turns, []pair{p})
+			if c.runsOn(t) {
+				pairs = append(pairs, pair{c, t})
 			}
 		}
 	}
-	return slices.Insert(turns, 0, slices.Collect(maps.Values(alone))...), n
+	return pairs
 }
 
 // tries returns how often a client runs at most until it passes. On ZooKeeper the run only checks
@@ -109,28 +93,14 @@ func tries(t server.Kind) int {
 	return 3
 }
 
-// runTries runs a pair until it passes, as often as its server permits. A client that starts its
-// servers itself repeats only the cases that failed.
+// runTries runs a pair until it passes, as often as its server permits.
 func runTries(ctx context.Context, root string, p pair, verbose bool) row {
-	run := func(only []string) row {
-		if p.client.own != nil {
-			return runOwn(ctx, root, p.target, p.client, only)
-		}
-		return runPair(ctx, root, p.target, p.client)
-	}
-	r := run(nil)
+	r := runPair(ctx, root, p.target, p.client)
 	for try := 2; try <= tries(p.target) && !r.ok() && ctx.Err() == nil; try++ {
 		r.again = true
 		fmt.Print(formatRow(r, verbose))
-		var only []string
-		if p.client.own != nil && r.err == nil {
-			only = r.report.Failed()
-		}
-		next := run(only)
-		if only != nil {
-			next.report = r.report.With(next.report)
-		}
-		r, r.try = next, try
+		r = runPair(ctx, root, p.target, p.client)
+		r.try = try
 	}
 	return r
 }
@@ -210,28 +180,6 @@ func (c client) withIdentity(ctx context.Context, root string, t server.Kind, di
 		return c.secure(ctx, root, p.SecureAddr(), stores)
 	}
 	return start, run, err
-}
-
-// runOwn runs the named cases of a client that starts its servers itself; all, without names.
-func runOwn(ctx context.Context, root string, t server.Kind, c client, only []string) (r row) {
-	r = row{client: c.name, server: t.Name}
-	dir, err := os.MkdirTemp("", "gozkd-compat-bin-")
-	if err != nil {
-		r.err = err
-		return r
-	}
-	defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
-	scriptCtx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if r.err = t.WriteScript(scriptCtx, dir); r.err != nil {
-		return r
-	}
-	clientCtx, cancelClient := context.WithTimeout(ctx, ownTimeout)
-	defer cancelClient()
-	started := time.Now()
-	r.report, r.err = c.own(clientCtx, root, dir, only)
-	r.took = time.Since(started)
-	return r
 }
 
 // script runs a client that is a separate program and parses its lines. A program that fails

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,28 +50,6 @@ func (r Report) Passed() int {
 
 // OK reports whether the client ran at least a case and all of them passed.
 func (r Report) OK() bool { return len(r.Results) > 0 && r.Passed() == len(r.Results) }
-
-// Failed returns the names of the cases with an error.
-func (r Report) Failed() []string {
-	var names []string
-	for _, res := range r.Results {
-		if res.Err != nil {
-			names = append(names, res.Name)
-		}
-	}
-	return names
-}
-
-// With returns the report with the results that again has of the same cases, and its log.
-func (r Report) With(again Report) Report {
-	r.Results, r.Log = slices.Clone(r.Results), again.Log
-	for i, res := range r.Results {
-		if j := slices.IndexFunc(again.Results, func(a Result) bool { return a.Name == res.Name }); j >= 0 {
-			r.Results[i] = again.Results[j]
-		}
-	}
-	return r
-}
 
 // Expect turns the results of the named cases round: a case passes with an error that contains the
 // text.

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -24,20 +23,5 @@ func TestParse_Unusable(t *testing.T) {
 		if r, err := Parse(strings.NewReader(in)); err == nil {
 			t.Errorf("Parse(%q) = %+v, want an error", in, r)
 		}
-	}
-}
-
-func TestReport_With(t *testing.T) {
-	broken := errors.New("broken")
-	first := Report{Version: "1", Log: "first", Results: []Result{{"a", nil}, {"b", broken}, {"c", broken}, {"d", broken}}}
-	if got := strings.Join(first.Failed(), " "); got != "b c d" {
-		t.Errorf("failed: %s, want b c d", got)
-	}
-	got := first.With(Report{Log: "again", Results: []Result{{"b", nil}, {"c", errors.New("still broken")}}})
-	if left := strings.Join(got.Failed(), " "); left != "c d" || got.Results[2].Err.Error() != "still broken" || got.Log != "again" {
-		t.Errorf("got %+v, want b passed, c still broken and d, which did not run again, broken", got)
-	}
-	if len(first.Failed()) != 3 {
-		t.Errorf("the first report changed: %+v", first)
 	}
 }

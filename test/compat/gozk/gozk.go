@@ -16,7 +16,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 )
 
-const module = "github.com/go-zookeeper/zk"
+// Module is the path of the library.
+const Module = "github.com/go-zookeeper/zk"
 
 // sessionTimeout is the default of the clients here.
 const sessionTimeout = 10 * time.Second
@@ -46,7 +47,7 @@ func Version() string {
 		return "unknown"
 	}
 	for _, d := range info.Deps {
-		if d.Path == module {
+		if d.Path == Module {
 			return strings.TrimPrefix(d.Version, "v")
 		}
 	}

@@ -74,12 +74,3 @@ func (k *Kind) StartEnsemble(ctx context.Context, opts EnsembleOptions) (*Ensemb
 	}
 	return StartZooKeeperEnsemble(ctx, k.version, opts)
 }
-
-// WriteScript writes a zkServer.sh that starts such a server, with WriteGozkdScript or
-// WriteZooKeeperScript.
-func (k *Kind) WriteScript(ctx context.Context, dir string) error {
-	if k.version == "" {
-		return WriteGozkdScript(k.binary, dir)
-	}
-	return WriteZooKeeperScript(ctx, k.version, dir)
-}

@@ -184,7 +184,7 @@ func (r *runner) part(ctx context.Context, t target, part string) results {
 			must.Do(os.MkdirAll(r.logs, 0o755))
 			must.Do(os.WriteFile(filepath.Join(r.logs, fmt.Sprintf("%s-%s-%d.txt", part, t.name, try)), log, 0o644))
 		}
-		if len(failed) == 0 || try == tries || ctx.Err() != nil {
+		if len(failed) == 0 || try == tries || r.strict && !t.own || ctx.Err() != nil {
 			return all
 		}
 	}

@@ -17,6 +17,8 @@ type suite struct {
 	install func(ctx context.Context, root string) installed
 	// slow: make compat runs no part of it.
 	slow bool
+	// strict: a failure on gozkd stands.
+	strict bool
 }
 
 // installed is a suite that can be run.
@@ -50,6 +52,7 @@ func suites() []suite {
 		{name: "zookeeper", install: installZooKeeper},
 		{name: "curator", install: installCurator},
 		{name: "rust", install: installRust, slow: true},
+		{name: "go-zookeeper", install: installGoZooKeeper, strict: true},
 	}
 }
 

@@ -1,11 +1,11 @@
-package gozk
+package main
 
 import (
-	"strings"
+	"maps"
 	"testing"
 )
 
-func TestParseEvents(t *testing.T) {
+func TestReadGoTests(t *testing.T) {
 	const printed = `{"Action":"start","Package":"p"}
 {"Action":"output","Package":"p","Test":"TestA/sub","Output":"    a_test.go:7: not this: it passed\n"}
 {"Action":"pass","Package":"p","Test":"TestA/sub"}
@@ -19,26 +19,11 @@ func TestParseEvents(t *testing.T) {
 {"Action":"fail","Package":"p","Test":"TestD"}
 {"Action":"fail","Package":"p"}
 `
-	report, err := parseEvents(strings.NewReader(printed))
-	if err != nil {
-		t.Fatal(err)
+	want := results{"TestA": {passed: true}, "TestB": {why: "fail: b_test.go:9: no leader"}, "TestC": {skipped: true}, "TestD": {why: "fail: panic: oh"}}
+	if got := readGoTests([]byte(printed)); !maps.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	var got []string
-	for _, r := range report.Results {
-		line := r.Name
-		if r.Err != nil {
-			line += " " + r.Err.Error()
-		}
-		got = append(got, line)
-	}
-	want := "TestA\nTestB fail: b_test.go:9: no leader\nTestC skip: \nTestD fail: panic: oh"
-	if strings.Join(got, "\n") != want {
-		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), want)
-	}
-	if strings.Contains(report.Log, "it passed") || !strings.Contains(report.Log, "server's words") {
-		t.Errorf("the log is not that of the tests that failed:\n%s", report.Log)
-	}
-	if _, err := parseEvents(strings.NewReader("no JSON\n")); err == nil {
-		t.Error("no error for a line that is no event")
+	if got := readGoTests([]byte("no JSON\n")); len(got) != 1 || got["go test"].passed || got["go test"].why == "" {
+		t.Errorf("no failure for a line that is no event: %+v", got)
 	}
 }
