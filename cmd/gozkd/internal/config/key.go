@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // status is the effect of a key.
@@ -345,34 +347,9 @@ func Nearest(written string, names []string) string {
 // nearest returns the name with the smallest distance, up to limit, or "".
 func nearest(written string, names []string, limit int) (best string) {
 	for _, name := range names {
-		if d := distance(strings.ToLower(written), strings.ToLower(name), limit+1); d <= limit {
+		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name)); d <= limit {
 			best, limit = name, d-1
 		}
 	}
 	return best
-}
-
-// distance returns the Levenshtein distance of a and b. If it is at least limit, distance may
-// return any value of at least limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
