@@ -233,6 +233,7 @@ var table = slices.Concat(webTable, []box{
 		{"sasl", "JAAS files"},
 		{"internal/secretfile", "the secret of the ensemble, and users"},
 		{"internal/serverlist", "server lines"},
+		{"github.com/agnivade/levenshtein", "suggests a key for a misspelled one"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
