@@ -47,6 +47,9 @@ bench:    ## all benchmarks next to the code; next to ZooKeeper: bench-compare
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 60m work
 bench-compare: ## all that is to be reached, next to ZooKeeper, into .cache/bench; about an hour on a quiet machine; BENCH for flags
 	$(GO) run ./bench compare $(BENCH)
+.PHONY: bench-waiters
+bench-waiters: ## 10,000 waiters of one client on a lock, on a semaphore and in an election: recipes, kazoo and Curator on gozkd; WAITERS for flags, such as -waiters 1000
+	$(GO) run ./bench waiters -servers gozkd $(WAITERS)
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	GOWORK=off $(GO) build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	$(LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
@@ -75,9 +78,6 @@ compat-full: ## programs and whole test suites of other people, on gozkd and on 
 .PHONY: compat-directories
 compat-directories: ## what ZooKeeper does with the directories of which TestDirectories imports each; DIRECTORIES=record after a change
 	$(GO) run ./test/compat/moving -directories $(or $(DIRECTORIES),compare)
-.PHONY: compat-waiters
-compat-waiters: ## 10,000 waiters of one client on a lock, on a semaphore and in an election: recipes, kazoo and Curator on gozkd; WAITERS for flags, such as -n 1000
-	$(GO) run ./test/compat/waiters $(WAITERS)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
 	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
 regress:  ## replay every saved failure

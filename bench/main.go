@@ -29,6 +29,7 @@ commands
   growth      rows beside sessions and watches, of lists and data by length, of 1 to 7 members; about an hour
   calm        the slowest of paced writes beside checkpoints, catch-up, reconnects
   recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
+  waiters     thousands of waiters of one client: how many a lock, a semaphore and an election serve in three minutes
   load        one row against a running server, for a profiler
   resident    memory: empty, under load, with sessions, with znodes
   compare     everything that the targets need, in short rounds, into .cache/bench; about an hour
@@ -56,6 +57,7 @@ type settings struct {
 	calm      time.Duration
 	rate      int // writes per second
 	lag       int // writes
+	waiters   int
 	addr      string
 	tlsKeys   map[string]string // of zoo.cfg, with -tls
 	pid       int
@@ -67,8 +69,8 @@ func run(ctx context.Context, args []string) {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}
-	if command == "recipes-peer" { // started by recipes
-		recipesPeer(ctx, args)
+	if peer := map[string]func(context.Context, []string){"recipes-peer": recipesPeer, "waiters-peer": waitersPeer}[command]; peer != nil {
+		peer(ctx, args) // started by recipes or waiters
 		return
 	}
 	var s settings
@@ -80,7 +82,7 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, growth, ensemble, calm, recipes: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, growth, ensemble, calm, recipes, waiters: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, growth, tls, ensemble, recipes: measured rounds of each row, shape and server")
 	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, growth, tls, ensemble, recipes: length of a round")
@@ -91,6 +93,7 @@ func run(ctx context.Context, args []string) {
 	flags.DurationVar(&s.calm, "calm", 15*time.Second, "calm: how long writes are measured undisturbed, and beside checkpoints")
 	flags.IntVar(&s.rate, "rate", 1000, "calm: writes per second, from 1 to 100000")
 	flags.IntVar(&s.lag, "lag", 200_000, "calm: writes that the lagging member has missed")
+	flags.IntVar(&s.waiters, "waiters", 10_000, "waiters: how many wait at once")
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
@@ -113,7 +116,7 @@ func run(ctx context.Context, args []string) {
 	if s.kills < 1 {
 		must.Failf("%d kills: want at least one", s.kills)
 	}
-	run := map[string]func(context.Context, *settings){"growth": benchGrowth}
+	run := map[string]func(context.Context, *settings){"growth": benchGrowth, "waiters": benchWaiters}
 	for _, part := range compareParts() {
 		run[part.name] = part.run
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -55,7 +54,7 @@ var recipeRows = []struct{ name, title, unit string }{
 }
 
 func benchRecipes(ctx context.Context, s *settings) {
-	peers := recipePeers(ctx)
+	peers := recipePeers(ctx, "recipes-peer", "Peer.java", "peer.py")
 	var list []reading
 	for _, k := range s.servers {
 		s.out.attempt(ctx, "", k.Name, func() {
@@ -112,19 +111,26 @@ func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peer
 func runPeer(ctx context.Context, s *settings, p *server.Process, peer peer, row, root string) (r peerResult) {
 	seconds, warm := s.seconds.Seconds(), s.warm.Seconds()
 	before := packets(ctx, p.Addr())
-	cmd := peer.command(ctx, p.Addr(), root, row, fmt.Sprint(seconds), fmt.Sprint(warm))
+	r.cpu = peer.run(ctx, &r, p.Addr(), root, row, fmt.Sprint(seconds), fmt.Sprint(warm))
+	r.requests = packets(ctx, p.Addr()) - before
+	if r.N == 0 || r.All == 0 {
+		must.Failf("no result: %+v", r)
+	}
+	return r
+}
+
+// run runs the peer's process, reads its output, JSON, and returns its processor time.
+func (p *peer) run(ctx context.Context, into any, args ...string) time.Duration {
+	cmd := p.command(ctx, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, into)
+	}
 	if err != nil {
-		must.Failf("%s: %w", strings.Join(cmd.Args, " "), err)
+		must.Failf("%s printed %q: %w", strings.Join(cmd.Args, " "), out, err)
 	}
-	after := packets(ctx, p.Addr())
-	if err := json.Unmarshal(out, &r); err != nil || r.N == 0 || r.All == 0 {
-		must.Failf("it printed %q: %w", out, errors.Join(err, errors.New("no result")))
-	}
-	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	r.requests = after - before
-	return r
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // packets returns how many packets a server has received from clients.
@@ -139,23 +145,25 @@ func packets(ctx context.Context, addr string) int64 {
 	return 0
 }
 
-func recipePeers(ctx context.Context) []peer {
+// recipePeers returns the libraries. own is the command of this program, java and py are the files
+// of bench/peers that measure.
+func recipePeers(ctx context.Context, own, java, py string) []peer {
 	root := install.Root(ctx)
 	classPath := install.MavenZooKeeper(ctx, root)
 	python := install.Kazoo(ctx, root)
-	own := must.Get(os.Executable())
+	self := must.Get(os.Executable())
 	dir := filepath.Join(root, "bench", "peers")
 	all := []string{"lock", "handover", "leadership", "queue"}
 	return []peer{
 		{"gozkd", append(all, "queue-built"), func(ctx context.Context, args ...string) *exec.Cmd {
-			return exec.CommandContext(ctx, own, append([]string{"recipes-peer"}, args...)...)
+			return exec.CommandContext(ctx, self, append([]string{own}, args...)...)
 		}},
 		{"Curator", append(all, "queue-built"), func(ctx context.Context, args ...string) *exec.Cmd {
 			log := "-Dlogback.configurationFile=" + filepath.Join(root, "test", "compat", "java", "logback.xml")
-			return exec.CommandContext(ctx, "java", append([]string{log, "-cp", classPath, filepath.Join(dir, "Peer.java")}, args...)...)
+			return exec.CommandContext(ctx, "java", append([]string{"-Xss256k", log, "-cp", classPath, filepath.Join(dir, java)}, args...)...)
 		}},
 		{"kazoo", all, func(ctx context.Context, args ...string) *exec.Cmd {
-			return exec.CommandContext(ctx, python, append([]string{filepath.Join(dir, "peer.py")}, args...)...)
+			return exec.CommandContext(ctx, python, append([]string{filepath.Join(dir, py)}, args...)...)
 		}},
 	}
 }

@@ -1,9 +1,10 @@
 """Lets many threads wait with one KazooClient, and prints how many were served, how many sessions
-were lost, how often the client reconnected, and the seconds.
+were lost, how often the client reconnected, and the seconds, as JSON.
 
-Usage: waiters.py KIND WAITERS TIMEOUT LIMIT HOST:PORT, the times in milliseconds
+    python waiters.py ADDRESS PATH KIND SECONDS WAITERS, where KIND is lock, semaphore or election
 """
 
+import json
 import logging
 import os
 import sys
@@ -14,13 +15,13 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.retry import KazooRetry
 
 LEASES = 10
-kind, n, timeout, limit = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) / 1000, int(sys.argv[4]) / 1000
+address, path, kind, limit, n = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4]), int(sys.argv[5])
 logging.basicConfig(level=logging.CRITICAL)
 threading.stack_size(256 << 10)
 states, served, failed = [], [], []
 
 retry = {"max_tries": -1, "delay": 0.05, "max_delay": 0.2}
-client = KazooClient(hosts=sys.argv[5], timeout=timeout, connection_retry=KazooRetry(**retry), command_retry=KazooRetry(**retry))
+client = KazooClient(hosts=address, timeout=10, connection_retry=KazooRetry(**retry), command_retry=KazooRetry(**retry))
 client.add_listener(states.append)
 client.start(timeout=60)
 
@@ -28,13 +29,13 @@ client.start(timeout=60)
 def wait(i):
     try:
         if kind == "lock":
-            with client.Lock("/waiters", str(i)):
+            with client.Lock(path, str(i)):
                 pass
         elif kind == "semaphore":
-            with client.Semaphore("/waiters", str(i), max_leases=LEASES):
+            with client.Semaphore(path, str(i), max_leases=LEASES):
                 pass
         else:
-            client.Election("/waiters", str(i)).run(lambda: None)
+            client.Election(path, str(i)).run(lambda: None)
         served.append(i)
     except Exception as e:
         failed.append(e)
@@ -50,5 +51,6 @@ for t in threads:
 seconds = time.monotonic() - begun
 if failed:
     print(f"kazoo: {len(failed)} failed, the first with {failed[0]!r}", file=sys.stderr)
-print(len(served), states.count(KazooState.LOST), states.count(KazooState.CONNECTED) - 1, seconds, flush=True)
+print(json.dumps({"served": len(served), "lost": states.count(KazooState.LOST), "reconnects": states.count(KazooState.CONNECTED) - 1,
+                  "seconds": seconds}), flush=True)
 os._exit(0)  # without those that still wait
