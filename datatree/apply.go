@@ -36,6 +36,8 @@ type Result struct {
 	Data []byte
 	// Reason of a refusal that should be logged: operation, path, size and limit.
 	Why string
+	// Full: the request, or an operation of the multi, was refused because the state is full.
+	Full bool
 }
 
 // Event is an event for watches.
@@ -61,7 +63,8 @@ type Event struct {
 func (t *Tree) Apply(h Header, r *Request) (Result, []Event) {
 	t.SetLastZxid(h.Zxid)
 	t.events = reuse(t.events)
-	x := txn{Header: h, Request: r, caller: Caller{IDs: r.IDs, SkipACL: r.Flags&FlagSkipACL != 0, Known: &t.known}}
+	x := newTxn(h, r)
+	x.caller.Known = &t.known
 	t.known.forget()
 	x.res.Zxid = h.Zxid
 	x.res.Err = t.dispatch(&x)
@@ -77,6 +80,10 @@ type txn struct {
 	*Request
 	caller Caller
 	res    Result
+}
+
+func newTxn(h Header, r *Request) txn {
+	return txn{Header: h, Request: r, caller: Caller{IDs: r.IDs, SkipACL: r.Flags&FlagSkipACL != 0}}
 }
 
 func (t *Tree) dispatch(x *txn) proto.ErrCode {

@@ -25,88 +25,109 @@ func (t *Tree) create(x *txn) proto.ErrCode {
 		}
 		return proto.ErrMarshallingError
 	}
-	op := proto.MultiOp{Op: x.Op, Path: c.Path, Data: c.Data, ACL: c.ACL, Mode: c.Mode, TTL: c.TTL}
+	op := createOp(x.Op, &c)
 	var code proto.ErrCode
 	x.res.Path, x.res.Stat, code = t.createZnode(x, &op)
 	return code
 }
 
-// createZnode executes a create, alone or in a multi. op.Op and op.Mode determine the kind, see
-// createKind.
-func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
-	var none proto.Stat
-	k, code := x.createKind(op)
-	if code != proto.OK {
-		return "", none, code
+func createOp(op proto.OpCode, c *proto.CreateRequest) proto.MultiOp {
+	return proto.MultiOp{Op: op, Path: c.Path, Data: c.Data, ACL: c.ACL, Mode: c.Mode, TTL: c.TTL}
+}
+
+// creation is a create that passed all checks except that of the state's limit.
+type creation struct {
+	kind   kind
+	path   string // with the counter
+	parent record // of the parent p
+	p      *znode
+	list   []proto.ACL
+}
+
+// checkCreate checks all of a create, except whether the state may grow. It changes nothing. op.Op
+// and op.Mode determine the kind, see createKind. scratch holds the path of a sequential znode.
+func (st *state) checkCreate(x *txn, op *proto.MultiOp, scratch *[]byte) (c creation, code proto.ErrCode) {
+	if c.kind, code = x.createKind(op); code != proto.OK {
+		return c, code
 	}
-	if k == ephemeral && x.Session == 0 {
-		return "", none, proto.ErrEphemeralOnLocalSession
+	if c.kind == ephemeral && x.Session == 0 {
+		return c, proto.ErrEphemeralOnLocalSession
 	}
 	if !splittable(op.Path) {
-		return "", none, proto.ErrBadArguments
+		return c, proto.ErrBadArguments
 	}
-	list, code := fixACL(x, op.Path, op.ACL)
+	if c.list, code = fixACL(x, op.Path, op.ACL); code != proto.OK {
+		return c, code
+	}
+	p := st.get(proto.ParentPath(op.Path))
+	if p == nil {
+		return c, proto.ErrNoNode
+	}
+	if !x.caller.may(proto.PermCreate, st.aclOf(p)) {
+		return c, proto.ErrNoAuth
+	}
+	c.p, c.path, c.parent = p, op.Path, st.record(p)
+	if op.Mode.Sequential() {
+		*scratch = appendSequential((*scratch)[:0], op.Path, c.parent.cversion)
+		c.path = textOf(*scratch)
+	}
+	switch {
+	case proto.ValidatePath(c.path) != nil:
+		return c, proto.ErrBadArguments
+	case st.get(c.path) != nil:
+		return c, proto.ErrNodeExists
+	case c.parent.kind == ephemeral:
+		return c, proto.ErrNoChildrenForEphemerals
+	}
+	if code := st.checkQuota(x, st.quotaOfNew(c.path, p), c.path, 1, int64(len(op.Data))); code != proto.OK {
+		return c, code
+	}
+	if code := x.fits("data", c.path, dataReplyBytes(len(op.Data))); code != proto.OK {
+		return c, code
+	}
+	name := c.path[strings.LastIndexByte(c.path, '/')+1:]
+	if code := x.fits("children", p.path(), st.childrenReplyBytes(p, name)); code != proto.OK {
+		return c, code
+	}
+	if st.index.len() >= st.mostZnodes {
+		return c, x.refuse(proto.ErrSystemError, c.path, "there are %d znodes, which is the most", st.mostZnodes)
+	}
+	return c, proto.OK
+}
+
+// createZnode executes a create, alone or in a multi.
+func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
+	var none proto.Stat
+	c, code := t.checkCreate(x, op, &t.path)
 	if code != proto.OK {
 		return "", none, code
 	}
-	p := t.get(proto.ParentPath(op.Path))
-	if p == nil {
-		return "", none, proto.ErrNoNode
-	}
-	if !x.caller.may(proto.PermCreate, t.aclOf(p)) {
-		return "", none, proto.ErrNoAuth
-	}
-	path, parent := op.Path, t.record(p)
-	if op.Mode.Sequential() {
-		path = t.sequential(path, parent.cversion)
-	}
-	switch {
-	case proto.ValidatePath(path) != nil:
-		return "", none, proto.ErrBadArguments
-	case t.get(path) != nil:
-		return "", none, proto.ErrNodeExists
-	case parent.kind == ephemeral:
-		return "", none, proto.ErrNoChildrenForEphemerals
-	}
-	if code := t.checkQuota(x, t.quotaOfNew(path, p), path, 1, int64(len(op.Data))); code != proto.OK {
+	acl := t.aclKey(c.list)
+	if code := t.mayGrow(x, c.path, len(c.path)+len(op.Data)+len(acl)+headCost+znodeCost); code != proto.OK {
 		return "", none, code
-	}
-	if code := x.fits("data", path, dataReplyBytes(len(op.Data))); code != proto.OK {
-		return "", none, code
-	}
-	acl := t.aclKey(list)
-	if code := t.mayGrow(x, path, len(path)+len(op.Data)+len(acl)+headCost+znodeCost); code != proto.OK {
-		return "", none, code
-	}
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	if code := x.fits("children", p.path(), t.childrenReplyBytes(p, name)); code != proto.OK {
-		return "", none, code
-	}
-	if t.index.len() >= t.mostZnodes {
-		return "", none, x.refuse(proto.ErrSystemError, path, "there are %d znodes, which is the most", t.mostZnodes)
 	}
 
 	rec := record{
 		czxid: x.Zxid, mzxid: x.Zxid, pzxid: x.Zxid,
 		ctimeMs: x.TimeMs, mtimeMs: x.TimeMs,
-		acl: acl, kind: k,
+		acl: acl, kind: c.kind,
 	}
 	rec.setData(op.Data)
-	switch k {
+	switch c.kind {
 	case ephemeral:
 		rec.owner = uint64(x.Session)
 	case ttl:
 		rec.owner = uint64(op.TTL)
 	}
-	n := t.newZnode(p, path, &rec)
+	n := t.newZnode(c.p, c.path, &rec)
 
-	parent.pzxid = x.Zxid
+	c.parent.pzxid = x.Zxid
 	// The next sequence number. It wraps to the smallest int32, so that names do not repeat soon.
-	parent.cversion++
-	t.update(p, &parent, 0)
+	c.parent.cversion++
+	t.update(c.p, &c.parent, 0)
 	t.insert(n)
 	t.emit(x, proto.EventCreated, n)
-	t.emit(x, proto.EventChildrenChanged, p)
+	t.emit(x, proto.EventChildrenChanged, c.p)
 	return n.path(), rec.stat(0), proto.OK
 }
 
@@ -135,10 +156,10 @@ func (x *txn) createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	return persistent, proto.OK
 }
 
-// sequential returns the path with the counter in ten characters, of which a minus sign is one, as
-// in Java. The result is valid until the next call.
-func (t *Tree) sequential(path string, counter int32) string {
-	b := append(t.path[:0], path...)
+// appendSequential appends the path and the counter in ten characters, of which a minus sign is
+// one, as in Java.
+func appendSequential(b []byte, path string, counter int32) []byte {
+	b = append(b, path...)
 	abs := int64(counter)
 	digits := 10
 	if abs < 0 {
@@ -149,8 +170,7 @@ func (t *Tree) sequential(path string, counter int32) string {
 	for range digits - len(number) {
 		b = append(b, '0')
 	}
-	t.path = append(b, number...)
-	return textOf(t.path)
+	return append(b, number...)
 }
 
 // splittable reports whether create and delete can split a path into parent and name. Other checks

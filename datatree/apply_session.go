@@ -107,8 +107,8 @@ func (t *Tree) reattachSession(x *txn) proto.ErrCode {
 // Requests that attach a session pass, and so do requests without a session, except those that end
 // one. An expiry names the silent connection, so a session that was re-attached meanwhile is not
 // closed.
-func (t *Tree) checkSession(x *txn) proto.ErrCode {
-	s := t.sessions[x.Session]
+func (st *state) checkSession(x *txn) proto.ErrCode {
+	s := st.sessions[x.Session]
 	switch {
 	case x.Op == proto.OpCreateSession, x.Op == proto.OpReattachSession,
 		x.Session == 0 && x.Op != proto.OpCloseSession && x.Op != proto.OpExpireSession:

@@ -29,10 +29,10 @@ func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (pr
 	if version != -1 && version != rec.version {
 		return none, proto.ErrBadVersion
 	}
-	if code := t.mayGrow(x, path, int(grown)); code != proto.OK {
+	if code := x.fits("data", path, dataReplyBytes(len(data))); code != proto.OK {
 		return none, code
 	}
-	if code := x.fits("data", path, dataReplyBytes(len(data))); code != proto.OK {
+	if code := t.mayGrow(x, path, int(grown)); code != proto.OK {
 		return none, code
 	}
 	rec.setData(data)

@@ -147,7 +147,8 @@ func (t *Tree) mayGrow(x *txn, path string, bytes int) proto.ErrCode {
 
 // RefusesGrowth reports whether the state is full, and Apply would refuse the request for that
 // alone. Then the server of the client need not put the request into the log, if the client has no
-// request under way that could shrink the state. It knows creates only: what else grows is rarer.
+// request under way that could shrink the state. RefusesGrowth knows creates only: what else grows
+// is rarer.
 func (st *state) RefusesGrowth(r *Request) bool {
 	if !st.limit.Full || r.Op.Info().Group != "create" {
 		return false
@@ -156,10 +157,13 @@ func (st *state) RefusesGrowth(r *Request) bool {
 	d := jute.NewDecoder(r.Body)
 	d.AliasStrings()
 	c.Decode(&d, r.Op)
-	if d.Err() != nil || !c.Mode.Valid() || !splittable(c.Path) || st.get(proto.ParentPath(c.Path)) == nil {
+	x := newTxn(Header{}, r)
+	if d.Err() != nil || c.NullPath || st.checkSession(&x) != proto.OK {
 		return false
 	}
-	return c.Mode.Sequential() || proto.ValidatePath(c.Path) == nil && st.get(c.Path) == nil
+	op, scratch := createOp(r.Op, &c), []byte(nil)
+	_, code := st.checkCreate(&x, &op, &scratch)
+	return code == proto.OK
 }
 
 // multiMayGrow refuses a multi after which the state weighs more than before.
@@ -175,11 +179,12 @@ func (t *Tree) mayWeigh(x *txn, path string, weight int64) proto.ErrCode {
 	l := t.limit.Limit
 	switch {
 	case l.Full:
+		x.res.Full = true
 		return proto.ErrQuotaExceeded
 	case weight <= l.Weight:
 		return proto.OK
 	}
-	l.Full = true
+	l.Full, x.res.Full = true, true
 	t.replaceLimit(l)
 	return x.refuse(proto.ErrQuotaExceeded, path, "the state is full: it would weigh %d bytes, the limit is %d",
 		weight, l.Weight)
@@ -192,6 +197,7 @@ func (t *Tree) mayAddSession(x *txn) proto.ErrCode {
 	if t.limit.Weight == 0 || sessions <= kept || t.Weight()+sessionCost <= t.limit.Weight {
 		return proto.OK
 	}
+	x.res.Full = true
 	return x.refuse(proto.ErrQuotaExceeded, "",
 		"the state is full, and %d sessions take %d bytes: %d are kept for them",
 		len(t.sessions), sessions-sessionCost, kept)

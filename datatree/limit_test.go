@@ -192,7 +192,7 @@ func (s store) change(c *Changes) {
 	})
 }
 
-func (l *limited) copy(t *rapid.T) *Tree {
+func (l *limited) copy(t rapid.TB) *Tree {
 	s := make(store)
 	s.change(l.tree.CaptureAll())
 	again, err := Restore(Options{}, s.sorted)
@@ -215,5 +215,107 @@ func TestLimit_SessionsBelowATinyLimit(t *testing.T) {
 	res, _ := tree.Apply(Header{Zxid: zxid + 1}, &Request{Session: 0x100000000000001, Op: proto.OpCreateSession, Server: 1, Body: s.Append(nil)})
 	if res.Err != proto.OK {
 		t.Errorf("no session: %v %s", res.Err, res.Why)
+	}
+}
+
+// TestLimit_IsTheLastReason: what would be refused if there were room is refused for the same
+// reason in a full state, and the server of the client leaves it to Apply.
+func TestLimit_IsTheLastReason(t *testing.T) {
+	const session, local = proto.SessionID(0x100000000000001), proto.SessionID(0)
+	l := &limited{tree: New(Options{})}
+	attach := CreateSessionBody{TimeoutMs: 1000}
+	epoch := l.tree.LastZxid() + 1
+	if res, _ := l.tree.Apply(Header{Zxid: epoch}, &Request{Session: session, Op: proto.OpCreateSession, Body: attach.Append(nil)}); res.Err != proto.OK {
+		t.Fatal(res.Err)
+	}
+	create := func(c proto.CreateRequest, ops ...proto.OpCode) Request {
+		op := append(ops, proto.OpCreate)[0]
+		if c.ACL == nil {
+			c.ACL = proto.OpenACL()
+		}
+		return Request{Session: session, ConnEpoch: epoch, Op: op, Body: c.Append(nil, op)}
+	}
+	with := func(r Request, change func(r *Request)) Request { change(&r); return r }
+	set := func(path string, bytes int, version int32) Request {
+		r := proto.SetDataRequest{Path: path, Data: make([]byte, bytes), Version: version}
+		return Request{Session: session, ConnEpoch: epoch, Op: proto.OpSetData, Body: r.Append(nil)}
+	}
+	long := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}
+	for _, r := range []Request{
+		create(proto.CreateRequest{Path: "/d", Data: []byte("data")}),
+		create(proto.CreateRequest{Path: "/d/there"}),
+		create(proto.CreateRequest{Path: "/locked", ACL: proto.ReadACL()}),
+		create(proto.CreateRequest{Path: "/ephemeral", Mode: proto.ModeEphemeral}),
+		create(proto.CreateRequest{Path: "/q"}),
+		create(proto.CreateRequest{Path: "/zookeeper/quota/q"}),
+		create(proto.CreateRequest{Path: "/zookeeper/quota/q/zookeeper_limits", Data: []byte("count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1")}),
+		create(proto.CreateRequest{Path: "/zookeeper/quota/q/zookeeper_stats"}),
+	} {
+		if res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &r); res.Err != proto.OK {
+			t.Fatal(res)
+		}
+	}
+	free := func(r *Request) Result {
+		twin := &limited{tree: l.copy(t)}
+		twin.tree.replaceLimit(Limit{})
+		twin.tree.mostZnodes = l.tree.mostZnodes
+		res, _ := twin.tree.Apply(Header{Zxid: twin.tree.LastZxid() + 1}, r)
+		return res
+	}
+	for _, c := range []struct {
+		name string
+		r    Request
+		want proto.ErrCode // without a limit
+	}{
+		{"create", create(proto.CreateRequest{Path: "/d/new"}), proto.OK},
+		{"sequential", create(proto.CreateRequest{Path: "/d/new-", Mode: proto.ModePersistentSequential}), proto.OK},
+		{"allowed where others are not", with(create(proto.CreateRequest{Path: "/locked/x"}), func(r *Request) { r.Flags = FlagSkipACL }), proto.OK},
+		{"set", set("/d", 100, -1), proto.OK},
+		{"no permission", create(proto.CreateRequest{Path: "/locked/x"}), proto.ErrNoAuth},
+		{"no list", create(proto.CreateRequest{Path: "/d/new", ACL: []proto.ACL{}}), proto.ErrInvalidACL},
+		{"no such scheme", create(proto.CreateRequest{Path: "/d/new", ACL: []proto.ACL{{ID: proto.ID{Scheme: "none"}}}}), proto.ErrInvalidACL},
+		{"exists", create(proto.CreateRequest{Path: "/d/there"}), proto.ErrNodeExists},
+		{"no parent", create(proto.CreateRequest{Path: "/none/x"}), proto.ErrNoNode},
+		{"no path", create(proto.CreateRequest{Path: "/d/../x"}), proto.ErrNoNode},
+		{"invalid path", create(proto.CreateRequest{Path: "/d/.."}), proto.ErrBadArguments},
+		{"null path", create(proto.CreateRequest{NullPath: true}), proto.ErrMarshallingError},
+		{"below an ephemeral", create(proto.CreateRequest{Path: "/ephemeral/x"}), proto.ErrNoChildrenForEphemerals},
+		{"ephemeral of a local session", with(create(proto.CreateRequest{Path: "/d/new", Mode: proto.ModeEphemeral}), func(r *Request) { r.Session = local }), proto.ErrEphemeralOnLocalSession},
+		{"unknown mode", create(proto.CreateRequest{Path: "/d/new", Mode: 99}), proto.ErrBadArguments},
+		{"no time to live", create(proto.CreateRequest{Path: "/d/new", Mode: proto.ModePersistentTTL}, proto.OpCreateTTL), proto.ErrBadArguments},
+		{"times to live are off", with(create(proto.CreateRequest{Path: "/d/new", Mode: proto.ModePersistentTTL, TTL: 1}, proto.OpCreateTTL), func(r *Request) { r.Flags = FlagRefuseTTL }), proto.ErrUnimplemented},
+		{"data too long", with(create(proto.CreateRequest{Path: "/d/new", Data: make([]byte, 1000)}), func(r *Request) { r.MaxBuffer = 900 }), proto.ErrMarshallingError},
+		{"list of children too long", with(create(proto.CreateRequest{Path: "/d/new"}), func(r *Request) { r.MaxBuffer = 100 }), proto.ErrMarshallingError},
+		{"list of ACLs too long", with(create(proto.CreateRequest{Path: "/d/new", ACL: long}), func(r *Request) { r.MaxBuffer = 109 }), proto.ErrMarshallingError},
+		{"set of too much", with(set("/d", 1000, -1), func(r *Request) { r.MaxBuffer = 900 }), proto.ErrMarshallingError},
+		{"set of another version", set("/d", 1000, 7), proto.ErrBadVersion},
+		{"session over", with(create(proto.CreateRequest{Path: "/d/new"}), func(r *Request) { r.Session++ }), proto.ErrSessionExpired},
+		{"session elsewhere", with(create(proto.CreateRequest{Path: "/d/new"}), func(r *Request) { r.ConnEpoch++ }), proto.ErrSessionMoved},
+		{"quota", with(create(proto.CreateRequest{Path: "/q/x"}), func(r *Request) { r.Flags = FlagEnforceQuota }), proto.ErrQuotaExceeded},
+		{"most znodes", create(proto.CreateRequest{Path: "/d/new"}), proto.ErrSystemError},
+	} {
+		l.tree.mostZnodes = maxZnodes
+		if c.want == proto.ErrSystemError {
+			l.tree.mostZnodes = l.tree.index.len()
+		}
+		l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1})
+		if res := free(&c.r); res.Err != c.want || res.Full {
+			t.Errorf("%s: %v without a limit, want %v", c.name, res.Err, c.want)
+		}
+		want := c.want
+		if want == proto.OK {
+			want = proto.ErrQuotaExceeded
+		}
+		for _, when := range []string{"first", "full"} {
+			if when == "full" {
+				l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
+				if early, may := l.tree.RefusesGrowth(&c.r), c.r.Op != proto.OpSetData && c.want == proto.OK; early != may {
+					t.Errorf("%s: refused before Apply: %v", c.name, early)
+				}
+			}
+			if res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &c.r); res.Err != want || res.Full != (c.want == proto.OK) {
+				t.Errorf("%s: %v, want %v; because it is full: %v (%s)", c.name, res.Err, want, res.Full, when)
+			}
+		}
 	}
 }

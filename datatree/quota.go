@@ -145,18 +145,18 @@ func (st *state) writeStats(q *quota) {
 
 // checkQuota refuses a change at path that would exceed a hard limit of q, if the request has
 // FlagEnforceQuota. Source: ZooKeeperServer.checkQuota, StatsTrack.
-func (t *Tree) checkQuota(x *txn, q *quota, path string, count, bytes int64) proto.ErrCode {
+func (st *state) checkQuota(x *txn, q *quota, path string, count, bytes int64) proto.ErrCode {
 	if q == nil || x.Flags&FlagEnforceQuota == 0 {
 		return proto.OK
 	}
 	limitsPath := quotaPath + q.path + limitsName
-	r := t.get(limitsPath).record()
+	r := st.get(limitsPath).record()
 	parsed, err := proto.ParseQuota(r.data)
 	if err != nil {
 		return x.refuse(proto.ErrMarshallingError, path, "%s: %v", limitsPath, err)
 	}
 	limits := struct{ count, bytes int64 }{parsed.Get(proto.QuotaCountHard), parsed.Get(proto.QuotaBytesHard)}
-	if t.get(quotaPath+q.path+statsName) == nil {
+	if st.get(quotaPath+q.path+statsName) == nil {
 		// Without a stats znode, ZooKeeper enforces nothing: it compares with that znode's text.
 		return proto.OK
 	}

@@ -33,7 +33,7 @@ type Tree struct {
 	results []proto.MultiResult
 	multi   proto.MultiRequest
 	dec     jute.Decoder
-	path    []byte    // of sequential
+	path    []byte    // of a sequential znode
 	known   Decisions // of the request's caller
 }
 

@@ -173,10 +173,9 @@ func (a *applier) count(req *datatree.Request, res *datatree.Result, events []da
 		a.batch.Write(e.Path, size)
 	}
 	switch {
-	case res.Err != proto.ErrQuotaExceeded:
-	case a.s.state.tree.Limit().Full:
+	case res.Full:
 		a.s.meter.Count(meter.GrowthRefused)
-	default:
+	case res.Err == proto.ErrQuotaExceeded:
 		a.batch.OverQuota(req.Op, req.Body)
 	}
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
+	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // TestGrowth_FullEndsByItself fills a server. Only what adds data is refused, and after some
 // deletions nothing is.
 func TestGrowth_FullEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{DataLimit: 1 << 20, InProcess: true})
+		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, EnforceQuota: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,6 +41,12 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 		}
 		c := connect()
 		defer func() { _ = c.Close() }()
+		for _, path := range []string{"/q", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_stats", "/zookeeper/quota/q/zookeeper_limits"} {
+			text := "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1" // counts in zookeeper_limits only
+			if _, _, err := c.Create(t.Context(), path, []byte(text), client.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		data := make([]byte, 10_000)
 		create := func(path string) error {
 			_, _, err := c.Create(t.Context(), path, data, client.CreateOptions{})
@@ -61,21 +68,28 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 		if text := g.String(); len(g.Largest) != 3 || g.Largest[0].Path != "/10" || g.Largest[0].Weight != g.Largest[2].Weight || !strings.Contains(text, "largest subtrees: /10 0.0 MiB, /11 ") {
 			t.Errorf("full, and the facts say %q", text)
 		}
+		refused := func() int64 { return s.meter.Counted(meter.GrowthRefused) }
+		before := refused()
 		other := connect() // a client that wants to delete needs a session
 		defer func() { _ = other.Close() }()
 		for what, err := range map[string]error{
-			"get":                    second(c.Get(t.Context(), "/0", false)),
-			"set of less data":       first(c.Set(t.Context(), "/0", data[:9000], -1)),
-			"create of what exists":  ignore(create("/1"), proto.ErrNodeExists),
-			"create without parent":  ignore(create("/none/1"), proto.ErrNoNode),
-			"set of more data":       ignore(first(c.Set(t.Context(), "/1", append(data, 1), -1)), proto.ErrQuotaExceeded),
-			"create":                 ignore(create("/more"), proto.ErrQuotaExceeded),
-			"delete and create less": multi(c, "/2", "/more", data[:100]),
-			"delete and create more": ignore(multi(c, "/3", "/more2", append(data, data...)), proto.ErrQuotaExceeded),
+			"get":                           second(c.Get(t.Context(), "/0", false)),
+			"create above the quota, again": ignore(create("/q/y"), proto.ErrQuotaExceeded),
+			"create above the quota":        ignore(create("/q/x"), proto.ErrQuotaExceeded),
+			"set of less data":              first(c.Set(t.Context(), "/0", data[:9000], -1)),
+			"create of what exists":         ignore(create("/1"), proto.ErrNodeExists),
+			"create without parent":         ignore(create("/none/1"), proto.ErrNoNode),
+			"set of more data":              ignore(first(c.Set(t.Context(), "/1", append(data, 1), -1)), proto.ErrQuotaExceeded),
+			"create":                        ignore(create("/more"), proto.ErrQuotaExceeded),
+			"delete and create less":        multi(c, "/2", "/more", data[:100]),
+			"delete and create more":        ignore(multi(c, "/3", "/more2", append(data, data...)), proto.ErrQuotaExceeded),
 		} {
 			if err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
+		}
+		if n := refused() - before; n != 3 { // "set of more data", "create" and "delete and create more"
+			t.Errorf("%d requests count as refused because the data are full", n)
 		}
 		for i := 10; i < 20; i++ {
 			if err := other.Delete(t.Context(), fmt.Sprint("/", i), -1); err != nil {
