@@ -240,7 +240,8 @@ func (r *rendered) references() error {
 	if name := pod.Spec.ServiceAccountName; name != "" && !slices.Contains(r.accounts, name) {
 		fail("service account %s does not exist", name)
 	}
-	// The controller labels pods with the name of their revision: this name, "-" and up to ten characters.
+	// The controller labels pods with the name of their revision: this name, "-" and up to ten
+	// characters.
 	if n := len(r.set.Name) + 11; n > validation.LabelValueMaxLength {
 		fail("a revision of %s is a label of %d characters", r.set.Name, n)
 	}
