@@ -222,3 +222,69 @@ type memoryAddr string
 
 func (memoryAddr) Network() string  { return "memory" }
 func (a memoryAddr) String() string { return string(a) }
+
+// A bucket is compared with a list of what was taken: in no window is more taken than fits and
+// comes in meanwhile, what is owed included, and nobody waits longer than needed for that.
+func TestBucket_Model(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := fair.Limit{Size: float64(rapid.IntRange(1, 20).Draw(t, "size")), PerSecond: 1000}
+		type taking struct {
+			at     time.Time
+			tokens float64
+		}
+		var b fair.Bucket
+		var all []taking
+		now := time.Unix(0, 0)
+		most := func(end time.Time) (over float64) { // above the bound, in the window that is worst
+			sum := 0.0
+			for i := len(all) - 1; i >= 0; i-- {
+				sum += all[i].tokens
+				over = max(over, sum-l.Size-float64(end.Sub(all[i].at).Milliseconds()))
+			}
+			return over
+		}
+		for range 40 {
+			now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(t, "ms")) * time.Millisecond)
+			tokens := float64(rapid.IntRange(1, int(l.Size)).Draw(t, "tokens"))
+			wait := b.Wait(l, tokens, now)
+			all = append(all, taking{now.Add(wait), tokens})
+			if over := most(now.Add(wait)); over > 1e-6 {
+				t.Fatalf("%v tokens more than allowed", over)
+			}
+			if over := most(now.Add(wait - time.Millisecond)); wait > 0 && over <= 0 {
+				t.Fatalf("a wait of %v is too long", wait)
+			}
+			all[len(all)-1].at = now
+			if wait > 0 && rapid.Bool().Draw(t, "gives up") {
+				all = all[:len(all)-1]
+				continue
+			}
+			now = now.Add(wait)
+			all[len(all)-1].at = now
+			b.Take(tokens)
+			if missing := b.Missing(l, now); missing < 0 || missing > l.Size+1e-6 {
+				t.Fatalf("%v of %v tokens are missing", missing, l.Size)
+			}
+		}
+	})
+}
+
+// A bucket that owes tokens pays them back before others get any, and its limit may change.
+func TestBucket_Debt(t *testing.T) {
+	var b fair.Bucket
+	now, l := time.Unix(0, 0), fair.Limit{Size: 10, PerSecond: 10}
+	b.Missing(l, now)
+	b.Take(35)
+	if wait := b.Wait(l, 5, now); wait != 3*time.Second {
+		t.Errorf("35 of 10 tokens were taken, 5 more come in %v", wait)
+	}
+	now = now.Add(time.Second)
+	b.Missing(l, now)
+	if wait := b.Wait(fair.Limit{Size: 100, PerSecond: 100}, 80, now); wait != 50*time.Millisecond {
+		t.Errorf("25 of 100 tokens are missing, 80 are there in %v", wait)
+	}
+	b.Take(-30)
+	if missing := b.Missing(l, now); missing != 0 {
+		t.Errorf("more was given back than was missing: %v", missing)
+	}
+}

@@ -9,10 +9,9 @@ import (
 // afterwards. Its methods may be called from any goroutine; their now is of one clock, which may
 // jump.
 type Rate struct {
-	interval time.Duration
-	burst    int
-	half     int  // keys per generation
-	shared   bool // see NewSharedRate
+	limit  Limit
+	half   int  // keys per generation
+	shared bool // see NewSharedRate
 
 	mu sync.Mutex // guards the fields below
 	// A key that was used lately is in recent. When recent is full, it becomes old, and old is
@@ -22,15 +21,15 @@ type Rate struct {
 
 // usage is what has happened for a key.
 type usage struct {
-	// due is when the next event would be due if all events came at an even rate.
-	due     time.Time
+	Bucket
 	refused int // since the last event that was allowed
 }
 
 // NewRate returns a Rate that remembers at least half of maxKeys keys, and forgets those that were
 // not used for longest.
 func NewRate(interval time.Duration, burst, maxKeys int) *Rate {
-	return &Rate{interval: interval, burst: burst, half: max(maxKeys/2, 1), recent: make(map[string]usage)}
+	limit := Limit{Size: float64(burst), PerSecond: float64(time.Second) / float64(interval)}
+	return &Rate{limit: limit, half: max(maxKeys/2, 1), recent: make(map[string]usage)}
 }
 
 // NewSharedRate returns a Rate that never forgets a key. All keys beyond the first maxKeys share
@@ -46,14 +45,15 @@ func NewSharedRate(interval time.Duration, burst, maxKeys int) *Rate {
 func (r *Rate) Take(key string, now time.Time) (wait time.Duration, refused int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key, u := r.usage(key, now)
-	if wait = r.wait(u, now); wait > 0 {
+	key, u := r.usage(key)
+	if wait = u.Wait(r.limit, 1, now); wait > 0 {
 		u.refused++
 		r.put(key, u)
 		return wait, 0
 	}
-	refused = u.refused
-	r.put(key, usage{due: u.due.Add(r.interval)})
+	refused, u.refused = u.refused, 0
+	u.Take(1)
+	r.put(key, u)
 	return 0, refused
 }
 
@@ -61,8 +61,9 @@ func (r *Rate) Take(key string, now time.Time) (wait time.Duration, refused int)
 func (r *Rate) Give(key string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key, u := r.usage(key, now)
-	u.due = u.due.Add(-r.interval)
+	key, u := r.usage(key)
+	u.Missing(r.limit, now)
+	u.Take(-1)
 	r.put(key, u)
 }
 
@@ -70,16 +71,12 @@ func (r *Rate) Give(key string, now time.Time) {
 func (r *Rate) Wait(key string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, u := r.usage(key, now)
-	return r.wait(u, now)
+	_, u := r.usage(key)
+	return u.Wait(r.limit, 1, now)
 }
 
-func (r *Rate) wait(u usage, now time.Time) time.Duration {
-	return max(0, u.due.Sub(now)-time.Duration(r.burst-1)*r.interval)
-}
-
-// usage returns the usage of a key as of now, and the key under which it is stored. r.mu is held.
-func (r *Rate) usage(key string, now time.Time) (string, usage) {
+// usage returns the usage of a key, and the key under which it is stored. r.mu is held.
+func (r *Rate) usage(key string) (string, usage) {
 	u, known := r.recent[key]
 	if !known {
 		u, known = r.old[key]
@@ -87,12 +84,6 @@ func (r *Rate) usage(key string, now time.Time) (string, usage) {
 	if !known && r.shared && len(r.recent) >= r.half {
 		key = ""
 		u = r.recent[key]
-	}
-	if u.due.Before(now) {
-		u.due = now
-	}
-	if latest := now.Add(time.Duration(r.burst) * r.interval); u.due.After(latest) { // the clock was set back
-		u.due = latest
 	}
 	return key, u
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/fair"
 )
 
 // Rate is how fast tokens come and go.
@@ -21,11 +23,11 @@ type Rate struct {
 // Bucket holds tokens. Each request takes some of them, and is dropped if there are too few. A new
 // Bucket is full. Its methods may be called from any goroutine.
 type Bucket struct {
-	mu      sync.Mutex // guards all
-	missing int        // tokens
-	filled  time.Time  // when tokens were added
-	frozen  time.Time  // when drop changed or could have
-	drop    float64    // share of the requests that is dropped at random
+	mu     sync.Mutex // guards all
+	tokens fair.Bucket
+	filled time.Time // when tokens were added
+	frozen time.Time // when drop changed or could have
+	drop   float64   // share of the requests that is dropped at random
 }
 
 // Admit takes tokens. It takes none, and returns false, if there are too few, or if random, from 0
@@ -37,33 +39,36 @@ func (b *Bucket) Admit(r *Rate, tokens int, now time.Time, random float64) (ok b
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if since := now.Sub(b.filled); since > r.FillTime {
-		added := float64(since) * float64(r.Fill) / float64(r.FillTime)
-		b.missing -= int(min(math.Floor(added), float64(b.missing)))
+	if now.Sub(b.filled) > r.FillTime {
 		b.filled = now
 	}
-	b.missing = min(b.missing, r.Size) // the size may have become smaller
+	perSecond := float64(r.Fill) / r.FillTime.Seconds()
+	missing = int(math.Ceil(b.tokens.Missing(fair.Limit{PerSecond: perSecond}, b.filled)))
+	if over := missing - r.Size; over > 0 { // the size has become smaller
+		b.tokens.Take(float64(-over))
+		missing = r.Size
+	}
 	if r.FreezeTime == 0 {
 		b.drop = 0
-	} else if b.change(r, now); random < b.drop {
-		return false, b.drop, b.missing
+	} else if b.change(r, missing, now); random < b.drop {
+		return false, b.drop, missing
 	}
-	if r.Size-b.missing < tokens {
-		return false, b.drop, b.missing
+	if r.Size-missing < tokens {
+		return false, b.drop, missing
 	}
-	b.missing += tokens
-	return true, b.drop, b.missing
+	b.tokens.Take(float64(tokens))
+	return true, b.drop, missing + tokens
 }
 
 // change changes the share that is dropped, at most once per FreezeTime.
-func (b *Bucket) change(r *Rate, now time.Time) {
+func (b *Bucket) change(r *Rate, missing int, now time.Time) {
 	if now.Sub(b.frozen) <= r.FreezeTime {
 		return
 	}
 	switch {
-	case b.missing == r.Size:
+	case missing == r.Size:
 		b.drop = min(b.drop+r.DropIncrease, 1)
-	case b.missing <= int(math.Round(float64(r.Size)*r.DecreaseRatio)):
+	case missing <= int(math.Round(float64(r.Size)*r.DecreaseRatio)):
 		b.drop = max(b.drop-r.DropDecrease, 0)
 	}
 	b.frozen = now
