@@ -98,14 +98,17 @@ func (s *znodeStore) AllChildrenNumber(path string, c Caller) (int32, proto.ErrC
 	return s.descendants(n), proto.OK
 }
 
-// ReplyBytes returns about how many bytes the reply to a getChildren or getACL has, 0 if there is
-// no znode at path.
+// ReplyBytes returns about how many bytes the reply to a getData, getChildren or getACL has, 0 if
+// there is no znode at path.
 func (s *znodeStore) ReplyBytes(op proto.OpCode, path string) int {
 	n := s.lookup(path)
 	switch {
 	case n == nil:
 	case op == proto.OpGetACL:
 		return len(s.acls.key(n.acl))
+	case op == proto.OpGetData:
+		r := s.record(n)
+		return len(r.data)
 	case n.dir != 0:
 		d := s.dirs.at(n.dir)
 		return 4*len(d.children) + d.nameBytes

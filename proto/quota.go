@@ -14,6 +14,10 @@ const (
 	QuotaBytes     = "bytes"
 	QuotaCountHard = "countHardLimit"
 	QuotaBytesHard = "byteHardLimit"
+
+	// Of the znode with a budget: how much may be used per second.
+	QuotaOps      = "opsPerSecond"
+	QuotaByteRate = "bytesPerSecond"
 )
 
 // A Quota is the text of a znode with limits or the present use, such as

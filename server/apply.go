@@ -176,7 +176,7 @@ func (a *applier) count(req *datatree.Request, res *datatree.Result, events []da
 	case res.Full:
 		a.s.meter.Count(meter.GrowthRefused)
 	case res.Err == proto.ErrQuotaExceeded:
-		a.batch.OverQuota(req.Op, req.Body)
+		a.batch.InSpace(meter.OverQuota, req.Op, req.Body)
 	}
 }
 
@@ -191,6 +191,9 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 			"reason", printable.Shortened(res.Why, maxLoggedReason))
 	}
 	for i := range events {
+		if err := s.state.noteBudget(events[i].Path); err != nil && s.life.Serving.Load() {
+			s.cfg.Logger.Warn("a budget is malformed", "error", err)
+		}
 		a.deliver(&events[i])
 	}
 	a.count(req, &res, events)

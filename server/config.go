@@ -194,6 +194,10 @@ type Config struct {
 	DiskReserve int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle
+	// BudgetWait is how long a request over the budget of its subtree or identity may wait, but no
+	// longer than a third of its session's timeout. Then it fails with proto.ErrThrottledOp.
+	// Default: 1 s. See docs/adr/0015-budgets-per-tenant.md.
+	BudgetWait time.Duration
 	// Requests with more than LargeRequestThreshold bytes (largeRequestThreshold) are large. The
 	// connection of a large request is closed if the large writes under way would have more than
 	// LargeRequestMaxBytes (largeRequestMaxBytes). Defaults: none is large; 100 MiB.

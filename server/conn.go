@@ -29,6 +29,8 @@ type conn struct {
 
 	waitsSince time.Time // owned by serve: when the next write began to wait for others; zero: it does not
 
+	spending spending // owned by serve
+
 	touched touched         // owned by the goroutine of Apply
 	removed bool            // from connTable; guarded by connTable.mu
 	bound   proto.SessionID // the session under which bySession lists, or listed, it; guarded by connTable.mu

@@ -122,6 +122,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	c.Lock()
 	defer c.Unlock()
 	t, begin := s.meter.Batch(), in.At()
+	charged := !s.state.budgets.Empty() || c.spending != spending{}
 	defer func() {
 		c.startBarrier()
 		c.Recount(false)
@@ -160,7 +161,12 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 				return pauseClosed, err
 			}
 		}
-		p, err := c.request(frame, now, t, turn)
+		var p pause
+		if charged {
+			p, err = c.chargedRequest(frame, now, t, turn)
+		} else {
+			p, err = c.request(frame, now, t, turn)
+		}
 		if err != nil {
 			return pauseClosed, err
 		}

@@ -25,9 +25,13 @@ func withSuper(t *testing.T, n int, f func(t *testing.T, e *ensemble)) {
 }
 
 // superDigest is the super user super:pw in the configuration.
-func superDigest() string {
-	sum := sha1.Sum([]byte("super:pw"))
-	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
+func superDigest() string { return digestOf("super:pw") }
+
+// digestOf returns the digest id of a user with that password.
+func digestOf(userPassword string) string {
+	user, _, _ := strings.Cut(userPassword, ":")
+	sum := sha1.Sum([]byte(userPassword))
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // admin connects as the super user.

@@ -61,6 +61,13 @@ func pauseUntilFree(big bool) pause {
 	return &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, big) }}
 }
 
+// pauseBudget: the next request is over a budget.
+var pauseBudget pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
+	c.HoldInput(in)
+	c.AwaitUntil(c.spending.until)
+	return true
+}}
+
 // pauseSASL: the next request is a token for the SASL mechanism.
 var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *link.Input) bool {
 	c.stepSASL(in)

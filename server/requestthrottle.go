@@ -41,8 +41,12 @@ func (c *Config) ensureThrottles() (errs []error) {
 	setDefault(&c.RequestThrottle.StallTime, 100*time.Millisecond)
 	setDefault(&c.LargeRequestMaxBytes, 100<<20)
 	setDefault(&c.OutstandingLimit, 1000)
+	setDefault(&c.BudgetWait, time.Second)
 	if c.ConnectionThrottle.negative() || c.RequestThrottle.negative() {
 		errs = append(errs, fmt.Errorf("server: ConnectionThrottle %+v and RequestThrottle %+v must not have negative fields", c.ConnectionThrottle, c.RequestThrottle))
+	}
+	if c.BudgetWait < 0 {
+		errs = append(errs, fmt.Errorf("server: BudgetWait %v must not be negative", c.BudgetWait))
 	}
 	return errs
 }
@@ -71,7 +75,12 @@ func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time
 		return false
 	}
 	c.server.meter.Count(meter.ThrottledOps)
+	c.throttledOp(h, body, now, t)
+	return true
+}
+
+// throttledOp answers a request that has waited for too long. c is locked.
+func (c *conn) throttledOp(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) {
 	c.server.trail.Refused(c, h, body, proto.ErrThrottledOp, now)
 	c.status(h, proto.ErrThrottledOp, zxidLast, false, now, t)
-	return true
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -17,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
+	"github.com/gozkd/gozkd/server/internal/tenant"
 	"github.com/gozkd/gozkd/watch"
 )
 
@@ -31,10 +33,11 @@ import (
 //   - V3: a read sets its watch under the lock under which it reads, and the events of a change are
 //     on the outputs before the write lock is released under which the change was made.
 type state struct {
-	sync.RWMutex // guards tree
+	sync.RWMutex // guards tree and budgets
 	tree         *datatree.Tree
-	watches      *watch.Table // has a lock of its own
-	waitList                  // goroutines that wait for the tree to change, or for a leader
+	budgets      tenant.Budgets // in the tree
+	watches      *watch.Table   // has a lock of its own
+	waitList                    // goroutines that wait for the tree to change, or for a leader
 	options      datatree.Options
 	// largest are the heaviest subtrees as growth weighed them last; nil: the limit is not near.
 	largest atomic.Pointer[[]facts.Subtree]
@@ -63,8 +66,21 @@ func (s *state) warnOfLongLists() {
 // install replaces the tree and calls meanwhile. The write lock must be held; install releases it.
 func (s *state) install(t *datatree.Tree, meanwhile func()) {
 	defer s.Unlock()
-	s.tree = t
+	s.tree, s.budgets = t, tenant.Budgets{}
+	t.Walk(tenant.Root, func(z Znode) bool {
+		_ = s.budgets.Set(z.Path, z.Data, true, time.Now()) // it was logged when it was written
+		return true
+	})
 	meanwhile()
+}
+
+// noteBudget notes that a znode has changed, if it is a budget. The write lock is held.
+func (s *state) noteBudget(path string) error {
+	if !strings.HasPrefix(path, tenant.Root) {
+		return nil
+	}
+	data, _, code := s.tree.GetData(path, datatree.Caller{SkipACL: true})
+	return s.budgets.Set(path, data, code == proto.OK, time.Now())
 }
 
 // weight returns what the state weighs, and its limit.

@@ -13,7 +13,10 @@ var serverTable = []box{
 		{"proto/jute", "text of clients"},
 		{"sasl", "the exchange that an identity comes from"},
 	}},
-	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
+	{pkg: "server/internal/bounds", there: true, may: []arrow{
+		{"internal/fair", "the tokens of connect requests"},
+		{"proto", "the size of a header, and operations"},
+	}},
 	{pkg: "server/internal/capacity", there: true},
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
@@ -41,6 +44,10 @@ var serverTable = []box{
 		{"proto", "op codes"},
 		{"proto/jute", "the path of a request"},
 		{"github.com/hashicorp/go-hclog", "the lines of slow requests"},
+	}},
+	{pkg: "server/internal/tenant", there: true, may: []arrow{
+		{"internal/fair", "the tokens of budgets"},
+		{"proto", "the text of a budget, and identities"},
 	}},
 	{pkg: "server/internal/trail", there: true, may: []arrow{
 		{"audit", "makes its events"},
@@ -78,6 +85,7 @@ var serverTable = []box{
 		{"server/internal/liveness", "which sessions are alive"},
 		{"server/internal/members", "what the members know of each other"},
 		{"server/internal/meter", "counts and measures"},
+		{"server/internal/tenant", "what tenants may use per second"},
 		{"server/internal/ports", "the ports for clients and members, which move on reconfig"},
 		{"server/internal/trail", "which requests have events in the audit log"},
 		{"internal/fourletter", "answers the words on the client port"},

@@ -184,6 +184,19 @@ func (l *Link) Await(cond func() bool) {
 	}
 }
 
+// AwaitUntil waits until that moment, or until the link ends.
+func (l *Link) AwaitUntil(moment time.Time) {
+	timer := time.AfterFunc(time.Until(moment), func() {
+		l.mu.Lock()
+		l.Wake()
+		l.mu.Unlock()
+	})
+	defer timer.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Await(func() bool { return time.Now().Before(moment) })
+}
+
 // AwaitFlushed returns when a link that ends has sent its output, or cannot.
 func (l *Link) AwaitFlushed() {
 	l.mu.Lock()

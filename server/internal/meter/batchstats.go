@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/histogram"
@@ -131,13 +132,10 @@ func (b *BatchStats) settleSpaces() {
 // Write records a change of the znode at path, which then has size bytes of data. path is not kept.
 func (b *BatchStats) Write(path string, size int) { b.inSpace(&b.writes, path, size) }
 
-// OverQuota records that a quota refused the request, of which body is the record.
-func (b *BatchStats) OverQuota(op proto.OpCode, body []byte) {
-	if path, ok := RequestPath(op, body); ok {
-		if name := namespaceOf(path); name != "" {
-			b.meter.spaces.get(name).overQuota.Add(1)
-		}
-	}
+// InSpace counts an event of the request of which body is the record.
+func (b *BatchStats) InSpace(e SpaceEvent, op proto.OpCode, body []byte) {
+	path, _ := RequestPath(op, body)
+	b.meter.spaces.get(cmp.Or(namespaceOf(path), otherNamespaces)).counts[e].Add(1)
 }
 
 // Settle adds everything to the meter; b is empty afterwards. now is when the replies were on the

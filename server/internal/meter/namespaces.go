@@ -29,7 +29,22 @@ type namespaces struct {
 type namespace struct {
 	name          string
 	reads, writes histogram.Histogram // bytes of a path and of its data or reply
-	overQuota     atomic.Int64
+	counts        [nSpaceEvents]atomic.Int64
+}
+
+// SpaceEvent is something that is counted for the namespace of a request.
+type SpaceEvent int
+
+// The events, and what their counters are called.
+const (
+	OverQuota      SpaceEvent = iota // a quota refused the request
+	BudgetWaits                      // the request waited for a budget
+	BudgetRefusals                   // the request was refused because of a budget
+	nSpaceEvents
+)
+
+var spaceEventNames = [nSpaceEvents]string{
+	"quota_exceeded_error_per_namespace", "gozkd_budget_waits_per_namespace", "gozkd_budget_refusals_per_namespace",
 }
 
 // namespaceOf returns the first element of a path, or "" if there is none. The result shares the
@@ -92,6 +107,8 @@ func (s *namespaces) reset() {
 	for _, n := range s.all() {
 		n.reads.Reset()
 		n.writes.Reset()
-		n.overQuota.Store(0)
+		for i := range n.counts {
+			n.counts[i].Store(0)
+		}
 	}
 }

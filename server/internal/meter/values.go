@@ -63,8 +63,10 @@ func (m *Meter) AddNamespaces(l *facts.Values) {
 		if !n.writes.Empty() {
 			l.AddKey("write_per_namespace", n.name, summary(false, 1, &n.writes))
 		}
-		if over := n.overQuota.Load(); over != 0 {
-			l.AddKey("quota_exceeded_error_per_namespace", n.name, over)
+		for i, name := range spaceEventNames {
+			if count := n.counts[i].Load(); count != 0 {
+				l.AddKey(name, n.name, count)
+			}
 		}
 	}
 }

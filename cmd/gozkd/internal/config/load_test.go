@@ -90,7 +90,7 @@ func TestLoad_Defaults(t *testing.T) {
 				GlobalWeight: 3, LocalWeight: 1, RenewWeight: 2,
 			},
 			RequestThrottle:       server.RequestThrottle{StallTime: 100 * time.Millisecond},
-			LargeRequestThreshold: -1, LargeRequestMaxBytes: 100 << 20,
+			LargeRequestThreshold: -1, LargeRequestMaxBytes: 100 << 20, BudgetWait: time.Second,
 			DigestAlgorithm:   "SHA1",
 			ContainerInterval: time.Minute, ContainerMaxPerMinute: 10000, ContainerNeverUsed: 5 * time.Minute,
 			SnapCount: 100000, SegmentBytes: 64 << 20, SyncWarning: time.Second,

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/identity"
+	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/server/internal/tenant"
+)
+
+// spending is how far the next request of a connection is with the budgets that it is charged to.
+type spending struct {
+	paid  bool      // it was charged, and may be handled from until on
+	since time.Time // when it began to wait; zero: it has not
+	until time.Time // when it is routed again, if it waits
+}
+
+// chargedRequest is request for a server with budgets: it makes the request wait, or refuses it,
+// if it is over a budget. The tree's lock is held, and c is locked.
+func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
+	d := jute.NewDecoder(frame)
+	var h proto.RequestHeader
+	h.Decode(&d)
+	if d.Err() == nil && !c.spending.paid {
+		bill := c.server.state.bill(h.Op, len(frame), d.Rest(), c.IDs)
+		// A client that hears nothing for much longer takes its server for dead.
+		most := min(c.server.live.Load().BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
+		switch waits, refused := c.spending.pay(&bill, h.Op, most); {
+		case refused:
+			t.InSpace(meter.BudgetRefusals, h.Op, d.Rest())
+			c.throttledOp(h, d.Rest(), now, t)
+			c.noteRequest(h, frame, t)
+			c.spending = spending{}
+			return pauseNone, nil
+		case waits:
+			if c.spending.since.IsZero() {
+				c.spending.since = time.Now()
+				t.InSpace(meter.BudgetWaits, h.Op, d.Rest())
+			}
+			return pauseBudget, nil
+		}
+	}
+	if p, err = c.request(frame, now, t, turn); p == pauseNone || !p.again {
+		c.spending = spending{}
+	}
+	return p, err
+}
+
+// pay charges a request, which may wait that long in all. waits says that it must be routed again
+// at s.until.
+func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, most time.Duration) (waits, refused bool) {
+	now := time.Now()
+	if op == proto.OpSetWatches || op == proto.OpSetWatches2 { // a refusal would lose watches
+		_, s.paid = bill.Take(now, math.MaxInt64)
+		return false, false
+	}
+	if !s.since.IsZero() {
+		most = max(0, most-now.Sub(s.since))
+	}
+	wait, ok := bill.Take(now, most)
+	if !ok {
+		wait = most
+	}
+	s.paid, s.until = ok, now.Add(wait)
+	return wait > 0, !ok && wait == 0
+}
+
+// bill returns what a request is charged. The lock is held.
+func (s *state) bill(op proto.OpCode, frame int, body []byte, ids []proto.ID) (bill tenant.Bill) {
+	switch op.Info().Class {
+	case proto.ClassWrite, proto.ClassRead, proto.ClassBulkRead, proto.ClassSync:
+	default:
+		return bill
+	}
+	if op == proto.OpPing || op == proto.OpCloseSession ||
+		slices.ContainsFunc(ids, func(id proto.ID) bool { return id.Scheme == identity.SchemeSuper }) {
+		return bill
+	}
+	total := tenant.Cost{Ops: 1, Bytes: float64(4 + frame)}
+	switch op.Info().Path {
+	case proto.PathFirst:
+		if path, ok := meter.RequestPath(op, body); ok {
+			total.Bytes += s.readBytes(op, path)
+			s.budgets.ChargePath(&bill, path, total)
+		}
+	case proto.PathEach:
+		d := jute.NewDecoder(body)
+		d.AliasStrings()
+		var m proto.MultiRequest
+		if m.Decode(&d, op) != nil {
+			break // it fails
+		}
+		total.Ops = float64(max(1, len(m.Ops)))
+		for i := range m.Ops {
+			part := &m.Ops[i]
+			read := s.readBytes(part.Op, part.Path)
+			total.Bytes += read
+			s.budgets.ChargePath(&bill, part.Path, tenant.Cost{Ops: 1, Bytes: float64(len(part.Path)+len(part.Data)) + read})
+		}
+	}
+	s.budgets.ChargeIDs(&bill, ids, total)
+	return bill
+}
+
+// readBytes returns how many bytes of a znode a request reads.
+func (s *state) readBytes(op proto.OpCode, path string) float64 {
+	if op != proto.OpGetData && !isList(op) {
+		return 0
+	}
+	return float64(s.tree.ReplyBytes(op, path))
+}

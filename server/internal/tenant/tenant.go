@@ -1,0 +1,227 @@
+// Package tenant holds budgets: what a subtree or an identity may use per second, see ADR 15. It
+// says what a request is charged and how long it must wait; the server makes it wait.
+package tenant
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Root is the znode below which budgets are kept, in znodes with the name Znode.
+const (
+	Root       = "/zookeeper/quota"
+	znode      = "/zookeeper_budget"
+	identities = "/zookeeper/identities/"
+)
+
+// Cost is what a request takes from a budget.
+type Cost struct{ Ops, Bytes float64 }
+
+// budget is that of a subtree or an identity. Its buckets hold the tokens of one second.
+type budget struct {
+	mu                 sync.Mutex // guards all
+	ops, bytes         fair.Bucket
+	opsLimit, byteRate float64 // per second; 0: no bound
+}
+
+// Budgets are those of a state, by subtree and by identity. The zero value has none. Budgets may be
+// used by several goroutines while none calls Set.
+type Budgets struct {
+	paths   map[string]*budget
+	ids     map[proto.ID]*budget
+	longest int // no path in paths is longer
+}
+
+// Empty reports whether there is no budget.
+func (b *Budgets) Empty() bool { return len(b.paths)+len(b.ids) == 0 }
+
+// Set takes a znode below Root as it is now, or without data if it does not exist. Znodes that
+// cannot be budgets are ignored. An error says that the data are no budget; then there is none.
+func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err error) {
+	target, ok := strings.CutSuffix(strings.TrimPrefix(path, Root), znode)
+	if !ok {
+		return nil
+	}
+	var limits proto.Quota
+	if exists {
+		if limits, err = proto.ParseQuota(string(data)); err != nil {
+			err = fmt.Errorf("%s: %w: there is no budget until setquota sets it again", path, err)
+		}
+	}
+	ops, bytes := max(0, limits.Get(proto.QuotaOps)), max(0, limits.Get(proto.QuotaByteRate))
+	if name, ok := strings.CutPrefix(target, identities); ok {
+		text, _ := url.PathUnescape(name) // malformed: no client has such an id
+		var id proto.ID
+		id.Scheme, id.ID, _ = strings.Cut(text, ":")
+		put(&b.ids, id, float64(ops), float64(bytes), now)
+	} else if strings.HasPrefix(target, "/") && !free(target) {
+		put(&b.paths, target, float64(ops), float64(bytes), now)
+		b.longest = max(b.longest, len(target))
+	}
+	return err
+}
+
+// free reports whether a path has no budget: the znodes of budgets are below it.
+func free(path string) bool { return strings.HasPrefix(path+"/", "/zookeeper/") }
+
+// put sets the budget of a key. What is missing from its buckets stays missing.
+func put[K comparable](m *map[K]*budget, key K, ops, bytes float64, now time.Time) {
+	if ops == 0 && bytes == 0 {
+		delete(*m, key)
+		return
+	}
+	if *m == nil {
+		*m = make(map[K]*budget)
+	}
+	b := (*m)[key]
+	if b == nil {
+		b = new(budget)
+		(*m)[key] = b
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle(now)
+	b.opsLimit, b.byteRate = ops, bytes
+	if ops == 0 {
+		b.ops = fair.Bucket{}
+	}
+	if bytes == 0 {
+		b.bytes = fair.Bucket{}
+	}
+}
+
+func limit(perSecond float64) fair.Limit { return fair.Limit{Size: perSecond, PerSecond: perSecond} }
+
+// settle adds the tokens that have come until now. b.mu is held.
+func (b *budget) settle(now time.Time) {
+	b.ops.Missing(limit(b.opsLimit), now)
+	b.bytes.Missing(limit(b.byteRate), now)
+}
+
+// reserve takes what is due after at most that time, and returns when.
+func (b *budget) reserve(c Cost, now time.Time, most time.Duration) (wait time.Duration, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range []struct {
+		bucket            *fair.Bucket
+		perSecond, tokens float64
+	}{{&b.ops, b.opsLimit, c.Ops}, {&b.bytes, b.byteRate, c.Bytes}} {
+		if x.perSecond > 0 {
+			wait = max(wait, x.bucket.Wait(limit(x.perSecond), min(x.tokens, x.perSecond), now))
+		}
+	}
+	if wait > most {
+		return 0, false
+	}
+	b.take(c)
+	return wait, true
+}
+
+// take takes tokens after settle. b.mu is held.
+func (b *budget) take(c Cost) {
+	if b.opsLimit > 0 {
+		b.ops.Take(c.Ops)
+	}
+	if b.byteRate > 0 {
+		b.bytes.Take(c.Bytes)
+	}
+}
+
+func (b *budget) giveBack(c Cost, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settle(now)
+	b.take(Cost{-c.Ops, -c.Bytes})
+}
+
+// Bill is what a request takes from each budget.
+type Bill struct {
+	items []item
+	index map[*budget]int // of items, for a long bill; nil: it is short
+}
+
+type item struct {
+	*budget
+	Cost
+}
+
+// ChargePath adds what a request costs to the budget of the nearest subtree at or above a path.
+func (b *Budgets) ChargePath(bill *Bill, path string, c Cost) {
+	if len(b.paths) == 0 || free(path) {
+		return
+	}
+	for len(path) > 1 {
+		if len(path) <= b.longest {
+			if found := b.paths[path]; found != nil {
+				bill.add(found, c)
+				return
+			}
+		}
+		i := strings.LastIndexByte(path[:min(len(path), b.longest+1)], '/')
+		if i < 0 {
+			return
+		}
+		path = path[:i]
+	}
+}
+
+// ChargeIDs adds what a request costs to the budgets of a client's identities.
+func (b *Budgets) ChargeIDs(bill *Bill, ids []proto.ID, c Cost) {
+	if len(b.ids) == 0 {
+		return
+	}
+	for _, id := range ids {
+		if found := b.ids[id]; found != nil {
+			bill.add(found, c)
+		}
+	}
+}
+
+// longBill is the length from which on a bill has an index.
+const longBill = 8
+
+func (b *Bill) add(to *budget, c Cost) {
+	at, known := b.index[to]
+	if b.index == nil {
+		at = slices.IndexFunc(b.items, func(i item) bool { return i.budget == to })
+		known = at >= 0
+	}
+	if known {
+		b.items[at].Ops += c.Ops
+		b.items[at].Bytes += c.Bytes
+		return
+	}
+	b.items = append(b.items, item{to, c})
+	switch n := len(b.items); {
+	case n == longBill:
+		b.index = make(map[*budget]int)
+		for i := range b.items {
+			b.index[b.items[i].budget] = i
+		}
+	case n > longBill:
+		b.index[to] = n - 1
+	}
+}
+
+// Take takes the tokens for a request from all its budgets, and returns how long it must wait until
+// they are there. If that is longer than most, Take takes nothing and returns false.
+func (b *Bill) Take(now time.Time, most time.Duration) (wait time.Duration, ok bool) {
+	for i := range b.items {
+		w, ok := b.items[i].reserve(b.items[i].Cost, now, most)
+		if !ok {
+			for _, taken := range b.items[:i] {
+				taken.giveBack(taken.Cost, now)
+			}
+			return 0, false
+		}
+		wait = max(wait, w)
+	}
+	return wait, true
+}

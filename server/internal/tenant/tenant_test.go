@@ -1,0 +1,183 @@
+package tenant_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/tenant"
+)
+
+var begin = time.Unix(0, 0)
+
+// set sets the budget of a subtree or of an identity, at least one of which is not bounded by 0.
+func set(t rapid.TB, b *tenant.Budgets, target string, ops, bytes int64, now time.Time) {
+	t.Helper()
+	text := proto.Quota{proto.QuotaOps: ops, proto.QuotaByteRate: bytes}.String()
+	if err := b.Set(tenant.Root+target+"/zookeeper_budget", []byte(text), true, now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// take charges a request on paths, and says how it ended.
+func take(b *tenant.Budgets, c tenant.Cost, now time.Time, most time.Duration, paths ...string) (time.Duration, bool) {
+	var bill tenant.Bill
+	for _, path := range paths {
+		b.ChargePath(&bill, path, c)
+	}
+	return bill.Take(now, most)
+}
+
+// exhaust takes all operations of a path's budget, and reports whether there was one.
+func exhaust(b *tenant.Budgets, path string, now time.Time) bool {
+	take(b, tenant.Cost{Ops: 1e6}, now, math.MaxInt64, path)
+	_, ok := take(b, tenant.Cost{Ops: 1}, now, 0, path)
+	return !ok
+}
+
+func TestBudgets_NearestSubtree(t *testing.T) {
+	for path, with := range map[string][]string{
+		"/a": {"/a", "/a/x", "/a/x/y/z"}, "/a/b": {"/a/b", "/a/b/c/d/e/f/g/h"},
+		"": {"/", "", "/ab", "/b/a", "/zookeeper/quota/a", "/zookeeper"},
+	} {
+		for _, p := range with {
+			var b tenant.Budgets
+			set(t, &b, "/a", 5, 0, begin)
+			set(t, &b, "/a/b", 5, 0, begin)
+			set(t, &b, "/zookeeper", 5, 0, begin)
+			if exhaust(&b, p, begin) != (path != "") {
+				t.Errorf("%q has a budget: %v", p, path == "")
+			}
+			for _, other := range []string{"/a", "/a/b"} {
+				if _, ok := take(&b, tenant.Cost{Ops: 1}, begin, 0, other); ok == (other == path) {
+					t.Errorf("after requests for %q, %q has tokens: %v", p, other, ok)
+				}
+			}
+		}
+	}
+}
+
+func TestBudgets_Identities(t *testing.T) {
+	var b tenant.Budgets
+	set(t, &b, "/zookeeper/identities/x509:CN=a%2Fb,O=c:d", 5, 0, begin)
+	id := proto.ID{Scheme: "x509", ID: "CN=a/b,O=c:d"}
+	for _, who := range [][]proto.ID{{{Scheme: "ip", ID: "1"}, id}, {{Scheme: "sasl", ID: id.ID}}, nil} {
+		var bill tenant.Bill
+		b.ChargeIDs(&bill, who, tenant.Cost{Ops: 6})
+		bill.Take(begin, 0)
+		if _, ok := bill.Take(begin, 0); ok == (len(who) == 2) {
+			t.Errorf("%v is charged: %v", who, !ok)
+		}
+	}
+}
+
+// A budget ends with its znode or with its numbers, and a malformed one is reported.
+func TestBudgets_End(t *testing.T) {
+	var b tenant.Budgets
+	for _, end := range []func() error{
+		func() error { return b.Set("/zookeeper/quota/a/zookeeper_budget", nil, false, begin) },
+		func() error {
+			return b.Set("/zookeeper/quota/a/zookeeper_budget", []byte("opsPerSecond=0"), true, begin)
+		},
+		func() error {
+			if b.Set("/zookeeper/quota/a/zookeeper_budget", []byte("opsPerSecond=many"), true, begin) == nil {
+				t.Error("a malformed budget is accepted")
+			}
+			return nil
+		},
+	} {
+		set(t, &b, "/a", 1, -1, begin)
+		if b.Empty() || !exhaust(&b, "/a", begin) {
+			t.Fatal("no budget")
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if !b.Empty() || exhaust(&b, "/a", begin) {
+			t.Error("the budget goes on")
+		}
+	}
+	if err := b.Set("/zookeeper/quota/a/zookeeper_limits", []byte("opsPerSecond=1"), true, begin); err != nil || !b.Empty() {
+		t.Errorf("other znodes count: %v", err)
+	}
+}
+
+// What was taken stays taken when the numbers change, except of what is no longer bounded.
+func TestBudgets_Change(t *testing.T) {
+	var b tenant.Budgets
+	set(t, &b, "/a", 10, 100, begin)
+	take(&b, tenant.Cost{Ops: 30, Bytes: 300}, begin, 0, "/a")
+	set(t, &b, "/a", 20, 0, begin.Add(time.Second)) // 20 operations are missing
+	set(t, &b, "/a", 20, 100, begin.Add(time.Second))
+	if wait, _ := take(&b, tenant.Cost{Ops: 1, Bytes: 100}, begin.Add(time.Second), time.Minute, "/a"); wait != 50*time.Millisecond {
+		t.Errorf("waits %v", wait)
+	}
+}
+
+// A multi over many subtrees waits for all of them, or takes nothing, and pays in sum.
+func TestBill_ManySubtrees(t *testing.T) {
+	var b tenant.Budgets
+	var paths []string
+	for i := range 20 {
+		path := fmt.Sprint("/", i)
+		set(t, &b, path, 4, 0, begin)
+		paths = append(paths, path, path+"/x", path)
+	}
+	all := append(paths, paths...) // 6 operations for each
+	if wait, ok := take(&b, tenant.Cost{Ops: 1}, begin, 0, all...); wait != 0 || !ok {
+		t.Fatalf("full buckets: wait %v, %v", wait, ok)
+	}
+	if _, ok := take(&b, tenant.Cost{Ops: 1}, begin, time.Second, all...); ok {
+		t.Error("a bucket in debt is full after a second")
+	}
+	if wait, ok := take(&b, tenant.Cost{Ops: 1}, begin, 2*time.Second, all...); wait != 1500*time.Millisecond || !ok {
+		t.Errorf("after a refusal: wait %v, %v", wait, ok)
+	}
+}
+
+// B1, B2 for requests that come to two budgets in any order: in no second more begins than the
+// budget and what one request takes alone, a refused request takes nothing, and a request is
+// refused only if it would wait longer than it may.
+func TestBill_Model(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const most = time.Second
+		var b tenant.Budgets
+		rates := []float64{float64(rapid.IntRange(1, 10).Draw(t, "rate")), float64(rapid.IntRange(1, 10).Draw(t, "other rate"))}
+		set(t, &b, "/0", int64(rates[0]), 0, begin)
+		set(t, &b, "/1", int64(rates[1]), 0, begin)
+		free := []time.Time{begin, begin} // when each bucket is full, by the requests that were accepted
+		now := begin
+		for range 60 {
+			now = now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * time.Millisecond)
+			costs := [2]int{rapid.IntRange(0, 15).Draw(t, "cost"), rapid.IntRange(0, 3).Draw(t, "other cost")}
+			var bill tenant.Bill
+			want := time.Duration(0)
+			for i, n := range costs {
+				b.ChargePath(&bill, fmt.Sprint("/", i), tenant.Cost{Ops: float64(n)})
+				missing := max(0, free[i].Sub(now).Seconds()) * rates[i]
+				want = max(want, time.Duration((missing+min(float64(n), rates[i])-rates[i])/rates[i]*float64(time.Second)))
+			}
+			wait, ok := bill.Take(now, most)
+			const rounding = time.Microsecond
+			switch {
+			case ok && (wait-want).Abs() > rounding:
+				t.Fatalf("waits %v, want %v", wait, want)
+			case ok && wait > most, !ok && want < most-rounding:
+				t.Fatalf("accepted: %v, would wait %v", ok, want)
+			case !ok:
+				continue
+			}
+			for i, n := range costs {
+				from := now
+				if free[i].After(now) {
+					from = free[i]
+				}
+				free[i] = from.Add(time.Duration(float64(n) / rates[i] * float64(time.Second)))
+			}
+		}
+	})
+}
