@@ -99,7 +99,8 @@ func (s *state) bill(op proto.OpCode, frame int, body []byte, ids []proto.ID) (b
 			part := &m.Ops[i]
 			read := s.readBytes(part.Op, part.Path)
 			total.Bytes += read
-			s.budgets.ChargePath(&bill, part.Path, tenant.Cost{Ops: 1, Bytes: float64(len(part.Path)+len(part.Data)) + read})
+			cost := tenant.Cost{Ops: 1, Bytes: float64(len(part.Path)+len(part.Data)) + read}
+			s.budgets.ChargePath(&bill, part.Path, cost)
 		}
 	}
 	s.budgets.ChargeIDs(&bill, ids, total)

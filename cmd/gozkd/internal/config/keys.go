@@ -243,7 +243,8 @@ func endpointKeys(c *Config) []key {
 			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
 				"0: the disk does not count"),
 		live("gozkd.budgetWaitMs", property32(1, maxInt), "1000", &c.Server.BudgetWait,
-			"ms for which a request over a [budget](../adr/0015-budgets-per-tenant.md) waits before it fails (-127); at most a third of its session's timeout"),
+			"ms for which a request over a [budget](../adr/0015-budgets-per-tenant.md) waits before it fails (-127); "+
+				"at most a third of its session's timeout"),
 		live("gozkd.maxFeatureLevel", integer(0, maxInt), "0", &c.Server.MaxFeatureLevel,
 			"the highest [feature level](../guide/operate.md#upgrade-one-server-at-a-time) to activate; 0: the newest"),
 		row("gozkd.peer.secretFile", text, "", &c.PeerSecretFile,
