@@ -150,11 +150,14 @@ func (a *applier) request(r *consensus.Request) *datatree.Request {
 	return &a.decoded
 }
 
-// count records the changes of a request, and its refusal by a quota.
+// count records the changes of a request, also those of budgets, and its refusal by a quota.
 func (a *applier) count(req *datatree.Request, res *datatree.Result, events []datatree.Event) {
 	results := res.Multi
 	for i := range events {
 		e, size := &events[i], 0
+		if err := a.s.state.noteBudget(e.Path); err != nil && a.s.life.Serving.Load() {
+			a.s.cfg.Logger.Warn("a budget is malformed", "error", err)
+		}
 		switch e.Type {
 		case proto.EventCreated, proto.EventDataChanged:
 			stat := &res.Stat
@@ -191,9 +194,6 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 			"reason", printable.Shortened(res.Why, maxLoggedReason))
 	}
 	for i := range events {
-		if err := s.state.noteBudget(events[i].Path); err != nil && s.life.Serving.Load() {
-			s.cfg.Logger.Warn("a budget is malformed", "error", err)
-		}
 		a.deliver(&events[i])
 	}
 	a.count(req, &res, events)
