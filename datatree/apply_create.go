@@ -103,7 +103,7 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 		return "", none, code
 	}
 	acl := t.aclKey(c.list)
-	if code := t.mayGrow(x, c.path, len(c.path)+len(op.Data)+len(acl)+headCost+znodeCost); code != proto.OK {
+	if code := t.mayGrow(x, c.path, createdBytes(c.path, len(op.Data), len(acl))); code != proto.OK {
 		return "", none, code
 	}
 

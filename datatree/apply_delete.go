@@ -28,14 +28,14 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	if n == nil {
 		return proto.ErrNoNode
 	}
-	if version != -1 {
-		if r := t.record(n); version != r.version {
-			return proto.ErrBadVersion
-		}
+	r := t.record(n)
+	if version != -1 && version != r.version {
+		return proto.ErrBadVersion
 	}
 	if n.dir != 0 {
 		return proto.ErrNotEmpty
 	}
+	_ = t.mayGrow(x, path, -createdBytes(path, len(r.data), len(r.acl))) // counted, never refused
 	t.unlink(x, n)
 	return proto.OK
 }

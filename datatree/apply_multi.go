@@ -38,7 +38,8 @@ func (t *Tree) applyMulti(x *txn) proto.ErrCode {
 // their sum is refused, the one that fails is the first that made the state grow for good.
 func (t *Tree) runMulti(x *txn, ops []proto.MultiOp) (failed int, code proto.ErrCode) {
 	t.inMulti = true
-	before, grower := t.Weight(), 0
+	t.grown = 0
+	grower := 0
 	for i := range ops {
 		if i%PrefetchPaths == 0 {
 			t.prefetchOps(ops[i:])
@@ -47,12 +48,12 @@ func (t *Tree) runMulti(x *txn, ops []proto.MultiOp) (failed int, code proto.Err
 		if res.Op == proto.OpError {
 			return i, res.Err
 		}
-		if t.Weight() <= before {
+		if t.grown <= 0 {
 			grower = i + 1
 		}
 		t.results = append(t.results, res)
 	}
-	return grower, t.multiMayGrow(x, before)
+	return grower, t.multiMayGrow(x)
 }
 
 // multiOp executes an operation of a multi.

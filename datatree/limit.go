@@ -137,9 +137,14 @@ func (t *Tree) setLimit(x *txn) proto.ErrCode {
 }
 
 // mayGrow refuses a change at path that adds bytes to the weight, if the state is full or would be.
-// The operations of a multi pass, and multiMayGrow decides about their sum.
+// Only paths, data and ACLs count: the times and versions of a Stat take more bytes, too, as they
+// rise. The operations of a multi pass, and multiMayGrow decides about their sum.
 func (t *Tree) mayGrow(x *txn, path string, bytes int) proto.ErrCode {
-	if bytes <= 0 || t.limit.Weight == 0 || t.inMulti {
+	if t.inMulti {
+		t.grown += int64(bytes)
+		return proto.OK
+	}
+	if bytes <= 0 || t.limit.Weight == 0 {
 		return proto.OK
 	}
 	return t.mayWeigh(x, path, t.Weight()+int64(bytes))
@@ -166,12 +171,17 @@ func (st *state) RefusesGrowth(r *Request) bool {
 	return code == proto.OK
 }
 
-// multiMayGrow refuses a multi after which the state weighs more than before.
-func (t *Tree) multiMayGrow(x *txn, before int64) proto.ErrCode {
-	if now := t.Weight(); t.limit.Weight != 0 && now > before {
-		return t.mayWeigh(x, "", now)
+// multiMayGrow refuses a multi whose operations add bytes in sum.
+func (t *Tree) multiMayGrow(x *txn) proto.ErrCode {
+	if t.grown <= 0 || t.limit.Weight == 0 {
+		return proto.OK
 	}
-	return proto.OK
+	return t.mayWeigh(x, "", t.Weight())
+}
+
+// createdBytes is what a new znode adds to the weight, or a little more.
+func createdBytes(path string, dataBytes, aclBytes int) int {
+	return len(path) + dataBytes + aclBytes + headCost + znodeCost
 }
 
 // mayWeigh refuses a change after which the state would weigh that much, more than before.

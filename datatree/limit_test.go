@@ -319,3 +319,32 @@ func TestLimit_IsTheLastReason(t *testing.T) {
 		}
 	}
 }
+
+// TestLimit_StatsAreNoGrowth: versions and zxids take more bytes as they rise. That is no reason to
+// refuse what adds no data, alone or in a multi.
+func TestLimit_StatsAreNoGrowth(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	for _, path := range []string{"/a", "/b"} {
+		if res := l.createAt(path, []byte("100")); res.Err != proto.OK {
+			t.Fatal(res.Err)
+		}
+	}
+	l.setLimit(Limit{Weight: 1, Cause: LimitedByMemory, Member: 1})
+	set := func(path string) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpSetData, Path: path, Data: []byte("100"), Version: -1}
+	}
+	for n := range 9000 {
+		transfer := proto.MultiRequest{Ops: []proto.MultiOp{set("/a"), set("/b")}}
+		replace := proto.MultiRequest{Ops: []proto.MultiOp{
+			{Op: proto.OpDelete, Path: "/b", Version: -1}, {Op: proto.OpCreate, Path: "/b", Data: []byte("100"), ACL: proto.OpenACL()},
+		}}
+		for what, multi := range map[string]proto.MultiRequest{"two sets": transfer, "a replacement": replace} {
+			if res := l.apply(proto.OpMulti, multi.Append(nil)); res.Err != proto.OK || res.MultiFailed {
+				t.Fatalf("%d: %s: %v, failed: %v", n, what, res.Err, res.MultiFailed)
+			}
+		}
+		if res := l.apply(proto.OpSetData, (&proto.SetDataRequest{Path: "/a", Data: []byte("100"), Version: -1}).Append(nil)); res.Err != proto.OK {
+			t.Fatalf("%d: a set: %v", n, res.Err)
+		}
+	}
+}
