@@ -300,8 +300,9 @@ type Config struct {
 	// numbers. The server makes one call of Read at a time. Default: crypto/rand.
 	Rand io.Reader
 
-	fs, dirFS vfs.FS               // of LogDir and Dir, except backups; see package serverdisk
-	levels    consensus.LevelRange // tests act as other versions
+	fs, dirFS  vfs.FS               // of LogDir and Dir, except backups; see package serverdisk
+	used, free func() int64         // of memory, and on the disk of Dir; see package serverdisk
+	levels     consensus.LevelRange // tests act as other versions
 }
 
 // ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
@@ -390,6 +391,8 @@ type Memory consensus.Memory
 func init() {
 	serverdisk.Log = func(config any) *vfs.FS { return &config.(*Config).fs }
 	serverdisk.Data = func(config any) *vfs.FS { return &config.(*Config).dirFS }
+	serverdisk.Used = func(config any) *func() int64 { return &config.(*Config).used }
+	serverdisk.Free = func(config any) *func() int64 { return &config.(*Config).free }
 }
 
 // checkAddresses returns an error for each malformed host:port to listen on. Listening shows

@@ -52,6 +52,9 @@ const (
 
 func (g *growth) init(s *standing) {
 	g.standing, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
+	if used := s.cfg.used; used != nil {
+		g.memory = func() capacity.Usage { return capacity.Usage{Other: used()} }
+	}
 	g.gauge.Allowed = max(0, s.cfg.DataLimit)
 	if s.cfg.DiskReserve > 0 {
 		g.dir = s.cfg.Dir
@@ -107,6 +110,9 @@ func (g *growth) room() *capacity.Room {
 		return nil
 	}
 	free, known := vfs.Free(g.dir)
+	if g.cfg.free != nil {
+		free, known = g.cfg.free(), true
+	}
 	if !known {
 		return nil
 	}

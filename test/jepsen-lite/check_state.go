@@ -310,15 +310,19 @@ func findSessionLost(h []*Record, found func(string, ...*Record)) {
 }
 
 // findFull: an ensemble that is full refuses what adds data, and nothing else. A create adds data,
-// and so does a set of more bytes than the znode may have had at some time.
+// and so does a set of more bytes than the znode may have had at some time, if that is known.
 func findFull(h []*Record, found func(string, ...*Record)) {
-	least := map[string]int{} // by path of a znode that was created here: the fewest bytes that it may have had
+	least := map[string]int{}             // by path: the fewest bytes that a request gives to the znode
+	created := map[string]time.Duration{} // by path: what a znode holds after that is of this history
 	for _, r := range h {
 		for i := range r.Parts {
 			p := &r.Parts[i]
-			had, known := least[p.Path]
-			if p.Op.Info().Group == "create" || known && p.Op == proto.OpSetData && len(p.Data) < had {
+			creates := p.Op.Info().Group == "create"
+			if had, known := least[p.Path]; (creates || p.Op == proto.OpSetData) && (!known || len(p.Data) < had) {
 				least[p.Path] = len(p.Data)
+			}
+			if _, known := created[p.Path]; creates && r.OK() && !known {
+				created[p.Path] = r.Return
 			}
 		}
 	}
@@ -327,8 +331,8 @@ func findFull(h []*Record, found func(string, ...*Record)) {
 			continue
 		}
 		grows := slices.ContainsFunc(r.Parts, func(p Part) bool {
-			had, known := least[p.Path]
-			return p.Op.Info().Group == "create" || p.Op == proto.OpSetData && (!known || len(p.Data) > had)
+			since, known := created[p.Path]
+			return p.Op.Info().Group == "create" || p.Op == proto.OpSetData && (!known || r.Call < since || len(p.Data) > least[p.Path])
 		})
 		if !grows {
 			found(fmt.Sprintf("a %v of %s, which adds no data, is refused because the ensemble is full", r.Op, r.Path()), r)

@@ -234,6 +234,8 @@ func TestFull(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var l line
 			l.op("set-0", proto.OpCreate, "/a", 10, 20, func(r *Record) { r.Parts[0].Data = "ab" })
+			l.op("set-0", proto.OpSetData, "/early", 11, 21, set(""))
+			l.op("set-0", proto.OpCreate, "/early", 15, 25, nil)
 			l.op("set-0", c.op, "/a", 30, 40, c.refused)
 			want(t, find(t, "full", l.h), c.want)
 		})

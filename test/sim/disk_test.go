@@ -24,6 +24,7 @@ type disk struct {
 type diskFaults struct {
 	hung      bool          // what writes waits, as with fsfreeze
 	slow      time.Duration // of each sync
+	rate      int64         // bytes a second; 0: any number
 	full      bool          // ENOSPC
 	writes    bool          // EIO from writes and syncs
 	hangAfter int           // hangs after this many more operations that write; 0: does not
@@ -115,6 +116,9 @@ func (p *processFS) before(mem *vfstest.Mem, op vfstest.Op) error {
 	p.d.mu.Unlock()
 	if faults.slow > 0 && op.Kind == vfstest.OpSync && !dead {
 		time.Sleep(faults.slow)
+	}
+	if faults.rate > 0 && op.Bytes > 0 && !dead && !faults.full {
+		time.Sleep(time.Duration(op.Bytes) * time.Second / time.Duration(faults.rate))
 	}
 	fail := func(err error) error { return &fs.PathError{Op: "sim", Path: op.Path, Err: err} }
 	switch {

@@ -33,6 +33,10 @@ func faults() []*fault {
 		{name: "damaged byte", weight: 1, inject: damagedByte},
 		{name: "impostor", weight: 1, inject: impersonate},
 		{name: "slow disk", weight: 2, inject: onDisk("slow disk", func(f *diskFaults, s step) { f.slow = time.Duration(1+s.other%400) * time.Millisecond })},
+		{name: "disk of 1 MB/s", weight: 1, inject: onDisk("disk of 1 MB/s", func(f *diskFaults, _ step) { f.rate = 1e6 })},
+		{name: "little memory", weight: 3, inject: press((*room).takeMemory)},
+		{name: "little disk", weight: 2, inject: press((*room).takeDisk)},
+		{name: "disk full for all", weight: 1, inject: fullForAll},
 		{name: "disk full", weight: 1, inject: onDisk("disk full", func(f *diskFaults, _ step) { f.full = true })},
 		{name: "EIO on write", weight: 1, inject: onDisk("EIO on write", func(f *diskFaults, _ step) { f.writes = true })},
 		{name: "EIO at start", weight: 1, inject: eioAtStart},
@@ -201,6 +205,24 @@ func onDisk(name string, wrong func(*diskFaults, step)) func(*nemesis, *member, 
 				m.start()
 			}
 			m.fault = ""
+		}
+	}
+}
+
+// fullForAll fills the disks of all members that suffer nothing else.
+func fullForAll(n *nemesis, _ *member, s step) func() {
+	var heals []func()
+	for _, m := range n.w.members {
+		if heal := onDisk("disk full", func(f *diskFaults, _ step) { f.full = true })(n, m, s); heal != nil {
+			heals = append(heals, heal)
+		}
+	}
+	if heals == nil {
+		return nil
+	}
+	return func() {
+		for _, heal := range heals {
+			heal()
 		}
 	}
 }

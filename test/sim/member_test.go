@@ -28,6 +28,7 @@ type member struct {
 	observer bool
 	disk     *disk
 	clock    *clock
+	room     room
 
 	starts int
 	life   *life // nil: down
@@ -94,6 +95,7 @@ func (m *member) start() {
 		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8), byte(m.w.plan.seed), byte(m.w.plan.seed >> 8)}),
 	}
 	*serverdisk.Log(&cfg), *serverdisk.Data(&cfg) = disk, disk
+	m.room.configure(&cfg, serverdisk.Used(&cfg), serverdisk.Free(&cfg))
 	s, err := server.New(cfg)
 	if err != nil {
 		panic(err) // the configuration is the same for every run

@@ -141,6 +141,17 @@ func (w *world) probe(m *member, stop <-chan struct{}) {
 
 const probePath = "/probe"
 
+// prepared creates the znodes of probes and growers: what probes set afterwards adds no data.
+func (w *world) prepared() bool {
+	c, err := w.probeConnect(w.members[0])
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }() // its session expires
+	_, err = probeAsk(c, rawclient.AppendRequest(nil, 1, proto.OpCreate, createOf(growerHome, 0)))
+	return err == nil && probeWrite(c, 2) == nil
+}
+
 func (w *world) probeConnect(m *member) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 	defer cancel()
@@ -201,6 +212,9 @@ func (w *world) watchOver() (end func()) {
 	}
 	for n, timeout := range moverTimeouts {
 		wg.Go(func() { w.newMover(fmt.Sprintf("mover-%d", n), timeout).run(stop) }) // stopped and awaited by end
+	}
+	for n := range 2 {
+		wg.Go(func() { w.newGrower(fmt.Sprintf("grower-%d", n)).grow(stop) }) // stopped and awaited by end
 	}
 	for n := range stayers {
 		if w.plan.modes.local {

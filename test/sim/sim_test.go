@@ -300,6 +300,10 @@ func (w *world) live() map[string]int {
 		w.complain("the ensemble does not form")
 		return n.counts
 	}
+	if !w.await(w.prepared, recovery) {
+		w.complain("the first znodes are not created")
+		return n.counts
+	}
 	endWatch := sync.OnceFunc(w.watchOver())
 	defer endWatch()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -317,6 +321,8 @@ func (w *world) live() map[string]int {
 	whole := w.await(w.whole, recovery)
 	if !whole {
 		w.complain("the ensemble does not recover in %v", recovery)
+	} else {
+		w.judgeGrowth()
 	}
 	time.Sleep(10 * time.Second)
 	if err := traffic.End(whole); err != nil {

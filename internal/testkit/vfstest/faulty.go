@@ -30,6 +30,8 @@ const (
 type Op struct {
 	Kind OpKind
 	Path string // the old name of a rename
+	// Bytes is how many bytes a write or a preallocation writes.
+	Bytes int64
 }
 
 // ShortWrite is an error for hooks to return on OpWrite: the first N bytes are written, and the
@@ -69,49 +71,49 @@ func (y *faultyFS) Open(name string) (vfs.File, error) { return y.open(OpOpen, n
 func (y *faultyFS) OpenRW(name string) (vfs.File, error) { return y.open(OpOpen, name, y.fs.OpenRW) }
 
 func (y *faultyFS) Remove(name string) error {
-	if err := y.hook(Op{OpRemove, name}); err != nil {
+	if err := y.hook(Op{Kind: OpRemove, Path: name}); err != nil {
 		return err
 	}
 	return y.fs.Remove(name)
 }
 
 func (y *faultyFS) Rename(oldName, newName string) error {
-	if err := y.hook(Op{OpRename, oldName}); err != nil {
+	if err := y.hook(Op{Kind: OpRename, Path: oldName}); err != nil {
 		return err
 	}
 	return y.fs.Rename(oldName, newName)
 }
 
 func (y *faultyFS) ReadDir(dir string) ([]string, error) {
-	if err := y.hook(Op{OpReadDir, dir}); err != nil {
+	if err := y.hook(Op{Kind: OpReadDir, Path: dir}); err != nil {
 		return nil, err
 	}
 	return y.fs.ReadDir(dir)
 }
 
 func (y *faultyFS) MkdirAll(dir string) error {
-	if err := y.hook(Op{OpMkdirAll, dir}); err != nil {
+	if err := y.hook(Op{Kind: OpMkdirAll, Path: dir}); err != nil {
 		return err
 	}
 	return y.fs.MkdirAll(dir)
 }
 
 func (y *faultyFS) SyncDir(dir string) error {
-	if err := y.hook(Op{OpSyncDir, dir}); err != nil {
+	if err := y.hook(Op{Kind: OpSyncDir, Path: dir}); err != nil {
 		return err
 	}
 	return y.fs.SyncDir(dir)
 }
 
 func (y *faultyFS) Lock(name string) (io.Closer, error) {
-	if err := y.hook(Op{OpLock, name}); err != nil {
+	if err := y.hook(Op{Kind: OpLock, Path: name}); err != nil {
 		return nil, err
 	}
 	return y.fs.Lock(name)
 }
 
 func (y *faultyFS) open(kind OpKind, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
-	if err := y.hook(Op{kind, name}); err != nil {
+	if err := y.hook(Op{Kind: kind, Path: name}); err != nil {
 		return nil, err
 	}
 	f, err := open(name)
@@ -122,14 +124,14 @@ func (y *faultyFS) open(kind OpKind, name string, open func(string) (vfs.File, e
 }
 
 func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.fs.hook(Op{OpRead, f.path}); err != nil {
+	if err := f.fs.hook(Op{Kind: OpRead, Path: f.path}); err != nil {
 		return 0, err
 	}
 	return f.f.ReadAt(p, off)
 }
 
 func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
-	err := f.fs.hook(Op{OpWrite, f.path})
+	err := f.fs.hook(Op{Kind: OpWrite, Path: f.path, Bytes: int64(len(p))})
 	if err == nil {
 		return f.f.WriteAt(p, off)
 	}
@@ -145,14 +147,14 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *faultyFile) Sync() error {
-	if err := f.fs.hook(Op{OpSync, f.path}); err != nil {
+	if err := f.fs.hook(Op{Kind: OpSync, Path: f.path}); err != nil {
 		return err
 	}
 	return f.f.Sync()
 }
 
 func (f *faultyFile) Preallocate(off, n int64) error {
-	if err := f.fs.hook(Op{OpPreallocate, f.path}); err != nil {
+	if err := f.fs.hook(Op{Kind: OpPreallocate, Path: f.path, Bytes: n}); err != nil {
 		return err
 	}
 	return f.f.Preallocate(off, n)
