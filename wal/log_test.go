@@ -3,6 +3,7 @@ package wal_test
 import (
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -261,5 +262,33 @@ func TestNoSync_SyncsOnlyAtRollAndClose(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOpen_KeepsInLinearTime: a start that keeps many small entries for others does not copy them
+// again and again. The memory that it allocates shows how much was copied.
+func TestOpen_KeepsInLinearTime(t *testing.T) {
+	cfg := wal.Config{FS: vfstest.NewMem(), SegmentBytes: 64 << 20}
+	l, _ := mustOpen(t, cfg)
+	const n, steps = 100_000, 8
+	for i := range uint64(steps) {
+		mustAppend(t, l, wal.Batch{Entries: entries(1+i*n, n, "0123456789")})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opened := func(from uint64) uint64 {
+		cfg.From, cfg.Keep = from, 1<<40
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l, rec := mustOpen(t, cfg)
+		runtime.ReadMemStats(&after)
+		if err := l.Close(); err != nil || len(rec.Entries) != n*steps {
+			t.Fatalf("%d entries, %v", len(rec.Entries), err)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	if all, kept := opened(0), opened(n*steps+1); kept > 2*all {
+		t.Errorf("%d bytes were allocated to read %d entries, and %d to keep them", all, n*steps, kept)
 	}
 }
