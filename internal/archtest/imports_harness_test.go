@@ -21,7 +21,6 @@ var harnessTable = []box{
 		{"internal/vfs", "file systems that crash and fail"},
 		{"proto", "builds requests"},
 		{"proto/jute", "builds frames"},
-		{"golang.org/x/sys", "pseudo-terminals"},
 	}},
 	{pkg: "bench", may: []arrow{
 		{"internal/backoff", "pauses"},

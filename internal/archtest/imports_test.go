@@ -297,6 +297,7 @@ var table = slices.Concat(webTable, []box{
 		{"datatree", "the state in them, and the effect of the log"},
 		{"internal/vfs", "locks and durable directories"},
 		{"cmd/gozkd/internal/cli", "is a command"},
+		{"github.com/dustin/go-humanize", "sizes in units"},
 	}},
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
@@ -362,6 +363,7 @@ var table = slices.Concat(webTable, []box{
 		{"charm.land/bubbletea/v2", "keys and screen"},
 		{"charm.land/lipgloss/v2", "colors, and how wide a text is"},
 		{"golang.org/x/term", "whether there is a terminal"},
+		{"github.com/charmbracelet/x/ansi", "truncates texts"},
 	}},
 	{pkg: "cmd/gozkd/internal/status", there: true, may: []arrow{
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
@@ -369,6 +371,11 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/config", "where the server of a zoo.cfg listens"},
 		{"cmd/gozkd/internal/probe", "asks a server"},
 		{"client", "parses a list of servers"},
+	}},
+	{pkg: "cmd/gozkd/internal/pty", there: true, may: []arrow{
+		{"github.com/charmbracelet/x/vt", "the screen"},
+		{"golang.org/x/sys", "pseudo-terminals"},
+		{"internal/testkit/watchdog", "how long a screen is awaited"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell/console", there: true, may: []arrow{
 		{"internal/vfs", "replaces the history"},
@@ -387,6 +394,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"proto", "paths, ACLs, error codes"},
 		{"proto/jute", "decodes text as Java does"},
+		{"github.com/dustin/go-humanize", "sizes in units"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"internal/accept", "HTTP with and without TLS on a port"},

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
@@ -65,7 +67,7 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Fail(err)
 	}
-	c.Line("backup", "%s, %s, read back and verified", path, inBytes(sizeOf(path)))
+	c.Line("backup", "%s, %s, read back and verified", path, sizeOf(path))
 	c.describeState(got)
 	return cli.OK
 }
@@ -112,12 +114,13 @@ func authorization(from, logDir, authFile string, env cli.Env) (string, error) {
 	return adminclient.Authorization(from, authFile, env)
 }
 
-func sizeOf(path string) int64 {
+// sizeOf describes the size of a file.
+func sizeOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0
+		return "missing"
 	}
-	return info.Size()
+	return humanize.IBytes(uint64(info.Size()))
 }
 
 // describeState prints a summary of a state.
@@ -128,25 +131,12 @@ func (c *command) describeState(s *source) {
 	}
 	c.Line("state", "zxid %v, last written %s, term %d, index %d", s.tree.LastZxid(), written, s.held.Term, s.held.Index)
 	c.Line("holds", "%d znodes, %d of them ephemeral, %s in paths and data; %d sessions", s.tree.NumZnodes(), s.tree.NumEphemerals(),
-		inBytes(s.tree.ApproximateDataSize()), s.tree.NumSessions())
+		humanize.IBytes(uint64(s.tree.ApproximateDataSize())), s.tree.NumSessions())
 	c.Line("digest", "%#016x", s.tree.Digest())
 }
 
 // command is a running subcommand of this package.
 type command struct{ cli.Command }
-
-// inBytes formats a number of bytes.
-func inBytes(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
 
 // writeNew makes the file at path. fill writes the file under a temporary name. The file gets its
 // final name after it was read back and verified, and never replaces another file. If want is not

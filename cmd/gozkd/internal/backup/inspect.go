@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -84,9 +86,9 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 		if logDir == "" {
 			logDir = path
 		}
-		c.Line("log", "%s; %s in %s", log, inBytes(vfs.SizeBelow(filepath.Join(logDir, "wal"))), filepath.Join(logDir, "wal"))
+		c.Line("log", "%s; %s in %s", log, humanize.IBytes(uint64(vfs.SizeBelow(filepath.Join(logDir, "wal")))), filepath.Join(logDir, "wal"))
 	}
-	c.Line("checkpoint", "index %d, %s", h.Checkpoint, inBytes(sizeOf(checkpointOf(s))))
+	c.Line("checkpoint", "index %d, %s", h.Checkpoint, sizeOf(checkpointOf(s)))
 	c.Line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
 	c.Line("member",
 		"%d of ensemble %016x, voters %v, learners %v", memberid.Number(h.Member), h.Cluster, memberid.Numbers(h.Voters), memberid.Numbers(h.Learners))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
@@ -257,7 +259,7 @@ func (c *command) print(r *report) {
 		if p.Bases > 1 {
 			bases = fmt.Sprintf("%d bases, all equal to the state that the log gives", p.Bases)
 		}
-		c.Line("entries", "%d to %d in %d objects, %s; %s", p.FirstEntry, p.LastEntry, p.Objects, inBytes(p.Bytes), bases)
+		c.Line("entries", "%d to %d in %d objects, %s; %s", p.FirstEntry, p.LastEntry, p.Objects, humanize.IBytes(uint64(p.Bytes)), bases)
 		c.Line("digest", "%s after the last entry", p.Digest)
 	}
 	for _, gap := range r.Gaps {

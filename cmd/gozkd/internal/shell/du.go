@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/internal/subtree"
 )
 
@@ -127,7 +129,7 @@ type usageResult struct {
 func (r usageResult) text(human bool) string {
 	size := func(n int64) string { return strconv.FormatInt(n, 10) }
 	if human {
-		size = formatSize
+		size = func(n int64) string { return humanize.IBytes(uint64(n)) }
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%14s %10s  %s\n", "bytes", "znodes", "path")

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -65,7 +67,7 @@ func exportFile(name string, export func(write func(line any) error) error) erro
 
 // showExported prints a summary. If a part could not be read, showExported returns an error.
 func (c *call) showExported(e *subtree.Exported) error {
-	line := fmt.Sprintf("Exported %s, %s", plural(e.Znodes, "znode"), formatSize(e.Bytes))
+	line := fmt.Sprintf("Exported %s, %s", plural(e.Znodes, "znode"), humanize.IBytes(uint64(e.Bytes)))
 	if e.Ephemerals > 0 {
 		line += fmt.Sprintf("; %d ephemeral, which import skips by default", e.Ephemerals)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/subtree"
@@ -74,23 +76,10 @@ func (p *progress) report(znodes, dataBytes int64) {
 		p.last = now
 		size := ""
 		if dataBytes > 0 {
-			size = ", " + formatSize(dataBytes)
+			size = ", " + humanize.IBytes(uint64(dataBytes))
 		}
 		p.c.say(p.c.err, fmt.Sprintf("%s: %d znodes%s", p.c.command.name, znodes, size))
 	}
-}
-
-// formatSize formats a number of bytes with about three digits.
-func formatSize(n int64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	f, i := float64(n)/1024, 0
-	for ; f >= 1000 && i < len(units)-1; i++ {
-		f /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", f, units[i])
 }
 
 // plural returns "1 znode" or "2 znodes".

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/internal/testkit/pty"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/pty"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/zktest"
 )

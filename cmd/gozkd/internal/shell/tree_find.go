@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -28,7 +30,7 @@ func runTree(ctx context.Context, c *call) error {
 		})
 	})
 	if total.Znodes > 0 {
-		c.say(c.err, fmt.Sprintf("%s, %s", plural(total.Znodes, "znode"), formatSize(total.Bytes)))
+		c.say(c.err, fmt.Sprintf("%s, %s", plural(total.Znodes, "znode"), humanize.IBytes(uint64(total.Bytes))))
 	}
 	return err
 }
@@ -44,7 +46,7 @@ func treeLine(n *subtree.Znode, open []bool, withSize bool) string {
 		line.WriteString(map[bool]string{true: "├── ", false: "└── "}[!n.Last] + path.Base(n.Path))
 	}
 	if withSize {
-		line.WriteString(" [" + formatSize(int64(n.Stat.DataLength)) + "]")
+		line.WriteString(" [" + humanize.IBytes(uint64(n.Stat.DataLength)) + "]")
 	}
 	if owner := n.Stat.EphemeralOwner; owner != 0 {
 		line.WriteString(" (ephemeral, " + owner.String() + ")")

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // absent is printed for unknown values.
@@ -140,24 +141,10 @@ func fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""
 	}
-	w := lipgloss.Width(s)
-	if w > width {
-		s = cut(s, width-1) + "…"
-		w = lipgloss.Width(s) // a wide character may leave a cell
-	}
-	fill := strings.Repeat(" ", width-w)
+	s = ansi.Truncate(s, width, "…")
+	fill := strings.Repeat(" ", width-lipgloss.Width(s)) // a wide character may leave a cell
 	if right {
 		return fill + s
 	}
 	return s + fill
-}
-
-// cut returns the prefix of s that fits into width cells.
-func cut(s string, width int) string {
-	for i, r := range s {
-		if width -= lipgloss.Width(string(r)); width < 0 {
-			return s[:i]
-		}
-	}
-	return s
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/testkit/pty"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/pty"
 )
 
 // person types at a Console that reads line after line.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/charmbracelet/x/vt"
 	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -25,7 +26,7 @@ type Terminal struct {
 	device string
 
 	mu      sync.Mutex // guards the fields below
-	screen  *Screen
+	screen  *vt.Emulator
 	changed chan struct{} // closed when the screen changes
 }
 
@@ -36,7 +37,7 @@ func Open(t testing.TB, cols, rows int) *Terminal {
 	if err != nil {
 		t.Skipf("no pseudo-terminals here: %v", err)
 	}
-	term := &Terminal{t: t, keys: keys, screen: NewScreen(cols, rows), changed: make(chan struct{})}
+	term := &Terminal{t: t, keys: keys, screen: vt.NewEmulator(cols, rows), changed: make(chan struct{})}
 	var number int
 	term.control(func(fd int) (err error) {
 		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil { // unlock
@@ -83,18 +84,32 @@ func (t *Terminal) Type(keys string) {
 func (t *Terminal) Resize(cols, rows int) {
 	t.t.Helper()
 	t.mu.Lock()
-	t.screen.resize(cols, rows)
+	t.screen.Resize(cols, rows)
 	t.mu.Unlock()
 	t.control(func(fd int) error {
 		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(cols), Row: uint16(rows)})
 	})
 }
 
-// Screen returns the lines on the screen, without trailing blanks and trailing empty lines.
+// Screen returns the lines on the screen and those that were scrolled away, without trailing blanks
+// and trailing empty lines.
 func (t *Terminal) Screen() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.screen.String()
+	return t.lines()
+}
+
+// lines is Screen. The caller holds mu.
+func (t *Terminal) lines() string {
+	var all []string
+	for _, line := range t.screen.Scrollback().Lines() {
+		all = append(all, line.String())
+	}
+	all = append(all, strings.Split(t.screen.String(), "\n")...)
+	for i, line := range all {
+		all[i] = strings.TrimRight(line, " ")
+	}
+	return strings.TrimRight(strings.Join(all, "\n"), "\n")
 }
 
 // Await waits until the last lines of the screen are these and the cursor is in the last of them or
@@ -113,7 +128,7 @@ func (t *Terminal) AwaitFunc(what string, ok func(screen string) bool) {
 	late := watchdog.After(t.t, patience)
 	for {
 		t.mu.Lock()
-		screen, changed := t.screen.String(), t.changed
+		screen, changed := t.lines(), t.changed
 		t.mu.Unlock()
 		if ok(screen) {
 			return
@@ -148,7 +163,7 @@ func (t *Terminal) look() {
 		n, err := t.keys.Read(buf)
 		if n > 0 {
 			t.mu.Lock()
-			t.screen.Draw(buf[:n])
+			_, _ = t.screen.Write(buf[:n]) // to memory
 			close(t.changed)
 			t.changed = make(chan struct{})
 			t.mu.Unlock()
