@@ -243,6 +243,29 @@ func TestAdmission_FormsWithAMajority(t *testing.T) {
 	}
 }
 
+// A member that was let in forms no ensemble, also if all others would.
+func TestAdmission_LetInFormsNothing(t *testing.T) {
+	c := newFresh(t)
+	c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: 5})
+	for _, id := range []uint64{2, 3} {
+		c.Admission.noteFounder(id, hashFounders(c.Admission.voters), true)
+	}
+	var out Output
+	if c.Admission.form(&out); out.Form {
+		t.Error("it forms one")
+	}
+}
+
+// In the first term nobody has voted yet.
+func TestAdmission_FirstState(t *testing.T) {
+	c := newFresh(t)
+	for term, want := range map[uint64]LogState{1: {Term: 1, Commit: 1}, 2: {Term: 2, Vote: 1, Commit: 1}} {
+		if c.Admission.foundersTerm = term; c.Admission.FirstState() != want {
+			t.Errorf("the others know term %d: %+v, want %+v", term, c.Admission.FirstState(), want)
+		}
+	}
+}
+
 // A founder's first state is that of entry 1, with the members that were configured.
 func TestAdmission_Formed(t *testing.T) {
 	c := newFresh(t)
@@ -331,6 +354,14 @@ func TestOutdated_StandsAside(t *testing.T) {
 	if c.Admission.becomeOutdated("second"); c.Outdated() != "first" {
 		t.Errorf("the proof is %q", c.Outdated())
 	}
+	c.proof = ""
+	if err := c.raft.Campaign(); err != nil {
+		t.Fatal(err)
+	}
+	c.proof = "found meanwhile"
+	if out, err := c.Ready(0); err != nil || !out.Empty() {
+		t.Errorf("it campaigns: %+v, %v", out, err)
+	}
 	if m := c.Mark(); !m.Outdated || m.Term != 0 || m.Vote != 0 {
 		t.Errorf("its mark is %+v", m)
 	}
@@ -395,8 +426,13 @@ func TestOutdated_OtherWrites(t *testing.T) {
 	if c.Admission.persisted(&raftpb.Message{}) || c.Admission.past.durable {
 		t.Error("another write confirms the mark")
 	}
-	if !c.Admission.persisted(c.Admission.MarkAppend().GetResponses()[0]) || !c.Admission.past.durable {
+	confirm := c.Admission.MarkAppend().GetResponses()[0]
+	if !c.Admission.persisted(confirm) || !c.Admission.past.durable || confirm.GetTo() != c.id {
 		t.Error("the mark is not confirmed")
+	}
+	c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: 8})
+	if c.Admission.persisted(confirm) || c.Admission.past.durable {
+		t.Error("the confirmation of an earlier mark counts after the member was let in")
 	}
 	young := newYoung(t)
 	if len(young.Admission.MarkAppend().GetResponses()) > 0 {

@@ -184,7 +184,7 @@ func (m *Membership) readmit() *raftpb.ConfChangeV2 {
 	for _, id := range slices.Sorted(maps.Keys(m.joinNonces)) {
 		nonce := m.joinNonces[id]
 		switch {
-		case id == m.id || m.inConf(id) && m.admitted[id] == nonce:
+		case m.inConf(id) && m.admitted[id] == nonce:
 		case m.inConf(id) && !m.canSpare(id): // the member asks again
 		case m.inConf(id):
 			return &raftpb.ConfChangeV2{
@@ -209,7 +209,7 @@ func (m *Membership) canSpare(id uint64) bool {
 	m.raft.WithProgress(func(other uint64, _ raft.ProgressType, pr raftProgress) {
 		if other != id && m.isVoter(other) {
 			voters++
-			if other == m.id || pr.RecentActive {
+			if pr.RecentActive { // the leader itself always is
 				active++
 			}
 		}
@@ -250,8 +250,8 @@ func (m *Membership) readyVoters(t Target) (ready []uint64, all, quorum bool) {
 		if !slices.Contains(t.Voters, id) {
 			return
 		}
-		switch inStep := id == m.id || pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= m.applied; {
-		case inStep && (id == m.id || m.silentTicks[id] < ElectionTicks):
+		switch inStep := pr.State == tracker.StateReplicate && pr.Match+caughtUpEntries >= m.applied; {
+		case inStep && m.silentTicks[id] < ElectionTicks: // as the leader itself always is
 			ready = append(ready, id)
 		case !inStep && pr.Match > m.bestMatch[id]:
 			m.bestMatch[id], progressed = pr.Match, true
@@ -310,7 +310,7 @@ func (m *Membership) apply(e *raftpb.Entry) error {
 	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {
 		return fmt.Errorf("consensus: entry %d: configuration change: %w", e.GetIndex(), err)
 	}
-	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok && nonce != 0 {
+	if id, nonce, ok := decodeAdmitted(cc.GetContext()); ok {
 		m.admitted[id] = nonce
 	}
 	for _, change := range cc.GetChanges() {

@@ -83,8 +83,7 @@ func (s *Admission) persisted(m *raftpb.Message) bool {
 // directory knew. The directory knows each incarnation before its first request leaves. own is the
 // present incarnation.
 func (s *Admission) seeIncarnation(incarnation, own uint64) {
-	p := &s.past
-	if p.incarnation != 0 && incarnation > p.incarnation && incarnation != own {
+	if p := &s.past; incarnation > p.incarnation && incarnation != own {
 		s.becomeOutdated(fmt.Sprintf(
 			"the newest start that it knows is %x, but a request of the later start %x was applied", p.incarnation, incarnation))
 	}

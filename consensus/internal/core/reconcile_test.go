@@ -111,6 +111,19 @@ func TestMembership_StepsToTheTarget(t *testing.T) {
 			s.core.connected[9], s.m.withState[9] = connectionUp, true
 		}, "learner 9"},
 		{"promotion", func(s *state) { s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.b, s.c}}) }, "voter c"},
+		{"promotion, a tick before it counts as silent", func(s *state) {
+			s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.b, s.c}})
+			s.forgets([]uint64{s.a, s.b, s.c})
+			s.silence(ElectionTicks - 1)
+		}, "voter c"},
+		{"promotion of a silent member", func(s *state) {
+			s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.b, s.c}})
+			s.silent()
+		}, ""},
+		{"while leadership is handed over", func(s *state) {
+			s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.b, 9}})
+			s.core.raft.TransferLeader(s.a)
+		}, "hands over to a"},
 		{"demotion", func(s *state) { s.m.setTarget(Target{Voters: []uint64{s.id, s.a}, Learners: []uint64{s.b, s.c}}) }, "learner b"},
 		{"removal", func(s *state) { s.m.setTarget(Target{Voters: []uint64{s.id, s.a}}) }, "learner b"},
 		{"an exchange", func(s *state) { s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.c}}) }, "voter c, learner b"},
@@ -123,24 +136,35 @@ func TestMembership_StepsToTheTarget(t *testing.T) {
 			s.m.setTarget(Target{Voters: []uint64{s.a, s.b}})
 			s.forgets([]uint64{s.a, s.b, s.c})
 		}, ""},
+		{"for a client, only without the leader, and nobody can take over", func(s *state) {
+			s.m.setTarget(Target{Serial: 7, Voters: []uint64{s.a, s.b}})
+			s.forgets([]uint64{s.a, s.b, s.c})
+		}, ""},
 		{"during a joint change", func(s *state) {
 			s.m.setTarget(Target{Voters: []uint64{s.id, s.a}})
-			s.core.conf = &raftpb.ConfState{Voters: []uint64{s.id, s.a}, VotersOutgoing: []uint64{s.b}}
+			s.core.conf = &raftpb.ConfState{Voters: []uint64{s.id, s.a, s.b}, VotersOutgoing: []uint64{s.c}}
 		}, ""},
 		{"during another change", func(s *state) { s.m.setTarget(Target{Voters: []uint64{s.id, s.a}}); s.m.changeTicks = 1 }, ""},
 		{"a stranger without state", func(s *state) { stays(s); s.m.noteJoin(9, 5) }, "learner 9, life 5 of 9"},
 		{"two of them, without a target", func(s *state) { s.m.noteJoin(9, 5); s.m.noteJoin(8, 6) }, "learner 8, life 6 of 8"},
-		{"itself", func(s *state) { s.m.noteJoin(s.id, 5) }, ""},
+		{"itself", func(s *state) {
+			s.silent()
+			s.hears(0, s.a, s.b)
+			s.m.noteJoin(s.id, 5)
+		}, ""},
 		{"a member that was let in", func(s *state) {
 			s.changes(appendAdmitted(nil, s.c, 5), 9)
-			s.silence(ElectionTicks)
+			s.silent()
 			s.m.noteJoin(s.c, 5)
 		}, ""},
+		{"a member that was let in, and removed since", func(s *state) {
+			s.changes(appendAdmitted(nil, 9, 5), 9)
+			s.m.noteJoin(9, 5)
+		}, "learner 9, life 5 of 9"},
 		{"a member that has lost its state again", func(s *state) {
 			s.changes(appendAdmitted(nil, s.c, 5), 9)
-			s.forgets([]uint64{s.a, s.b, s.c})
-			s.silence(ElectionTicks)
-			s.hears(0, s.a, s.b)
+			s.silent()
+			s.hears(0, s.a) // with the leader two of three voters
 			s.m.noteJoin(s.c, 6)
 		}, "remove c, life 0 of c"},
 		{"a change of another kind", func(s *state) {
@@ -158,6 +182,9 @@ func TestMembership_StepsToTheTarget(t *testing.T) {
 		if s.m.checkDue && !strings.HasPrefix(tc.what, "during") {
 			t.Errorf("%s: it would look again in each turn", tc.what)
 		}
+		if strings.HasPrefix(tc.what, "while") {
+			s.m.changeTicks = 0 // of the proposal that raft has dropped
+		}
 		proposed := strings.Contains(tc.want, "voter") || strings.Contains(tc.want, "learner") || strings.Contains(tc.want, "remove")
 		if got := s.m.changeTicks > 0; got != (proposed || tc.what == "during another change") {
 			t.Errorf("%s: a change is under way: %v", tc.what, got)
@@ -167,6 +194,19 @@ func TestMembership_StepsToTheTarget(t *testing.T) {
 			t.Errorf("%s: joining %v, reconfiguring %v", tc.what, s.m.Joining(), s.m.Reconfiguring())
 		}
 	}
+}
+
+// silent makes a leader count all others as silent. Raft counts nobody as heard.
+func (m *member) silent() {
+	for _, o := range m.w.members {
+		if o != m {
+			m.hears(0, o.id)
+		}
+	}
+	for range ElectionTicks {
+		m.core.raft.Tick()
+	}
+	m.silence(ElectionTicks)
 }
 
 // lagging returns a leader of a voter and a learner, with a target of n members in all, the last of
@@ -206,8 +246,19 @@ func TestMembership_DecidesWithoutTheLast(t *testing.T) {
 		{7, 3, "voter 9, learner b"},
 		{7, 4, "target 7 reached: false"}, // two of four
 		{0, 4, ""},
+		{0, 5, ""},
+		{7, 5, "target 7 reached: false"}, // three of five have not followed
 	} {
 		l, m := lagging(t, tc.serial, tc.voters)
+		if tc.voters == 5 {
+			m.target.Voters = slices.DeleteFunc(m.target.Voters, func(id uint64) bool { return id < 9 && id != l.id })
+			m.target.Learners = m.conf.GetVoters()[:0:0]
+			for _, o := range l.w.members {
+				if o != l {
+					m.target.Learners = append(m.target.Learners, o.id)
+				}
+			}
+		}
 		l.patient(patienceTicks - 1)
 		if got := l.decides(); got != "" {
 			t.Errorf("serial %d, %d voters: after %d ticks it does %q", tc.serial, tc.voters, patienceTicks-1, got)
@@ -237,6 +288,47 @@ func TestMembership_DecidesWithoutTheLast(t *testing.T) {
 	}
 }
 
+// A refused target is not reached in part: neither a voter that is ready when the client is told,
+// nor one that is ready later, becomes one without a quorum.
+func TestMembership_RefusedInWhole(t *testing.T) {
+	l, m := lagging(t, 7, 5)
+	m.target.Voters = append(m.target.Voters[2:], l.id)
+	l.hears(l.applied, 9)
+	l.patient(patienceTicks)
+	for _, want := range []string{"target 7 reached: false", ""} {
+		if got := l.decides(); got != want {
+			t.Errorf("it does %q, want %q", got, want)
+		}
+	}
+	for _, id := range []uint64{10, 11} {
+		l.hears(l.applied, id)
+	}
+	if got := l.decides(); got != "voter 9, voter 10, voter 11, learner a, learner b" {
+		t.Errorf("when all are ready it does %q", got)
+	}
+}
+
+// A leader outside the target leads until the others are ready.
+func TestMembership_LeadsUntilTheOthersAreReady(t *testing.T) {
+	l, m := lagging(t, 0, 4)
+	m.target.Voters = m.target.Voters[1:]
+	if got := l.decides(); got != "" {
+		t.Errorf("it does %q", got)
+	}
+	l.hears(l.applied, 9, 10)
+	if got := l.decides(); !strings.HasPrefix(got, "hands over") {
+		t.Errorf("when all are ready it does %q", got)
+	}
+}
+
+// An entry that is no change of the configuration stops the member.
+func TestMembership_DamagedChange(t *testing.T) {
+	l, _ := newLeader(t, 1, 0)
+	if err := l.core.Membership.apply(&raftpb.Entry{Data: []byte{0xff}}); err == nil {
+		t.Error("it is applied")
+	}
+}
+
 // Entries that a future voter gets show progress; what it had, or others get, does not.
 func TestMembership_ProgressEndsTheWait(t *testing.T) {
 	l, m := lagging(t, 7, 3)
@@ -252,8 +344,10 @@ func TestMembership_ProgressEndsTheWait(t *testing.T) {
 		{"one entry", func() { l.hears(1, 9) }, 0},
 		{"the same entry", func() { l.hears(1, 9) }, 5},
 		{"another entry", func() { l.hears(2, 9) }, 0},
-		{"an entry of a member that shall not vote", func() {
-			m.bestMatch = map[uint64]uint64{l.id: 1 << 40, target.Voters[1]: 1 << 40, 9: 1 << 40}
+		{"a member that has all, and is silent", func() {
+			l.core.applied -= 2 * caughtUpEntries
+			m.bestMatch = map[uint64]uint64{}
+			m.silentTicks[9] = ElectionTicks
 		}, 5},
 	} {
 		m.idleTicks = 5
