@@ -38,7 +38,7 @@ type command struct {
 type flag struct {
 	name  string
 	value bool
-	about string
+	about string // "": no message lists it
 }
 
 // usage returns the usage line, such as "get [-s] path". If the command explains its flags, their
@@ -224,7 +224,9 @@ func (p *flagParser) finish() error {
 	if p.command.needsFlag && len(p.given) == 0 {
 		var list []string
 		for _, f := range p.command.flags {
-			list = append(list, "-"+f.name+" "+f.about)
+			if f.about != "" {
+				list = append(list, "-"+f.name+" "+f.about)
+			}
 		}
 		return parseError("MissingOptionException", "Missing required option: ["+strings.Join(list, ", ")+"]")
 	}

@@ -42,7 +42,7 @@ func zooKeeperCommands() []*command {
 		{name: "deleteall", args: "path [-b batch size]", flags: []flag{{"b", true, "batch size"}}, minArgs: 1,
 			about: "delete a znode and all znodes below it", run: runDeleteAll},
 		{name: "delquota", args: "[-n|-b|-N|-B] path", flags: quotaFlags(false), oneOf: true, minArgs: 1,
-			about: "remove a quota", run: runDelQuota},
+			about: "remove a quota, or with -r or -w from a budget", run: runDelQuota},
 		{name: "get", args: "[-s] [-w] [-b] [-x] path", flags: []flag{
 			{"s", false, "Print znode stats additionally"}, {"w", false, "Watch for changes on the znode"},
 			{"b", false, "Output data in base64 format"}, {"x", false, "Output data in hexdump format"},
@@ -75,7 +75,7 @@ func zooKeeperCommands() []*command {
 			{"s", false, "stats"}, {"v", true, "version"}, {"R", false, "recursive"},
 		}, minArgs: 2, about: "set a znode's access control list", run: runSetACL},
 		{name: "setquota", args: "-n|-b|-N|-B val path", flags: quotaFlags(true), oneOf: true, needsFlag: true, minArgs: 1,
-			about: "set a quota for a znode and all znodes below it", run: runSetQuota},
+			about: "set a quota for a znode and all znodes below it; -r, -w: a budget, also of scheme:id", run: runSetQuota},
 		{name: "stat", args: "[-w] path", flags: []flag{{"w", false, "watch"}}, minArgs: 1, about: "print a znode's Stat", run: runStat},
 		{name: "sync", args: "path", minArgs: 1, about: "wait until this server has caught up with the leader", run: runSync},
 		{name: "version", offline: true, about: "print the version of this shell", run: runVersion},
@@ -87,6 +87,7 @@ func quotaFlags(value bool) []flag {
 	return []flag{
 		{"n", value, "num soft quota"}, {"b", value, "bytes soft quota"},
 		{"N", value, "num hard quota"}, {"B", value, "bytes hard quota"},
+		{"r", value, ""}, {"w", value, ""}, // zkCli.sh does not have them
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,23 +14,44 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The quota of /a/b is stored in two znodes below /zookeeper/quota/a/b.
+// The quota of /a/b is stored in two znodes below /zookeeper/quota/a/b, its budget in a third. The
+// budget of an identity is stored like that of a path below identities.
 const (
-	quotaRoot  = "/zookeeper/quota"
-	quotaLimit = "zookeeper_limits"
-	quotaUsed  = "zookeeper_stats"
+	quotaRoot   = "/zookeeper/quota"
+	quotaLimit  = "zookeeper_limits"
+	quotaUsed   = "zookeeper_stats"
+	quotaBudget = "zookeeper_budget"
+	identities  = "/zookeeper/identities/"
 )
 
 // quotaKeys maps the flags of setquota and delquota to keys.
 var quotaKeys = map[string]string{
 	"n": proto.QuotaCount, "b": proto.QuotaBytes, "N": proto.QuotaCountHard, "B": proto.QuotaBytesHard,
+	"r": proto.QuotaOps, "w": proto.QuotaByteRate,
 }
 
-func limitPath(path string) string { return quotaRoot + path + "/" + quotaLimit }
-func usedPath(path string) string  { return quotaRoot + path + "/" + quotaUsed }
+func limitPath(path string) string  { return quotaRoot + path + "/" + quotaLimit }
+func usedPath(path string) string   { return quotaRoot + path + "/" + quotaUsed }
+func budgetPath(path string) string { return quotaRoot + path + "/" + quotaBudget }
+
+// quotaTarget returns the path below quotaRoot for an argument, which is a path or scheme:id.
+func quotaTarget(arg string) string {
+	if strings.HasPrefix(arg, "/") || !strings.Contains(arg, ":") {
+		return arg
+	}
+	return identities + url.PathEscape(arg)
+}
+
+// budgets reports whether the flag is one of budgets.
+func (c *call) budgets() bool {
+	return len(c.given) > 0 && (c.given[0].name == "r" || c.given[0].name == "w")
+}
 
 func runSetQuota(ctx context.Context, c *call) error {
 	path := c.args[0]
+	if c.budgets() {
+		return c.setBudget(ctx, path)
+	}
 	if strings.HasPrefix(path, quotaRoot) {
 		return failure("cannot set a quota under the path: " + quotaRoot)
 	}
@@ -50,13 +72,51 @@ func runSetQuota(ctx context.Context, c *call) error {
 	return c.storeQuota(ctx, path, limits)
 }
 
+// setBudget sets the operations or bytes per second of a path or an identity.
+func (c *call) setBudget(ctx context.Context, arg string) error {
+	limits, err := c.newLimits()
+	if err != nil {
+		return err
+	}
+	target := quotaTarget(arg)
+	if target == arg {
+		switch _, ok, err := c.zk.Exists(ctx, arg, false); {
+		case err != nil:
+			return err
+		case !ok:
+			return failure(arg + " does not exist.")
+		case arg == "/" || strings.HasPrefix(arg+"/", "/zookeeper/"):
+			return failure(arg + " cannot have a budget: choose a znode below / that is not /zookeeper")
+		}
+	}
+	if err := c.createQuotaPath(ctx, target); err != nil {
+		return err
+	}
+	key := quotaKeys[c.given[0].name]
+	q, err := c.readQuota(ctx, budgetPath(target))
+	switch {
+	case errors.Is(err, proto.ErrNoNode):
+		q = proto.Quota{key: limits[key]}
+		_, _, err = c.zk.Create(ctx, budgetPath(target), []byte(q.String()), client.CreateOptions{})
+		return err
+	case err != nil:
+		return err
+	}
+	q[key] = limits[key]
+	_, err = c.zk.Set(ctx, budgetPath(target), []byte(q.String()), client.AnyVersion)
+	return err
+}
+
 // newLimits returns a quota with the limit that the flag of setquota sets.
 func (c *call) newLimits() (proto.Quota, error) {
 	q := proto.Quota{proto.QuotaCount: -1, proto.QuotaBytes: -1, proto.QuotaCountHard: -1, proto.QuotaBytesHard: -1}
 	g := c.given[0]
 	bits, least, what := 32, int64(1), "the num quota must be greater than zero"
-	if strings.EqualFold(g.name, "b") {
+	switch {
+	case strings.EqualFold(g.name, "b"):
 		bits, least, what = 64, 0, "the bytes quota must be greater than or equal to zero"
+	case c.budgets():
+		bits, what = 64, "a budget must be greater than zero"
 	}
 	n, err := strconv.ParseInt(g.value, 10, bits)
 	switch {
@@ -194,53 +254,73 @@ func (c *call) warnExceeded(limit, used proto.Quota) {
 }
 
 func runListQuota(ctx context.Context, c *call) error {
-	path := c.args[0]
+	path := quotaTarget(c.args[0])
 	c.say(c.err, "absolute path is "+limitPath(path))
+	budget, err := c.readQuota(ctx, budgetPath(path))
+	if err != nil && !errors.Is(err, proto.ErrNoNode) {
+		return err
+	}
 	var used proto.Quota
 	limit, err := c.readQuota(ctx, limitPath(path))
 	if err == nil {
 		used, err = c.readQuota(ctx, usedPath(path))
 	}
-	if errors.Is(err, proto.ErrNoNode) {
+	path = c.args[0]
+	text := fmt.Sprintf("Output quota for %s %s\nOutput stat for %s %s\n", path, limit, path, used)
+	switch {
+	case errors.Is(err, proto.ErrNoNode) && budget == nil:
 		return noQuota(path)
-	}
-	if err != nil {
+	case errors.Is(err, proto.ErrNoNode):
+		text = ""
+	case err != nil:
 		return err
 	}
+	if budget != nil {
+		text += fmt.Sprintf("Output budget for %s %s\n", path, budget)
+	}
 	return c.print(struct {
-		Path  string      `json:"path"`
-		Limit proto.Quota `json:"quota"`
-		Used  proto.Quota `json:"stat"`
-	}{path, limit, used}, fmt.Sprintf("Output quota for %s %s\nOutput stat for %s %s\n", path, limit, path, used))
+		Path   string      `json:"path"`
+		Limit  proto.Quota `json:"quota"`
+		Used   proto.Quota `json:"stat"`
+		Budget proto.Quota `json:"budget,omitempty"`
+	}{path, limit, used, budget}, text)
 }
 
 func noQuota(path string) error { return failure("quota for " + path + " does not exist.") }
 
 func runDelQuota(ctx context.Context, c *call) error {
-	path := c.args[0]
-	if _, ok, err := c.zk.Exists(ctx, limitPath(path), false); err != nil {
-		return err
-	} else if !ok {
-		c.note("Quota does not exist for " + path)
+	path := quotaTarget(c.args[0])
+	limits := limitPath(path)
+	if c.budgets() {
+		limits = budgetPath(path)
+	}
+	_, ok, err := c.zk.Exists(ctx, limits, false)
+	if err == nil && !ok && len(c.given) == 0 { // it may have a budget only
+		_, ok, err = c.zk.Exists(ctx, budgetPath(path), false)
+	}
+	if err == nil && !ok {
+		c.note("Quota does not exist for " + c.args[0])
 		return errFailed
 	}
-	err := c.deleteQuota(ctx, path)
+	if err == nil {
+		err = c.deleteQuota(ctx, path, limits)
+	}
 	if errors.Is(err, proto.ErrNoNode) {
-		return noQuota(path)
+		return noQuota(c.args[0])
 	}
 	return err
 }
 
-// deleteQuota removes the limit that a flag names. Without a flag deleteQuota deletes the quota and
+// deleteQuota removes the limit that a flag names from the znode at limits. Without a flag deleteQuota deletes the quota and
 // the parents that are not needed any more.
-func (c *call) deleteQuota(ctx context.Context, path string) error {
+func (c *call) deleteQuota(ctx context.Context, path, limits string) error {
 	if len(c.given) > 0 {
-		q, err := c.readQuota(ctx, limitPath(path))
+		q, err := c.readQuota(ctx, limits)
 		if err != nil {
 			return err
 		}
 		q[quotaKeys[c.given[0].name]] = -1
-		_, err = c.zk.Set(ctx, limitPath(path), []byte(q.String()), client.AnyVersion)
+		_, err = c.zk.Set(ctx, limits, []byte(q.String()), client.AnyVersion)
 		return err
 	}
 	top := quotaRoot + path
