@@ -311,8 +311,8 @@ func runDelQuota(ctx context.Context, c *call) error {
 	return err
 }
 
-// deleteQuota removes the limit that a flag names from the znode at limits. Without a flag deleteQuota deletes the quota and
-// the parents that are not needed any more.
+// deleteQuota removes the limit that a flag names from the znode at limits. Without a flag
+// deleteQuota deletes the quota and the parents that are not needed any more.
 func (c *call) deleteQuota(ctx context.Context, path, limits string) error {
 	if len(c.given) > 0 {
 		q, err := c.readQuota(ctx, limits)
