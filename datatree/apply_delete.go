@@ -1,6 +1,9 @@
 package datatree
 
-import "github.com/gozkd/gozkd/proto"
+import (
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
 
 func (t *Tree) delete(x *txn) proto.ErrCode {
 	var v proto.PathVersionRequest
@@ -40,12 +43,28 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 	return proto.OK
 }
 
+// DeleteContainerBody is the body of deleteContainer, which servers propose for the znodes that
+// [Tree.Collectable] returns.
+type DeleteContainerBody struct {
+	Path  string
+	Czxid proto.Zxid // of the znode that is meant; 0: any, which servers propose below feature level 4
+}
+
+// Append appends the encoding: ustring and, unless it is 0, long.
+func (c DeleteContainerBody) Append(b []byte) []byte {
+	b = jute.AppendString(b, c.Path)
+	if c.Czxid != 0 {
+		b = jute.AppendLong(b, int64(c.Czxid))
+	}
+	return b
+}
+
 // deleteContainer deletes a container or TTL znode. Servers propose this operation, see
 // [Tree.Collectable]. Clients are refused; in ZooKeeper a client can delete any znode with it.
 //
-// The znode may have changed since Collectable found it: it must still be a container or TTL znode
-// without children, and its time to live, if it has any, must have passed at the time of this
-// transaction.
+// The znode may have changed since Collectable found it: it must still be the same container or TTL
+// znode, without children, and its time to live, if it has any, must have passed at the time of
+// this transaction.
 func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	if x.Session != 0 {
 		return proto.ErrUnimplemented
@@ -53,6 +72,10 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	var b proto.PathRequest
 	d := t.body(x)
 	b.Decode(d)
+	created := proto.Zxid(0)
+	if len(d.Rest()) > 0 {
+		created = proto.Zxid(d.Long())
+	}
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
@@ -66,7 +89,8 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	case n.dir != 0:
 		return proto.ErrNotEmpty
 	}
-	if r := t.record(n); r.kind != container && !r.expired(x.TimeMs) {
+	r := t.record(n)
+	if r.kind != container && !r.expired(x.TimeMs) || created != 0 && created != r.czxid {
 		return proto.ErrBadVersion
 	}
 	t.unlink(x, n)

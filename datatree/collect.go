@@ -2,14 +2,14 @@ package datatree
 
 import "iter"
 
-// Collectable returns the paths of at most limit znodes that may be deleted now: TTL znodes without
+// Collectable returns at most limit znodes that may be deleted now: TTL znodes without
 // children that were not written for longer than their time to live, and containers that have lost
 // their last child or, unless neverUsedMs is 0, have had none for longer than that. The caller
 // proposes a deleteContainer for each, which checks again. Source: ContainerManager.
-func (st *state) Collectable(nowMs, neverUsedMs int64, limit int) []string {
-	var paths []string
+func (st *state) Collectable(nowMs, neverUsedMs int64, limit int) []DeleteContainerBody {
+	var found []DeleteContainerBody
 	for _, id := range st.collectable {
-		if len(paths) >= limit {
+		if len(found) >= limit {
 			break
 		}
 		n := st.at(id)
@@ -20,10 +20,10 @@ func (st *state) Collectable(nowMs, neverUsedMs int64, limit int) []string {
 		used := r.cversion != 0
 		unused := neverUsedMs != 0 && nowMs-r.mtimeMs > neverUsedMs
 		if r.kind == container && (used || unused) || r.expired(nowMs) {
-			paths = append(paths, n.path())
+			found = append(found, DeleteContainerBody{n.path(), r.czxid})
 		}
 	}
-	return paths
+	return found
 }
 
 // expired reports whether r has a time to live that has passed.

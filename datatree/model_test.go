@@ -272,7 +272,13 @@ func (s *machine) collect(t *rapid.T) {
 		}
 	}
 	neverUsed := rapid.SampledFrom([]int64{0, 1, 200}).Draw(t, "neverUsed")
-	got := s.tree.Collectable(s.now, neverUsed, len(s.model.nodes))
+	var got []string
+	body := datatree.DeleteContainerBody{Path: s.path(t)}
+	for _, c := range s.tree.Collectable(s.now, neverUsed, len(s.model.nodes)) {
+		if got = append(got, c.Path); c.Czxid != s.model.nodes[c.Path].czxid {
+			t.Fatalf("Collectable: %s was created by %v", c.Path, c.Czxid)
+		}
+	}
 	slices.Sort(got)
 	want := s.model.collectable(s.now, neverUsed)
 	if !slices.Equal(got, want) {
@@ -282,14 +288,16 @@ func (s *machine) collect(t *rapid.T) {
 		t.Fatalf("Collectable with limit 1: got %q of %q", limited, want)
 	}
 	// A candidate may have changed meanwhile, so any path is possible.
-	path := s.path(t)
 	if len(want) > 0 && rapid.Bool().Draw(t, "candidate") {
-		path = rapid.SampledFrom(want).Draw(t, "collect")
+		body.Path = rapid.SampledFrom(want).Draw(t, "collect")
+	}
+	if n := s.model.nodes[body.Path]; n != nil {
+		body.Czxid = rapid.SampledFrom([]proto.Zxid{0, n.czxid, n.czxid, n.czxid - 1}).Draw(t, "czxid")
 	}
 	h := s.header(t)
 	h.TimeMs = s.now
-	req := &datatree.Request{Op: proto.OpDeleteContainer, Body: (&proto.PathRequest{Path: &path}).Append(nil)}
-	events, code := s.model.deleteContainer(env{h, req}, path)
+	req := &datatree.Request{Op: proto.OpDeleteContainer, Body: body.Append(nil)}
+	events, code := s.model.deleteContainer(env{h, req}, body.Path, body.Czxid)
 	s.apply(t, h, req, outcome{err: code, events: events})
 }
 

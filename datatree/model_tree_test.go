@@ -300,7 +300,7 @@ func (m *model) delete(e env, path string, version int32) ([]modelEvent, proto.E
 
 // deleteContainer is stricter than ZooKeeper's, which also deletes a persistent znode, and a TTL
 // znode that was written after it became a candidate (spec 17).
-func (m *model) deleteContainer(e env, path string) ([]modelEvent, proto.ErrCode) {
+func (m *model) deleteContainer(e env, path string, czxid proto.Zxid) ([]modelEvent, proto.ErrCode) {
 	if !deletable(path) {
 		return nil, proto.ErrBadArguments
 	}
@@ -310,7 +310,7 @@ func (m *model) deleteContainer(e env, path string) ([]modelEvent, proto.ErrCode
 		return nil, proto.ErrNoNode
 	case len(m.children(path)) > 0:
 		return nil, proto.ErrNotEmpty
-	case n.kind != container && !(n.kind == ttl && e.h.TimeMs-n.mtime > n.ttl):
+	case n.kind != container && !(n.kind == ttl && e.h.TimeMs-n.mtime > n.ttl), czxid != 0 && czxid != n.czxid:
 		return nil, proto.ErrBadVersion
 	}
 	return m.remove(e, path), proto.OK

@@ -30,7 +30,7 @@ import (
 //	NAME reconfig [join=LIST] [leave=LIST] [members=LIST] [config=N]
 //	server init members=LIST | done [serial=N] [code=N]          the other steps of a reconfig; serial: of the one that is pending
 //	members                                              current and pending
-//	server collect [neverused=MS] | deletecontainer PATH | raw op=N [hex=BYTES]
+//	server collect [neverused=MS] | deletecontainer PATH [czxid=N] | raw op=N [hex=BYTES]
 //	set time=MS zxid=0xN quota=B skipacl=B maxbuffer=N   settings of the requests to come
 //	counter PATH N                                       moves a sequence counter by hand
 //	restart                                              goes on with a tree restored from the captures so far
@@ -132,11 +132,14 @@ func (s *script) server(t *testing.T, out *strings.Builder, line string, w *word
 	t.Helper()
 	switch w.pos[1] {
 	case "collect":
-		paths := s.tree.Collectable(s.timeMs, w.num("neverused", 0), 100)
+		var paths []string
+		for _, c := range s.tree.Collectable(s.timeMs, w.num("neverused", 0), 100) {
+			paths = append(paths, c.Path)
+		}
 		slices.Sort(paths)
 		fmt.Fprintf(out, "%s: %v\n", line, paths)
 	case "deletecontainer":
-		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: jute.AppendString(nil, w.pos[2])})
+		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: DeleteContainerBody{w.pos[2], proto.Zxid(w.num("czxid", 0))}.Append(nil)})
 	case "init":
 		s.apply(out, line, &Request{Op: proto.OpInitConfig, Body: []byte(w.opt["members"])})
 	case "done":

@@ -324,11 +324,14 @@ func (s *sessions) runCollector(ctx context.Context) {
 // collectable returns requests that delete empty containers and expired TTL znodes.
 func (s *sessions) collectable(now time.Time, limit int) (requests []datatree.Request) {
 	s.state.RLock()
-	paths := s.state.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
+	found := s.state.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
 	s.state.RUnlock()
-	for _, path := range paths {
-		body := (&proto.PathRequest{Path: &path}).Append(nil)
-		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: body})
+	named := s.hasLevel(consensus.Level4)
+	for _, body := range found {
+		if !named {
+			body.Czxid = 0
+		}
+		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: body.Append(nil)})
 	}
 	return requests
 }
