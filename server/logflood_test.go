@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -24,6 +25,24 @@ func TestLogFlood_RefusedConnections(t *testing.T) {
 		}
 		if n := said.Count("connection refused"); n < 1 || n > 25 {
 			t.Errorf("%d lines for 1000 refused connections", n)
+		}
+	})
+}
+
+// Nor do clients that have seen a later state, as after a restore from a backup.
+func TestLogFlood_LaterState(t *testing.T) {
+	var said logbuf.Buffer
+	cfg := server.Config{MaxClientConns: -1, Logger: hclog.New(&hclog.LoggerOptions{Output: &said})}
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
+		for range 1000 {
+			c := dial()
+			c.send((&proto.ConnectRequest{TimeoutMs: 5000, LastZxidSeen: 1 << 60, HasReadOnly: true}).Append(nil))
+			if c.recv() != nil {
+				t.Fatal("answered")
+			}
+		}
+		if n := said.Count("it has seen a later state"); n < 1 || n > 25 {
+			t.Errorf("%d lines for 1000 refused clients", n)
 		}
 	})
 }
