@@ -93,6 +93,8 @@ func TestAccess(t *testing.T) {
 		"a stranger with a name":        {caller{from: there, authorization: "digest a:b"}, guarded, "everybody"},
 		"a stranger with an address":    {caller{from: there, authorization: "ip"}, guarded, "everybody"},
 		"a stranger with a wrong token": {caller{from: there, authorization: "Bearer " + token + "x"}, guarded, "everybody"},
+		"a stranger with a prefix":      {caller{from: there, authorization: "Bearer " + token[:16]}, guarded, "everybody"},
+		"somebody here with a prefix":   {caller{from: here, authorization: "Bearer " + localToken[:len(localToken)-1]}, guarded, "everybody local"},
 		"a stranger with no token":      {caller{from: there, authorization: "Bearer "}, guarded, "everybody"},
 		"a stranger, by the local file": {caller{from: there, authorization: "Bearer " + localToken}, guarded, "everybody"},
 		"no address":                    {caller{from: "@"}, guarded, "everybody"},

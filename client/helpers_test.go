@@ -2,7 +2,10 @@ package client_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -114,6 +118,33 @@ func (e events) awaitState(t testing.TB, want client.State) {
 		if got := e.next(t); got.Type == client.EventSession && got.State == want {
 			return
 		}
+	}
+}
+
+// expect checks that these watch events, sorted, have arrived, and no others. A reply comes after all
+// events of earlier changes, so a missing event need not be waited for.
+func (e events) expect(t testing.TB, c *client.Client, want ...string) {
+	t.Helper()
+	_, err := c.Sync(t.Context(), "/")
+	if err = errors.Join(err, c.AwaitEvents(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for len(e) > 0 {
+		ev := <-e
+		if ev.Type == client.EventSession {
+			continue
+		}
+		text := fmt.Sprintf("%s %v", ev.Path, ev.Type)
+		if ev.Zxid == proto.NoZxid { // it happened while the client was not connected
+			text += " before"
+		}
+		if got = append(got, text); ev.State != client.Connected {
+			t.Errorf("event %+v", ev)
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the events %q have arrived, want %q", got, want)
 	}
 }
 

@@ -77,33 +77,46 @@ func TestReconnect_WatchesAreSetAgain(t *testing.T) {
 	}
 	w.Up()
 	e.awaitState(t, client.Connected)
-	missed := map[string]proto.EventType{}
-	for range 4 {
-		got := e.await(t)
-		missed[got.Path] = got.Type
-	}
-	want := map[string]proto.EventType{
-		"/data": proto.EventDataChanged, "/gone": proto.EventDeleted, "/new": proto.EventCreated, "/kids": proto.EventChildrenChanged,
-	}
-	if fmt.Sprint(missed) != fmt.Sprint(want) {
-		t.Errorf("missed %v, want %v", missed, want)
-	}
-	_, err = other.Set(ctx, "/quiet", nil, -1)
-	check(err)
-	if got := e.await(t); got.Path != "/quiet" || got.Type != proto.EventDataChanged || got.Zxid <= 0 || got.State != client.Connected {
-		t.Errorf("%+v", got)
-	}
-	for range 2 { // they stay
-		_, err = other.Set(ctx, "/r/x", nil, -1)
-		check(err)
-		if got := e.await(t); got.Path != "/r/x" {
-			t.Errorf("%+v", got)
+	quiet := []string{"/p NodeDataChanged", "/quiet NodeDataChanged", "/r/x NodeDataChanged"}
+	e.expect(t, c, "/data NodeDataChanged before", "/gone NodeDeleted before", "/kids NodeChildrenChanged before", "/new NodeCreated before")
+	for range 2 { // those that are not one-shot stay
+		for _, p := range []string{"/quiet", "/r/x", "/p"} {
+			_, err = other.Set(ctx, p, nil, -1)
+			check(err)
 		}
-		_, err = other.Set(ctx, "/p", nil, -1)
-		check(err)
-		if got := e.await(t); got.Path != "/p" {
-			t.Errorf("%+v", got)
+		e.expect(t, c, quiet...)
+		quiet = []string{"/p NodeDataChanged", "/r/x NodeDataChanged"}
+	}
+}
+
+// A watch of each kind is set again by itself, whatever else the client watches.
+func TestReconnect_EachKindOfWatch(t *testing.T) {
+	s := startServer(t, server.Config{})
+	other, _, _ := connect(t, s)
+	ctx := t.Context()
+	for kind, set := range map[string]func(c *client.Client, path string) error{
+		"data":       func(c *client.Client, path string) error { _, _, err := c.Get(ctx, path, true); return err },
+		"exists":     func(c *client.Client, path string) error { _, _, err := c.Exists(ctx, path, true); return err },
+		"persistent": func(c *client.Client, path string) error { return c.AddWatch(ctx, path, proto.AddWatchPersistent) },
+		"recursive": func(c *client.Client, path string) error {
+			return c.AddWatch(ctx, path, proto.AddWatchPersistentRecursive)
+		},
+	} {
+		path := "/" + kind
+		if _, _, err := other.Create(ctx, path, nil, client.CreateOptions{}); err != nil {
+			t.Fatal(err)
 		}
+		c, e, w := connect(t, s)
+		if err := set(c, path); err != nil {
+			t.Fatal(err)
+		}
+		w.Break(false)
+		e.awaitState(t, client.Connecting)
+		e.awaitState(t, client.Connected)
+		if _, err := other.Set(ctx, path, nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		e.expect(t, c, path+" NodeDataChanged")
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 func seqOf(log []LogEntry) iter.Seq2[LogEntry, error] {
@@ -77,6 +79,15 @@ func TestLog_ReplaysToTheSameState(t *testing.T) {
 		}
 		if none, err := n.Log(log[len(log)-1].Index+1, 1<<20); err != nil || len(none) != 0 {
 			t.Errorf("%d entries after the last one, %v", len(none), err)
+		}
+		// An entry that is durable here and not committed: a later leader may undo it.
+		last := log[len(log)-1]
+		undone := &raftpb.Entry{Index: new(last.Index + 1), Term: new(last.Term)}
+		if err := n.Node.log.writer.storage.Append([]*raftpb.Entry{undone}); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := n.Log(last.Index, 1<<20); err != nil || len(again) != 1 {
+			t.Errorf("%d entries from the last applied one on, %v", len(again), err)
 		}
 		n.close(t)
 	}

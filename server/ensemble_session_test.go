@@ -342,3 +342,37 @@ func TestEnsemble_PausedLeaderExpiresNobody(t *testing.T) {
 		}
 	})
 }
+
+// After a restart of all servers each session has its full timeout again, and ends soon after it.
+func TestSession_TimeoutAfterARestart(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			withEnsemble(t, n, func(t *testing.T, e *ensemble) {
+				e.onDisk()
+				e.startAll()
+				timeouts := []time.Duration{5 * time.Second, 20 * time.Second}
+				for i, timeout := range timeouts {
+					e.connect(1+i%n, timeout).call(1, proto.OpCreate, create{path: fmt.Sprint("/e", i), mode: proto.ModeEphemeral})
+				}
+				for _, m := range e.members {
+					m.stop()
+				}
+				time.Sleep(time.Hour)
+				restarted := time.Now()
+				e.startAll()
+				watcher := e.connect(1, time.Hour)
+				for i := range timeouts {
+					if h, _ := watcher.call(int32(i), proto.OpExists, &proto.PathWatchRequest{Path: fmt.Sprint("/e", i), Watch: true}); h.Err != proto.OK {
+						t.Fatalf("/e%d after the restart: %v", i, h.Err)
+					}
+				}
+				for i, timeout := range timeouts {
+					_, event := watcher.event()
+					if lived := time.Since(restarted); event.Path != fmt.Sprint("/e", i) || lived <= timeout || lived > timeout+5*time.Second {
+						t.Errorf("%s ends %v after the restart, its session's timeout is %v", event.Path, lived, timeout)
+					}
+				}
+			})
+		})
+	}
+}

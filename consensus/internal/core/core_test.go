@@ -88,6 +88,39 @@ func TestCore_SlowEntriesOverlap(t *testing.T) {
 	}
 }
 
+// Entries that a lost leadership dropped do not count for a later leadership of the same member.
+func TestCore_DroppedEntriesAreNotUnderWay(t *testing.T) {
+	cryptotest.SetGlobalRandom(t, 1)
+	w := newWorld(t, 1, 3)
+	leads := func(m *member) func() bool {
+		return func() bool { return w.leader() == m && m.core.Current() && !w.busy() && w.equal() }
+	}
+	w.calm(func() bool { return w.leader() != nil && leads(w.leader())() })
+	l := w.leader()
+	next := w.members[l.id%3]
+	l.cut = true
+	for range maxInFlight {
+		l.propose()
+		l.pump()
+		w.nowMs += batchIntervalMs
+	}
+	if l.core.proposer.inFlight != maxInFlight {
+		t.Fatalf("%d entries are under way", l.core.proposer.inFlight)
+	}
+	w.calm(func() bool { return l.core.role != raft.StateLeader && w.leader() != nil })
+	l.cut = false
+	w.calm(func() bool { return w.leader() != nil && leads(w.leader())() && l.answered == l.proposed })
+	for _, m := range []*member{next, l} {
+		if w.leader() != m {
+			w.leader().core.raft.TransferLeader(m.id)
+			w.calm(leads(m))
+		}
+		if n := m.core.proposer.inFlight; n != 0 {
+			t.Errorf("member %d leads again, and %d entries are under way, although nothing is", m.id, n)
+		}
+	}
+}
+
 func TestC1_AVoteCountsOnlyOnDisk(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	m := w.members[0]
@@ -435,15 +468,20 @@ func TestRead_AnswersToOtherRounds(t *testing.T) {
 	if f.answerRound(next.id, f.applied, f.asks()); w.nReads != 2 {
 		t.Error("the leader's answer does not count")
 	}
-	f.asks()
+	present := f.asks()
 	refused("the answer under an earlier leader", next, first)
+	f.read() // the round began before: its answer may be older
+	if f.answerRound(next.id, f.applied, present); w.nReads != 3 {
+		t.Errorf("the answer to a round that began before a read: %d reads ran, want 3", w.nReads)
+	}
+	w.net = nil
 	f.start()
 	w.calm(func() bool { return idle() && f.core.Current() })
 	if now := f.asks(); bytes.Equal(now, first) {
 		t.Error("a round of a later life has the same bytes")
 	}
 	refused("the answer to an earlier life", next, first)
-	if f.answerRound(next.id, f.applied, nil); w.nReads != 2 {
+	if f.answerRound(next.id, f.applied, nil); w.nReads != 3 {
 		t.Error("an answer without a round counts")
 	}
 }

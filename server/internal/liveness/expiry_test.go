@@ -48,3 +48,33 @@ func TestAttached_DuringAJump(t *testing.T) {
 		}
 	}
 }
+
+// After a start, and when this server begins to lead, each session of the restored state has its
+// full timeout, and no session of an earlier state is left.
+func TestAdopt_FullTimeouts(t *testing.T) {
+	const tick = time.Second
+	e, start := NewExpiry(1, tick), time.Unix(1_000_000_000, 0)
+	e.Attached(9, tick, true, start)
+	timeouts := []time.Duration{2 * tick, 5 * tick, 30 * tick} // of sessions 0, 1 and 2
+	find := func(id proto.SessionID) (uint8, time.Duration, bool) { return 1, timeouts[id], true }
+	e.Adopt(func(yield func(proto.SessionID, time.Duration) bool) {
+		for id, timeout := range timeouts {
+			if !yield(proto.SessionID(id), timeout) {
+				return
+			}
+		}
+	}, start)
+	for _, from := range []time.Time{start, start.Add(time.Hour)} {
+		if from != start {
+			e.Lead(true, start, from)
+		}
+		for id, timeout := range timeouts {
+			if early := e.Expired(from.Add(timeout), find); len(early) > 0 {
+				t.Errorf("after %v: %v expire", timeout, early)
+			}
+			if got := e.Expired(from.Add(timeout+tick), find); len(got) != 1 || got[0] != proto.SessionID(id) {
+				t.Errorf("after %v and a tick: %v expire, want %d", timeout, got, id)
+			}
+		}
+	}
+}

@@ -280,3 +280,21 @@ func TestLocals_Model(t *testing.T) {
 		})
 	})
 }
+
+// A claim needs the whole password of the session.
+func TestLocals_Passwords(t *testing.T) {
+	l := NewLocals(time.Second, func(int) time.Time { return begin })
+	s := Local[int]{Conn: 1, TimeoutMs: 10_000, Passwd: [proto.PasswdBytes]byte{1, 2, proto.PasswdBytes - 1: 3}}
+	l.Add(7, s, begin)
+	zeros, right := make([]byte, proto.PasswdBytes), s.Passwd[:]
+	last := append([]byte{}, right...)
+	last[proto.PasswdBytes-1]++
+	for _, passwd := range [][]byte{nil, {}, zeros, right[:1], right[:proto.PasswdBytes-1], append(right[:proto.PasswdBytes:proto.PasswdBytes], 0), last} {
+		if verdict, old := l.Claim(7, passwd, 2, 10_000, begin); verdict != Refused || old != 0 {
+			t.Errorf("the password %x, not %x: %v, and the connection %d is to be closed", passwd, right, verdict, old)
+		}
+	}
+	if verdict, old := l.Claim(7, right, 2, 10_000, begin); verdict != Right || old != 1 {
+		t.Errorf("the right password: %v, %d", verdict, old)
+	}
+}

@@ -14,8 +14,11 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -136,6 +139,60 @@ func TestArchive_MergesAndForgets(t *testing.T) {
 			}
 		}
 		s.compare(a, kept[0])
+	})
+}
+
+// A moment includes what was written up to then, at that very time too, and nothing later.
+func TestArchive_ExactMoments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 6, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s.write(ctx)()
+		s.end()
+		a := s.open()
+		span := a.Spans()[0]
+		type state struct {
+			at   time.Time
+			zxid proto.Zxid
+		}
+		r := &replica.Replica{}
+		if _, err := a.ReadBase(t.Context(), span, r); err != nil {
+			t.Fatal(err)
+		}
+		states := []state{{span.Begin, r.Tree.LastZxid()}}
+		_, err := a.Replay(t.Context(), span, r, func(e consensus.LogEntry) bool {
+			states = append(states, state{e.Time, r.Tree.LastZxid()})
+			return false
+		}, time.Time{})
+		if err != nil || len(states) < 20 {
+			t.Fatalf("%d states, %v", len(states), err)
+		}
+		check := func(m history.Moment, want proto.Zxid) {
+			t.Helper()
+			got, err := restoreMoment(t.Context(), a, m)
+			if err != nil || got.tree.LastZxid() != want {
+				t.Errorf("%+v: zxid %v, %v, want %v", m, got.tree.LastZxid(), err, want)
+			}
+		}
+		for i := 0; i < len(states); i += len(states) / 5 {
+			for _, at := range []time.Time{states[i].at.Add(-time.Millisecond), states[i].at} {
+				want := states[0].zxid
+				for _, next := range states[1:] {
+					if next.at.After(at) {
+						break
+					}
+					want = next.zxid
+				}
+				if !at.Before(span.Begin) {
+					check(history.Moment{Time: at}, want)
+				}
+			}
+			check(history.Moment{Zxid: states[i].zxid}, states[i].zxid)
+		}
+		if _, err := restoreMoment(t.Context(), a, history.Moment{Time: span.Begin.Add(-time.Millisecond)}); !errors.Is(err, history.ErrNotCovered) {
+			t.Errorf("before the first moment: %v", err)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -224,6 +225,26 @@ func TestMirror_RandomWrites(t *testing.T) {
 	if err != nil || !slices.Equal(all, outside) {
 		t.Errorf("outside of /a: %v, want %v; %v", all, outside, err)
 	}
+}
+
+// What could not be copied because of an error is copied later, although nothing changes any more.
+func TestMirror_ForgetsNothingAfterAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := start(t), start(t)
+		from.create(t, client.CreateOptions{}, "/a", "/a/b")
+		f := between(from, to, "/a")
+		defer follow(t, f)()
+		time.Sleep(time.Minute)
+		if err := to.zk.Delete(t.Context(), "/a/b", -1); err != nil {
+			t.Fatal(err)
+		}
+		from.create(t, client.CreateOptions{}, "/a/b/c") // the target has no parent for it
+		time.Sleep(f.interval / 2)
+		want, err := from.state(t.Context(), "/a")
+		if got, errTo := to.state(t.Context(), "/a"); errors.Join(err, errTo) != nil || !slices.Equal(got, want) {
+			t.Errorf("the target has %v, %v, want %v, %v", got, errTo, want, err)
+		}
+	})
 }
 
 // A target with other znodes is refused and stays as it is, unless it may lose them. A target that
