@@ -121,8 +121,8 @@ func (e events) awaitState(t testing.TB, want client.State) {
 	}
 }
 
-// expect checks that these watch events, sorted, have arrived, and no others. A reply comes after all
-// events of earlier changes, so a missing event need not be waited for.
+// expect checks that these watch events, sorted, have arrived, and no others. A reply comes after
+// all events of earlier changes, so a missing event need not be waited for.
 func (e events) expect(t testing.TB, c *client.Client, want ...string) {
 	t.Helper()
 	_, err := c.Sync(t.Context(), "/")

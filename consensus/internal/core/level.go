@@ -24,8 +24,8 @@ const (
 	Level2 Level = 2
 	// Level3 has the request flag FlagMultiAddress, and createSession for a local session.
 	Level3 Level = 3
-	// Level4 has the request setLimit, the record of a limit in checkpoints, and deleteContainer with
-	// the creation zxid of the znode.
+	// Level4 has the request setLimit, the record of a limit in checkpoints, and the creation zxid
+	// of the znode in deleteContainer.
 	Level4 Level = 4
 )
 
