@@ -116,9 +116,9 @@ release:  ## install and import the modules as users do after a release, from a 
 	$(GO) run ./tools/release .
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
-chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server
+chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server; CHART=-update writes what values.yaml makes
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
-	GOWORK=off $(GO) run -C tools/chart . ../../deploy/helm/gozkd ../../bin/gozkd
+	GOWORK=off $(GO) run -C tools/chart . $(CHART) ../../deploy/helm/gozkd ../../bin/gozkd
 alerts:   ## make each alert rule true by a fault in servers, and evaluate the rules with Prometheus' own code
 	GOWORK=off $(GO) test -C tools/alerts -count=1 -timeout 10m .
 # Debian's package; elsewhere set BROWSER to Chromium or Chrome. The tests wait for the page, so -race, which slows only the server, is left out.

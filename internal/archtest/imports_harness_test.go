@@ -38,6 +38,8 @@ var harnessTable = []box{
 		{"k8s.io/api", "the types of the objects"},
 		{"k8s.io/apimachinery", "decodes them"},
 		{"k8s.io/client-go", "the scheme of the types"},
+		{"github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring", "the types of its operator"},
+		{"go.yaml.in/yaml/v3", "the comments of values.yaml"},
 	}},
 	{pkg: "tools/release", there: true, may: []arrow{
 		{"golang.org/x/mod", "packs modules as a proxy serves them"},

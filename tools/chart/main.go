@@ -2,7 +2,10 @@
 // cluster: each object is decoded strictly as the type of Kubernetes that it names, references
 // within the objects lead somewhere, and gozkd takes the configuration of each server.
 //
-//	go -C tools/chart run . ../../deploy/helm/gozkd ../../bin/gozkd
+// README.md and values.schema.json of the chart must be what values.yaml makes of them; -update
+// writes them.
+//
+//	go -C tools/chart run . [-update] ../../deploy/helm/gozkd ../../bin/gozkd
 package main
 
 import (
@@ -13,15 +16,18 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"flag"
 	"fmt"
 	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -29,21 +35,39 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // cases are the values that the chart is rendered with.
 var cases = map[string]map[string]any{
-	"defaults":        {},
-	"one server":      {"replicas": 1},
-	"five servers":    {"replicas": 5},
-	"founding":        {"foundUntil": "2026-11-23T12:00:00Z"},
-	"log volume":      {"persistence": map[string]any{"logSize": "4Gi", "storageClass": "fast"}},
-	"no persistence":  {"persistence": map[string]any{"enabled": false, "logSize": "1Gi"}},
-	"tls":             {"tls": map[string]any{"secretName": "gozkd-tls"}},
+	"defaults":       {},
+	"one server":     {"replicas": 1},
+	"five servers":   {"replicas": 5},
+	"founding":       {"foundUntil": "2026-11-23T12:00:00Z"},
+	"log volume":     {"persistence": map[string]any{"logSize": "4Gi", "storageClass": "fast"}},
+	"no persistence": {"persistence": map[string]any{"enabled": false, "logSize": "1Gi"}},
+	"tls":            {"tls": map[string]any{"secretName": "gozkd-tls"}},
+	"tls only":       {"tls": map[string]any{"secretName": "gozkd-tls", "only": true, "clientAuth": "need", "quorum": true}, "networkPolicy": map[string]any{"enabled": true}},
+	"a private cluster": {
+		"image":            map[string]any{"repository": "registry.example/zk", "digest": "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+		"imagePullSecrets": []any{map[string]any{"name": "registry"}}, "fullnameOverride": strings.Repeat("coordination-", 8),
+		"serviceAccount": map[string]any{"create": true, "annotations": map[string]any{"a": "b"}}, "priorityClassName": "high",
+		"podLabels": map[string]any{"team": "infra"}, "antiAffinity": "required", "minReadySeconds": 10,
+		"updateStrategy": map[string]any{"type": "OnDelete"}, "persistence": map[string]any{"retention": map[string]any{"whenDeleted": "Delete"}},
+		"secretConfig": map[string]any{"secretName": "keys"}, "extraEnv": []any{map[string]any{"name": "TZ", "value": "UTC"}},
+		"extraVolumes":              []any{map[string]any{"name": "jaas", "secret": map[string]any{"secretName": "jaas"}}},
+		"extraVolumeMounts":         []any{map[string]any{"name": "jaas", "mountPath": "/jaas"}},
+		"topologySpreadConstraints": []any{map[string]any{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}},
+	},
+	"monitoring": {
+		"metrics":       map[string]any{"podMonitor": map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}}, "rules": map[string]any{"enabled": true}},
+		"networkPolicy": map[string]any{"enabled": true, "clients": []any{map[string]any{"podSelector": map[string]any{}}}, "monitoring": []any{map[string]any{"namespaceSelector": map[string]any{}}}},
+	},
 	"everything":      {"tls": map[string]any{"secretName": "gozkd-tls", "quorum": true}, "peerSecret": map[string]any{"secretName": "p"}, "config": map[string]any{"tickTime": 500, "maxClientCnxns": 0}, "nodeSelector": map[string]any{"a": "b"}, "tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}},
 	"without metrics": {"metrics": map[string]any{"enabled": false}},
 	"archive":         {"archive": map[string]any{"url": "s3://backups/zk", "secretName": "s3", "verify": map[string]any{"ensemble": "00000000000000ab"}}},
@@ -52,25 +76,41 @@ var cases = map[string]map[string]any{
 	"archive by key": {"config": map[string]any{"gozkd.archive.url": "s3://backups/zk?region=eu-west-1"}},
 }
 
+// refused are values that must not render, and what the error says.
+var refused = map[string]map[string]any{
+	"replica":                  {"replica": 5},
+	"cpuLimit":                 {"archive": map[string]any{"cpuLimit": 1}},
+	"tls.only needs":           {"tls": map[string]any{"only": true}},
+	"got string, want integer": {"replicas": "three"},
+}
+
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: chart CHART-DIR GOZKD")
+	update := flag.Bool("update", false, "write the files that values.yaml makes")
+	flag.Parse()
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: chart [-update] CHART-DIR GOZKD")
 		os.Exit(2)
 	}
-	c, err := loader.Load(os.Args[1])
-	if err != nil {
+	c, err := loader.Load(flag.Arg(0))
+	if err = errors.Join(err, compareGenerated(flag.Arg(0), *update), monitoringv1.AddToScheme(scheme.Scheme)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	failed := false
 	for name, values := range cases {
-		objects, err := check(c, values, os.Args[2])
+		objects, err := check(c, values, flag.Arg(1))
 		if err != nil {
 			failed = true
 			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 			continue
 		}
 		fmt.Printf("%s: %d objects\n", name, objects)
+	}
+	for says, values := range refused {
+		if _, err := check(c, values, flag.Arg(1)); err == nil || !strings.Contains(err.Error(), says) {
+			failed = true
+			fmt.Fprintf(os.Stderr, "%v: the error is %v, and must say %q\n", values, err, says)
+		}
 	}
 	if failed {
 		os.Exit(1)
@@ -112,6 +152,10 @@ type rendered struct {
 	budget   *policyv1.PodDisruptionBudget
 	maps     map[string]*corev1.ConfigMap
 	services map[string]*corev1.Service
+	accounts []string
+	test     *corev1.Pod
+	policy   *networkingv1.NetworkPolicy
+	monitor  *monitoringv1.PodMonitor
 }
 
 // add decodes an object. Unknown fields, fields that come twice, and wrong types are errors.
@@ -132,6 +176,18 @@ func (r *rendered) add(document string) error {
 		r.maps[o.Name] = o
 	case *corev1.Service:
 		r.services[o.Name] = o
+	case *corev1.ServiceAccount:
+		r.accounts = append(r.accounts, o.Name)
+	case *corev1.Pod:
+		r.test = o
+	case *networkingv1.NetworkPolicy:
+		r.policy = o
+	case *monitoringv1.PodMonitor:
+		r.monitor = o
+	case *monitoringv1.PrometheusRule:
+		if len(o.Spec.Groups) == 0 || len(o.Spec.Groups[0].Rules) == 0 {
+			return errors.New("no rules")
+		}
 	default:
 		return fmt.Errorf("unexpected kind %T", o)
 	}
@@ -181,6 +237,14 @@ func (r *rendered) references() error {
 	if r.services[r.set.Spec.ServiceName] == nil {
 		fail("serviceName %s does not exist", r.set.Spec.ServiceName)
 	}
+	if name := pod.Spec.ServiceAccountName; name != "" && !slices.Contains(r.accounts, name) {
+		fail("service account %s does not exist", name)
+	}
+	// The controller labels pods with the name of their revision: this name, "-" and up to ten
+	// characters.
+	if n := len(r.set.Name) + 11; n > validation.LabelValueMaxLength {
+		fail("a revision of %s is a label of %d characters", r.set.Name, n)
+	}
 	volumes := make(map[string]bool)
 	for _, v := range pod.Spec.Volumes {
 		volumes[v.Name] = true
@@ -222,6 +286,22 @@ func (r *rendered) references() error {
 			if !ports[p.TargetPort.StrVal] {
 				fail("service %s leads to port %v, which does not exist", s.Name, p.TargetPort)
 			}
+		}
+	}
+	if p := r.policy; p != nil {
+		selects("the NetworkPolicy", p.Spec.PodSelector.MatchLabels)
+		for _, rule := range p.Spec.Ingress {
+			for _, port := range rule.Ports {
+				if !ports[port.Port.StrVal] {
+					fail("the NetworkPolicy admits to port %v, which does not exist", port.Port)
+				}
+			}
+		}
+	}
+	if m := r.monitor; m != nil {
+		selects("the PodMonitor", m.Spec.Selector.MatchLabels)
+		if port := m.Spec.PodMetricsEndpoints[0].Port; port == nil || !ports[*port] {
+			fail("the PodMonitor asks at port %v, which does not exist", port)
 		}
 	}
 	return errors.Join(errs...)

@@ -1,5 +1,40 @@
+{{- /* Cut so that the longest name made of it, that of a revision of the StatefulSet, is a label's value. */}}
 {{- define "gozkd.name" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-{{ .Chart.Name }}{{ end -}}
+{{- $name := .Release.Name -}}
+{{- if not (contains .Chart.Name $name) }}{{ $name = printf "%s-%s" $name .Chart.Name }}{{ end -}}
+{{- .Values.fullnameOverride | default $name | trunc 45 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "gozkd.image" -}}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- /* What the pods of servers and of the verification have in common. */}}
+{{- define "gozkd.pod" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false # they would look like settings of ZooKeeper's images
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.serviceAccount.name | default (ternary (include "gozkd.name" .) "" .Values.serviceAccount.create) }}
+serviceAccountName: {{ . }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 1000
+  runAsGroup: 1000
+  fsGroup: 1000
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
 {{- end }}
 
 {{- define "gozkd.selector" -}}
@@ -27,7 +62,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- /* The configuration of all servers. Which of them a server is, its pod's ordinal says. */}}
 {{- define "gozkd.config" -}}
-{{- $keys := dict "dataDir" "/data" "clientPort" 2181 "admin.serverAddress" "0.0.0.0" "admin.serverPort" 8080 "4lw.commands.whitelist" "srvr,ruok,mntr" "quorumListenOnAllIPs" true -}}
+{{- $keys := dict "dataDir" "/data" "admin.serverAddress" "0.0.0.0" "admin.serverPort" 8080 "4lw.commands.whitelist" "srvr,ruok,mntr" "quorumListenOnAllIPs" true -}}
+{{- if and .Values.tls.only (not .Values.tls.secretName) }}{{ fail "tls.only needs tls.secretName: without it there is no port for clients" }}{{ end -}}
+{{- if not .Values.tls.only }}{{ $_ := set $keys "clientPort" 2181 }}{{ end -}}
 {{- $_ := set $keys "db.autocreate" (not .Values.persistence.enabled) -}}
 {{- if .Values.persistence.logSize }}{{ $_ := set $keys "dataLogDir" "/datalog" }}{{ end -}}
 {{- if .Values.metrics.enabled }}{{ $_ := set $keys "metricsProvider.className" "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider" }}{{ end -}}
@@ -39,7 +76,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $_ := set $keys "ssl.trustStore.location" "/tls/ca.crt" -}}
 {{- $_ := set $keys "ssl.keyStore.type" "PEM" -}}
 {{- $_ := set $keys "ssl.trustStore.type" "PEM" -}}
-{{- $_ := set $keys "ssl.clientAuth" "none" -}}
+{{- $_ := set $keys "ssl.clientAuth" .Values.tls.clientAuth -}}
 {{- if .Values.tls.quorum -}}
 {{- $_ := set $keys "sslQuorum" true -}}
 {{- $_ := set $keys "ssl.quorum.keyStore.location" "/tls/tls-combined.pem" -}}
@@ -57,7 +94,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if gt (int .Values.replicas) 1 }}
 {{- $name := include "gozkd.name" . }}
 {{- range $id := untilStep 1 (int (add1 (int .Values.replicas))) 1 }}
-server.{{ $id }}={{ $name }}-{{ $id }}.{{ $name }}-headless.{{ $.Release.Namespace }}.svc.{{ $.Values.clusterDomain }}:2888:3888;2181
+server.{{ $id }}={{ $name }}-{{ $id }}.{{ $name }}-headless.{{ $.Release.Namespace }}.svc.{{ $.Values.clusterDomain }}:2888:3888{{ if not $.Values.tls.only }};2181{{ end }}
 {{- end }}
 {{- end }}
 {{- end }}
