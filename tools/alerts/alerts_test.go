@@ -166,6 +166,17 @@ var scenarios = []scenario{
 		}
 		return w
 	}},
+	{"the data are full", []string{"GozkdDataNearLimit", "GozkdDataFull"}, func(t *testing.T) *world {
+		limit := int64(-1)
+		w := newWorld(t, 1, func(_ int, c *server.Config) { c.DataLimit = limit })
+		w.observe(7 * time.Minute)
+		w.breaks()
+		w.stop(1)
+		limit = 1
+		w.start(1)()
+		w.observe(7 * time.Minute)
+		return w
+	}},
 	{"a session expires", []string{"GozkdSessionsLost"}, func(t *testing.T) *world {
 		w := newWorld(t, 3, nil)
 		w.observe(2 * time.Minute)
