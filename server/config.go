@@ -186,8 +186,11 @@ type Config struct {
 	// DataLimit is how many bytes of memory may be in use before requests that add data are refused
 	// with proto.ErrQuotaExceeded: by the data, the sessions, the clients and whatever else lives
 	// in the process. In an ensemble the member that can hold least decides. Negative: no limit.
-	// Default: 75 percent of the memory that the process may use. See docs/guide/capacity.md.
+	// Default: DataLimitPercent of the memory that the process may use, as of New. See
+	// docs/guide/capacity.md.
 	DataLimit int64
+	// DataLimitPercent, from 1 to 100, has no effect if DataLimit is set. Default: 75.
+	DataLimitPercent int
 	// DiskReserve is how many bytes must be free on the disk of Dir, besides what checkpoints need,
 	// for more data to be accepted. In an ensemble the disk of one member then decides for all.
 	// Default: the disk does not count; a member whose disk is full stops, and the others go on.
@@ -316,7 +319,8 @@ func (c *Config) ensureDefaults() error {
 	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
 	memory := memlimit.Available()
 	eighth := memory / 8
-	setDefault(&c.DataLimit, memory/100*75)
+	setDefault(&c.DataLimitPercent, 75)
+	setDefault(&c.DataLimit, memory/100*int64(c.DataLimitPercent))
 	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
 	setDefault(&c.WatchMemory, min(defaultWatchMemory, eighth))
 	setDefault(&c.InitLimit, 10)
@@ -357,6 +361,9 @@ func (c *Config) ensureDefaults() error {
 	}
 	if c.ClientMemory < c.leastClientMemory() || c.WatchMemory < 0 {
 		bad("ClientMemory is %d and WatchMemory %d, allowed are %d (8 times MaxBuffer) or more, and 0 or more", c.ClientMemory, c.WatchMemory, c.leastClientMemory())
+	}
+	if c.DataLimitPercent < 1 || c.DataLimitPercent > 100 {
+		bad("DataLimitPercent is %d, allowed are 1 to 100", c.DataLimitPercent)
 	}
 	if c.InitLimit < 1 || c.SyncLimit < 1 {
 		bad("InitLimit %d and SyncLimit %d must be positive", c.InitLimit, c.SyncLimit)

@@ -5,8 +5,27 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
+
+// TestGrowth_LimitAsPercentage: a percentage is that of the memory, 75 unless it is set, and a number
+// of bytes goes before it.
+func TestGrowth_LimitAsPercentage(t *testing.T) {
+	percent := func(n int64) int64 { return memlimit.Available() / 100 * n }
+	for _, c := range []struct {
+		cfg  Config
+		want int64 // 0: an error
+	}{
+		{Config{}, percent(75)}, {Config{DataLimitPercent: 40}, percent(40)}, {Config{DataLimitPercent: 40, DataLimit: 1000}, 1000},
+		{Config{DataLimitPercent: -1}, 0}, {Config{DataLimitPercent: 101}, 0},
+	} {
+		s, err := New(c.cfg)
+		if (err == nil) != (c.want != 0) || err == nil && s.growth.gauge.Allowed != c.want {
+			t.Errorf("%+v: %v, want %d", c.cfg, err, c.want)
+		}
+	}
+}
 
 // TestGrowth_WithoutLimitIsNeverCrowded: then a received checkpoint is read beside the present one.
 func TestGrowth_WithoutLimitIsNeverCrowded(t *testing.T) {

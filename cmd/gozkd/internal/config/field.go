@@ -12,6 +12,12 @@ import (
 // not is a boolean field that is true if the key has the second of its two words.
 type not struct{ *bool }
 
+// share is a number of bytes, which is in KiB in zoo.cfg, or of percent. The other field is 0.
+type share struct {
+	bytes   *int64
+	percent *int
+}
+
 // integerField is a field whose value is computed from that of the key.
 type integerField struct {
 	set func(int64)
@@ -95,6 +101,12 @@ func (k *key) set(v string) {
 		*f = v == k.kind.words[0]
 	case not:
 		*f.bool = v != k.kind.words[0]
+	case share:
+		if number, ok := strings.CutSuffix(v, "%"); ok {
+			*f.bytes, *f.percent = 0, int(mustInt(number))
+		} else {
+			*f.bytes, *f.percent = mustInt(v)<<10, 0
+		}
 	case *uint64: // the id of a server
 		*f = memberid.Of(mustInt(v))
 	case *float64:
@@ -124,6 +136,11 @@ func (k *key) get() string {
 		return word(*f)
 	case not:
 		return word(!*f.bool)
+	case share:
+		if *f.percent != 0 {
+			return strconv.Itoa(*f.percent) + "%"
+		}
+		return strconv.FormatInt(*f.bytes>>10, 10)
 	case *uint64:
 		return memberid.Flag{ID: f}.String()
 	case *float64:

@@ -147,6 +147,18 @@ var bound = kind{
 	},
 }
 
+// sizeOrPercent is a number of KiB, or a percentage.
+var sizeOrPercent = kind{
+	allowed: property32(0, maxInt).allowed + ", or from 1% to 100%",
+	parse: func(v string) (string, bool) {
+		if number, ok := strings.CutSuffix(v, "%"); ok {
+			percent, ok := integer(1, 100).parse(number)
+			return percent + "%", ok
+		}
+		return property32(0, maxInt).parse(v)
+	},
+}
+
 // fraction is a number from 0 to 1.
 var fraction = kind{
 	allowed: "a number from 0 to 1",
