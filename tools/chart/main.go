@@ -37,6 +37,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -73,6 +74,9 @@ var cases = map[string]map[string]any{
 	"archive":         {"archive": map[string]any{"url": "s3://backups/zk", "secretName": "s3", "verify": map[string]any{"ensemble": "00000000000000ab"}}},
 	// In a file of values Helm reads each number as a floating-point number.
 	"values file":    {"config": map[string]any{"maxSessionTimeout": 3600000.0, "maxClientCnxns": 0.0, "connectionDropIncrease": 0.02, "quorumListenOnAllIPs": false, "jute.maxbuffer": "0x400000"}},
+	"little memory":  {"memory": "64Mi"},
+	"much memory":    {"memory": "16Gi", "resources": map[string]any{"limits": map[string]any{"cpu": "2"}}, "config": map[string]any{"gozkd.dataLimitKB": "60%"}},
+	"own memory":     {"memory": "", "resources": map[string]any{"limits": map[string]any{"memory": "3G"}}},
 	"archive by key": {"config": map[string]any{"gozkd.archive.url": "s3://backups/zk?region=eu-west-1"}},
 }
 
@@ -82,6 +86,9 @@ var refused = map[string]map[string]any{
 	"cpuLimit":                 {"archive": map[string]any{"cpuLimit": 1}},
 	"tls.only needs":           {"tls": map[string]any{"only": true}},
 	"got string, want integer": {"replicas": "three"},
+	`memory is "1G"`:           {"memory": "1G"},
+	`memory is "0Mi"`:          {"memory": "0Mi"},
+	`memory is "1.5Gi"`:        {"memory": "1.5Gi"},
 }
 
 func main() {
@@ -142,7 +149,7 @@ func check(c *chart.Chart, values map[string]any, gozkd string) (objects int, er
 			objects++
 		}
 	}
-	return objects, errors.Join(r.references(), r.settings(values), r.configuration(gozkd), r.verification(gozkd))
+	return objects, errors.Join(r.references(), r.settings(values), r.memory(all), r.configuration(gozkd), r.verification(gozkd))
 }
 
 // rendered are the objects of a release.
@@ -208,6 +215,44 @@ func (r *rendered) settings(values map[string]any) error {
 		}
 		if !strings.Contains(text+"\n", "\n"+key+"="+want+"\n") {
 			return fmt.Errorf("%s=%s is not in%s", key, want, text)
+		}
+	}
+	return nil
+}
+
+// memory checks that the container's limit, GOMEMLIMIT and the limit of the data follow from the
+// value memory.
+func (r *rendered) memory(all chartutil.Values) error {
+	value, err := all.PathValue("Values.memory")
+	if err != nil || value == "" {
+		return err
+	}
+	want, err := resource.ParseQuantity(value.(string))
+	if err != nil {
+		return err
+	}
+	pod := r.set.Spec.Template.Spec
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		if limit, request := c.Resources.Limits.Memory(), c.Resources.Requests.Memory(); !limit.Equal(want) || !request.Equal(want) {
+			return fmt.Errorf("container %s: limit %v, request %v, want %v", c.Name, limit, request, want)
+		}
+	}
+	var mib int64
+	for _, e := range pod.Containers[0].Env {
+		if e.Name == "GOMEMLIMIT" {
+			_, err = fmt.Sscanf(e.Value, "%dMiB", &mib)
+		}
+	}
+	// What the Go runtime does not count is a tenth, or 12 MiB if that is more.
+	if limit := want.Value() >> 20; err != nil || mib != limit-max(limit/10, 12) {
+		return fmt.Errorf("GOMEMLIMIT is %d MiB of %v: %v", mib, want, err)
+	}
+	for _, v := range pod.Volumes {
+		if v.ConfigMap == nil {
+			continue
+		}
+		if text := r.maps[v.ConfigMap.Name].Data["zoo.cfg"]; strings.Count(text, "gozkd.dataLimitKB=") != 1 {
+			return fmt.Errorf("no limit of the data in\n%s", text)
 		}
 	}
 	return nil

@@ -60,6 +60,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.archive.url | default (get .Values.config "gozkd.archive.url") }}
 {{- end }}
 
+{{- /* GOMEMLIMIT for a container with this memory, as serve computes it from the memory of a container. */}}
+{{- define "gozkd.goMemory" -}}
+{{- if not (regexMatch "^[1-9][0-9]*[MG]i$" .) }}{{ fail (printf "memory is %q; allowed: a whole number of Mi or Gi, such as 512Mi" .) }}{{ end -}}
+{{- $mib := regexFind "^[0-9]+" . | int -}}
+{{- if hasSuffix "Gi" . }}{{ $mib = mul $mib 1024 }}{{ end -}}
+{{- sub $mib (max (div $mib 10) 12) }}MiB
+{{- end }}
+
 {{- /* The configuration of all servers. Which of them a server is, its pod's ordinal says. */}}
 {{- define "gozkd.config" -}}
 {{- $keys := dict "dataDir" "/data" "admin.serverAddress" "0.0.0.0" "admin.serverPort" 8080 "4lw.commands.whitelist" "srvr,ruok,mntr" "quorumListenOnAllIPs" true -}}
@@ -68,6 +76,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $_ := set $keys "db.autocreate" (not .Values.persistence.enabled) -}}
 {{- if .Values.persistence.logSize }}{{ $_ := set $keys "dataLogDir" "/datalog" }}{{ end -}}
 {{- if .Values.metrics.enabled }}{{ $_ := set $keys "metricsProvider.className" "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider" }}{{ end -}}
+{{- if .Values.memory }}{{ $_ := set $keys "gozkd.dataLimitKB" "75%" }}{{ end -}}
 {{- if .Values.archive.url }}{{ $_ := set $keys "gozkd.archive.url" .Values.archive.url }}{{ end -}}
 {{- if .Values.peerSecret.secretName }}{{ $_ := set $keys "gozkd.peer.secretFile" "/peer/secret" }}{{ end -}}
 {{- if .Values.tls.secretName -}}
