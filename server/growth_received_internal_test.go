@@ -9,8 +9,8 @@ import (
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
 
-// TestGrowth_LimitAsPercentage: a percentage is that of the memory, 75 unless it is set, and a number
-// of bytes goes before it.
+// TestGrowth_LimitAsPercentage: a percentage is that of the memory, 75 unless it is set, and a
+// number of bytes goes before it.
 func TestGrowth_LimitAsPercentage(t *testing.T) {
 	percent := func(n int64) int64 { return memlimit.Available() / 100 * n }
 	for _, c := range []struct {
