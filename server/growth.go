@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
@@ -27,9 +28,10 @@ type growth struct {
 	gauge  capacity.Gauge
 	memory func() capacity.Usage
 	dir    string // of the checkpoint; empty: no disk counts
-	// mark is the weight from which Apply wakes run.
-	mark atomic.Int64
-	wake chan struct{}
+	// weight is that of the state, and mark the one from which Apply wakes run.
+	weight, mark atomic.Int64
+	wake         chan struct{}
+	ended        atomic.Bool // run has ended
 
 	mu    sync.Mutex // guards board and since
 	board capacity.Board
@@ -63,6 +65,12 @@ func (g *growth) init(s *standing) {
 
 // run measures until ctx ends.
 func (g *growth) run(ctx context.Context) {
+	defer g.ended.Store(true)
+	if g.crowded() { // what the start needed is garbage, but nobody knows yet what lives beside the state
+		runtime.GC()
+		g.collected()
+	}
+	afterCollections(func() (again bool) { g.collected(); return !g.ended.Load() })
 	ticker := time.NewTicker(growthInterval)
 	defer ticker.Stop()
 	for {
@@ -77,15 +85,31 @@ func (g *growth) run(ctx context.Context) {
 	}
 }
 
+// collected measures the memory after a collection. It is called by a goroutine of the runtime, and
+// must not wait for Apply.
+func (g *growth) collected() { g.gauge.Collected(g.weight.Load(), g.memory()) }
+
+// afterCollections calls f after each garbage collection, until f returns false. f must not block.
+func afterCollections(f func() (again bool)) {
+	// Not so small that the runtime would put it into a block with other objects.
+	runtime.AddCleanup(new([64]byte), func(f func() bool) {
+		if f() {
+			afterCollections(f)
+		}
+	}, f)
+}
+
 // crowded reports whether there is no memory for a second state.
 func (g *growth) crowded() bool {
 	weight, _ := g.state.weight()
+	g.weight.Store(weight)
 	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
 }
 
 func (g *growth) measure() {
 	weight, limit := g.state.weight()
-	a := g.gauge.Measure(weight, g.memory(), g.room())
+	g.weight.Store(weight)
+	a := g.gauge.Measure(g.room())
 	mark := int64(math.MaxInt64)
 	if room := a.Weight - weight; room > 0 {
 		mark = weight + room/8
@@ -170,6 +194,7 @@ func (g *growth) lead(st consensus.Status, weight int64, now datatree.Limit) {
 
 // applied is called by the goroutine of Apply, without the lock, when the state has changed.
 func (g *growth) applied(weight int64) {
+	g.weight.Store(weight)
 	if weight >= g.mark.Load() {
 		g.mark.Store(math.MaxInt64)
 		select {
@@ -207,9 +232,9 @@ func (g *growth) look() {
 }
 
 // memoryMetrics are samples of package runtime/metrics: the heap that the last collection found in
-// use, the number of collections, and the memory of the runtime besides the heap.
+// use, and the memory of the runtime besides the heap.
 var memoryMetrics = []string{
-	"/gc/heap/live:bytes", "/gc/cycles/total:gc-cycles",
+	"/gc/heap/live:bytes",
 	"/memory/classes/heap/stacks:bytes", "/memory/classes/metadata/mcache/inuse:bytes",
 	"/memory/classes/metadata/mspan/inuse:bytes", "/memory/classes/metadata/other:bytes",
 	"/memory/classes/os-stacks:bytes", "/memory/classes/other:bytes", "/memory/classes/profiling/buckets:bytes",
@@ -221,8 +246,8 @@ func readMemory() (m capacity.Usage) {
 		samples[i].Name = memoryMetrics[i]
 	}
 	metrics.Read(samples)
-	m.Live, m.GCs = int64(samples[0].Value.Uint64()), samples[1].Value.Uint64()
-	for _, s := range samples[2:] {
+	m.Live = int64(samples[0].Value.Uint64())
+	for _, s := range samples[1:] {
 		m.Other += int64(s.Value.Uint64())
 	}
 	return m

@@ -1,9 +1,16 @@
 package server
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/server/internal/capacity"
@@ -24,6 +31,76 @@ func TestGrowth_LimitAsPercentage(t *testing.T) {
 		if (err == nil) != (c.want != 0) || err == nil && s.growth.gauge.Allowed != c.want {
 			t.Errorf("%+v: %v, want %d", c.cfg, err, c.want)
 		}
+	}
+}
+
+// TestGrowth_MeasuresBesidesTheState: what lives besides the state is known from the start on, and
+// a deletion after a collection does not count as such, nor lowers the limit.
+func TestGrowth_MeasuresBesidesTheState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, besides, znodes = 1 << 20, 100_000, 60
+		var memory Memory
+		start := func() (*Server, *client.Client) {
+			s, err := New(Config{DataLimit: limit, InProcess: true, Memory: &memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.growth.memory = func() capacity.Usage { return capacity.Usage{Live: s.growth.weight.Load() + besides} }
+			if err := s.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, c
+		}
+		stop := func(s *Server, c *client.Client) {
+			if err := errors.Join(c.Close(), s.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		s, c := start()
+		for i := range znodes {
+			if _, _, err := c.Create(t.Context(), fmt.Sprint("/", i), make([]byte, 10_000), client.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop(s, c)
+		s, c = start()
+		defer func() { stop(s, c) }()
+		time.Sleep(growthInterval / 2)
+		if g := s.Facts().Stats().Growth; g.Limit != limit-besides {
+			t.Errorf("started, and the limit is that of %+v", g)
+		}
+		s.growth.collected()
+		for i := range znodes / 2 {
+			if err := c.Delete(t.Context(), fmt.Sprint("/", i), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(growthInterval)
+		if g := s.Facts().Stats().Growth; g.Limit != limit-besides {
+			t.Errorf("half is deleted, and the limit is that of %+v", g)
+		}
+	})
+}
+
+// TestAfterCollections: the function is called after each collection, until it returns false.
+func TestAfterCollections(t *testing.T) {
+	calls, n := make(chan int, 10), 0
+	afterCollections(func() bool { n++; calls <- n; return n < 3 })
+	for want := 1; want <= 3; want++ {
+		runtime.GC()
+		if got := <-calls; got != want {
+			t.Errorf("call %d, want %d", got, want)
+		}
+	}
+	for range 3 {
+		runtime.GC()
+	}
+	if len(calls) > 0 {
+		t.Error("called again")
 	}
 }
 

@@ -7,28 +7,31 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGauge_CountsWhatIsBesidesTheState: what lives besides the state lessens what a server can
-// hold, as of the last collection; what the state gained since does not.
+// TestGauge_CountsWhatIsBesidesTheState: what two collections in a row find in use besides the state
+// as it was then lessens what a server can hold. What only one of them finds does not.
 func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 	g := &Gauge{Allowed: 1000}
-	for i, c := range []struct {
-		weight, live, other int64
-		gcs                 uint64
-		want                int64
-	}{
-		{100, 5000, 10, 7, 990}, // what the start needed for a moment does not count
-		{100, 150, 10, 8, 940},
-		{200, 150, 10, 8, 940}, // the state grows
-		{300, 350, 10, 9, 840}, // 350 live, of which at least 200 are the state
-		{300, 320, 20, 10, 960},
-		{250, 5000, 20, 11, 1}, // never 0, which would mean no limit
+	if a := g.Measure(nil); a != (Ability{Weight: 1000, Cause: Memory}) {
+		t.Errorf("before the first collection: %+v", a)
+	}
+	for i, c := range []struct{ weight, live, other, want int64 }{
+		{100, 150, 10, 940},
+		{300, 750, 10, 940}, // a peak
+		{300, 350, 10, 940},
+		{300, 650, 20, 940},
+		{200, 640, 20, 630}, // and one that lasts
+		{300, 250, 20, 980},
+		{250, 5000, 20, 980},
+		{250, 5000, 20, 1}, // never 0, which would mean no limit
 	} {
-		if a := g.Measure(c.weight, Usage{Live: c.live, Other: c.other, GCs: c.gcs}, nil); a != (Ability{Weight: c.want, Cause: Memory}) {
+		g.Collected(c.weight, Usage{Live: c.live, Other: c.other})
+		if a := g.Measure(nil); a != (Ability{Weight: c.want, Cause: Memory}) {
 			t.Errorf("%d: %+v, want %d", i, a, c.want)
 		}
 	}
-	if a := (&Gauge{}).Measure(5, Usage{Live: 100}, nil); a != (Ability{}) {
-		t.Errorf("without a bound: %+v", a)
+	none := &Gauge{}
+	if none.Collected(5, Usage{Live: 100}); none.Measure(nil) != (Ability{}) {
+		t.Errorf("without a bound: %+v", none.Measure(nil))
 	}
 }
 
@@ -43,11 +46,11 @@ func TestGauge_LeastOfMemoryAndDisk(t *testing.T) {
 		{Room{Free: 100, Reserve: 1000, Checkpoint: 1500}, Ability{Weight: 300, Cause: Disk}}, // the state of 400 must shrink
 		{Room{Free: 100, Reserve: 1000}, Ability{Weight: 1, Cause: Disk}},
 	} {
-		if a := g.Measure(400, Usage{}, &c.disk); a != c.want {
+		if a := g.Measure(&c.disk); a != c.want {
 			t.Errorf("%+v: %+v, want %+v", c.disk, a, c.want)
 		}
 	}
-	if a := (&Gauge{}).Measure(400, Usage{}, &Room{Free: 5000, Reserve: 1000}); a != (Ability{Weight: 2000, Cause: Disk}) {
+	if a := (&Gauge{}).Measure(&Room{Free: 5000, Reserve: 1000}); a != (Ability{Weight: 2000, Cause: Disk}) {
 		t.Errorf("%+v", a)
 	}
 }

@@ -1,10 +1,11 @@
 package capacity
 
+import "sync"
+
 // Usage is the memory that the process uses, in bytes.
 type Usage struct {
-	Live  int64  // heap that the last collection found in use
-	Other int64  // stacks and the runtime's own structures
-	GCs   uint64 // collections so far
+	Live  int64 // heap that the last collection found in use
+	Other int64 // stacks and the runtime's own structures
 }
 
 // Room describes the disk of the checkpoint, in bytes. A checkpoint takes up to twice the weight
@@ -15,31 +16,36 @@ type Room struct {
 	Checkpoint int64 // taken by the present checkpoint
 }
 
-// Gauge computes the ability of a server. It is used by one goroutine.
+// Gauge computes the ability of a server. It is safe for concurrent use.
 type Gauge struct {
 	// Allowed bounds the memory of the state and of everything else that lives. 0: no bound.
 	Allowed int64
 
-	started bool
-	gcs     uint64
-	before  int64 // the weight at the last Measure
-	besides int64 // memory of the process besides the state, at the last collection
+	mu sync.Mutex // guards the fields below
+	// besides is the memory besides the state at the last two collections, the last one last.
+	besides [2]int64
+	known   bool
 }
 
-// Measure returns the ability of the server, given the present weight of its state. disk is nil if
-// the disk does not count. Memory besides the state counts as of the last collection. The state
-// weighed then at least the smaller of its weight at the last Measure and its present weight.
-func (g *Gauge) Measure(weight int64, u Usage, disk *Room) (a Ability) {
-	if !g.started { // the collections so far saw the garbage of the start
-		g.started, g.gcs, g.before = true, u.GCs, weight
+// Collected notes what a collection found, and the weight of the state then.
+func (g *Gauge) Collected(weight int64, u Usage) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := max(0, u.Live-weight) + u.Other
+	if !g.known {
+		g.known, g.besides[1] = true, now
 	}
-	if u.GCs != g.gcs {
-		g.gcs = u.GCs
-		g.besides = max(0, u.Live-min(weight, g.before))
-	}
-	g.before = weight
+	g.besides = [2]int64{g.besides[1], now}
+}
+
+// Measure returns the ability of the server. disk is nil if the disk does not count. Of the memory
+// besides the state, what both of the last collections found counts: replies on their way, and
+// znodes that were deleted during a collection, must not make the state full.
+func (g *Gauge) Measure(disk *Room) (a Ability) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.Allowed > 0 {
-		a = Ability{Weight: max(1, g.Allowed-g.besides-u.Other), Cause: Memory}
+		a = Ability{Weight: max(1, g.Allowed-min(g.besides[0], g.besides[1])), Cause: Memory}
 	}
 	if disk != nil {
 		a = a.Least(Ability{Weight: max(1, (disk.Free+disk.Checkpoint-disk.Reserve)/2), Cause: Disk})
