@@ -66,9 +66,13 @@ func (g *growth) init(s *standing) {
 // run measures until ctx ends.
 func (g *growth) run(ctx context.Context) {
 	defer g.ended.Store(true)
-	if g.crowded() { // what the start needed is garbage, but nobody knows yet what lives beside the state
-		runtime.GC()
-		g.collected()
+	// Otherwise nobody knows for a while what lives besides a state that is near to the limit. The
+	// first collection still finds what the start needed in pools.
+	for range 2 {
+		if g.crowded() {
+			runtime.GC()
+			g.collected()
+		}
 	}
 	afterCollections(func() (again bool) { g.collected(); return !g.ended.Load() })
 	ticker := time.NewTicker(growthInterval)
