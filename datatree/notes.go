@@ -1,12 +1,17 @@
 package datatree
 
-import "github.com/gozkd/gozkd/proto"
+import (
+	"strings"
+	"unsafe"
+
+	"github.com/gozkd/gozkd/proto"
+)
 
 // note is a znode, present or deleted, that the next checkpoint must write.
 type note struct {
 	first *byte // as in znode
 	size  uint32
-	id    znodeID // 0: the znode was deleted, and the note has its last blob
+	id    znodeID // 0: the znode was deleted, and the blob has at least its key
 }
 
 func (e *note) blob() blob { return blobAt(e.first, e.size) }
@@ -49,13 +54,24 @@ func (c *Changes) noteRemoval(n *znode) {
 	switch e := c.noteOf(n); {
 	case e == nil:
 		_, e = c.notes.alloc()
-		e.first, e.size = n.first, n.size
+		e.setDeleted(n.blob())
 	case n.note&noteFresh != 0:
 		c.notes.free(n.note &^ noteFresh)
 	default:
-		e.id = 0
+		e.setDeleted(n.blob())
 	}
 	n.note = 0
+}
+
+// setDeleted makes e the note of a deleted znode. The note stays until the next checkpoint, and
+// must not keep the memory of the data until then.
+func (e *note) setDeleted(b blob) {
+	const spare = 64 // bytes that are not worth a copy of the key
+	text := b.text
+	if _, end := b.keyAt(); b.large != nil || len(text) > end+spare {
+		text = strings.Clone(text[:end])
+	}
+	e.first, e.size, e.id = unsafe.StringData(text), uint32(len(text)), 0
 }
 
 // noteSession marks a session dirty.

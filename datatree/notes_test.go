@@ -13,6 +13,42 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
+// TestNotes_DeletedZnodesHoldPathsOnly: what was deleted since the last checkpoint takes no memory,
+// although the next checkpoint must know of it.
+func TestNotes_DeletedZnodesHoldPathsOnly(t *testing.T) {
+	l := &limited{tree: New(Options{TrackDirty: true})}
+	for _, size := range []int{0, 100, 1000, 100_000} {
+		path := fmt.Sprint("/", size)
+		l.createAt(path, make([]byte, size))
+		l.createAt(path+"-changed", make([]byte, size))
+	}
+	l.tree.Capture()
+	n := 0
+	for _, child := range l.tree.children1("/") {
+		if child == zookeeperPath {
+			continue
+		}
+		if strings.HasSuffix(child, "-changed") {
+			l.apply(proto.OpSetData, (&proto.SetDataRequest{Path: child, Data: make([]byte, 200_000), Version: -1}).Append(nil))
+		}
+		if res := l.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: child, Version: -1}).Append(nil)); res.Err != proto.OK {
+			t.Fatal(child, res)
+		}
+	}
+	for e := range l.tree.dirty.notes.all() {
+		if e.id != 0 {
+			continue
+		}
+		n++
+		if b := e.blob(); len(b.text)+len(b.tail()) > len(b.path())+100 {
+			t.Errorf("the note of %s, which was deleted, holds %d bytes", b.path(), len(b.text)+len(b.tail()))
+		}
+	}
+	if n != 8 {
+		t.Errorf("%d notes of 8 deleted znodes", n)
+	}
+}
+
 // TestCapture_AlwaysAddsUpToAll checks a tree after each step, so that a reused number never leads
 // to another znode, and compares the sum of its captures with the whole tree. Sometimes many znodes
 // are created or deleted at once, so that pages are allocated and released.
