@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGauge_CountsWhatIsBesidesTheState: what two collections in a row find in use besides the state
-// as it was then lessens what a server can hold. What only one of them finds does not.
+// TestGauge_CountsWhatIsBesidesTheState: what two collections in a row find in use besides the
+// state, as it was then, lessens what a server can hold. What only one of them finds does not.
 func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 	g := &Gauge{Allowed: 1000}
 	if a := g.Measure(nil); a != (Ability{Weight: 1000, Cause: Memory}) {
