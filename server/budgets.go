@@ -26,6 +26,9 @@ func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, 
 	var h proto.RequestHeader
 	h.Decode(&d)
 	if d.Err() == nil && !c.spending.paid {
+		if h.Op.Info().Path == proto.PathEach && len(frame) > cheapBulkBytes && !turn { // the bill takes some time
+			return pauseTurn, nil
+		}
 		bill := c.server.state.bill(h.Op, len(frame), d.Rest(), c.IDs)
 		// A client that hears nothing for much longer takes its server for dead.
 		most := min(c.server.live.Load().BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
