@@ -79,16 +79,9 @@ func (o OS) MkdirAll(dir string) error {
 
 // Lock implements [FS].
 func (OS) Lock(name string) (io.Closer, error) {
-	f, err := openLock(name, os.O_RDWR|os.O_CREATE)
+	f, err := openLock(name, os.O_RDWR|os.O_CREATE, lockFile)
 	if err != nil {
 		return nil, err
-	}
-	if err := lockFile(f); err != nil {
-		holder := ""
-		if errors.Is(err, ErrLocked) {
-			holder = lockHolder(f)
-		}
-		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
 	}
 	// The process id is for the error of a process that is refused. The lock does not depend on
 	// this text.
@@ -110,13 +103,24 @@ type fileLock struct{ *os.File }
 // descriptors of this one for a moment, and would hold the lock.
 func (l fileLock) Close() error { return errors.Join(unlock(l.File), l.File.Close()) }
 
-// openLock opens a lock file. A symbolic link is not followed: its target would be overwritten with
-// the process id.
-func openLock(name string, flag int) (*os.File, error) {
+// openLock opens a lock file and locks it. A symbolic link is not followed: its target would be
+// overwritten with the process id.
+func openLock(name string, flag int, lock func(*os.File) error) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("vfs: lock %s: it is no regular file but %v: remove it", name, info.Mode().Type())
 	}
-	return os.OpenFile(name, flag|noFollow, 0o600) // noFollow: a link may have taken the name since
+	f, err := os.OpenFile(name, flag|noFollow, 0o600) // noFollow: a link may have taken the name since
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		holder := ""
+		if errors.Is(err, ErrLocked) {
+			holder = lockHolder(f)
+		}
+		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
+	}
+	return f, nil
 }
 
 // lockHolder returns " (held by process N)", or "" if the lock file does not name the process.

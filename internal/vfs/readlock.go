@@ -2,7 +2,6 @@ package vfs
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,19 +11,12 @@ import (
 // [FS.Lock] fails meanwhile. It writes nothing. If the file does not exist, no process has ever
 // held the lock, and nothing is locked. Errors are those of [FS.Lock].
 func LockForReading(name string) (io.Closer, error) {
-	f, err := openLock(name, os.O_RDONLY)
+	f, err := openLock(name, os.O_RDONLY, lockShared)
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(nil), nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	if err := lockShared(f); err != nil {
-		holder := ""
-		if errors.Is(err, ErrLocked) {
-			holder = lockHolder(f)
-		}
-		return nil, errors.Join(fmt.Errorf("vfs: lock %s%s: %w", name, holder, err), f.Close())
 	}
 	return fileLock{f}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -108,13 +109,16 @@ func (m *migration) run(ctx context.Context) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	base := func(net.Listener) context.Context { return ctx }
+	control := http.Server{Handler: m, ReadHeaderTimeout: 5 * time.Second, BaseContext: base}
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer func() { _ = l.Close() }() // removes the socket
+	// Removes the socket, and waits for answers, which cancel ends.
+	defer func() { _ = control.Shutdown(context.Background()) }()
 	defer cancel()
 	m.learner = zklearner.New(zklearner.Config{Servers: m.from, Changed: m.changed})
 	running.Go(func() { m.end(m.learner.Run(ctx)) })
-	running.Go(func() { m.serve(ctx, &running, l) })
+	running.Go(func() { _ = control.Serve(l) }) // until Shutdown
 	m.line("migrating", "from %s into %s; finish with: gozkd migrate finish %s", strings.Join(m.from, ","), m.into, m.into)
 	return m.watch(ctx)
 }

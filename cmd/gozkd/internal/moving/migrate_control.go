@@ -1,6 +1,7 @@
 package moving
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,9 +10,9 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
@@ -20,17 +21,16 @@ import (
 	"github.com/gozkd/gozkd/internal/backoff"
 )
 
-// question is what status and finish ask a running migration, as JSON over its socket.
+// question is what status and finish ask a running migration: a POST of JSON over its socket.
 type question struct {
 	Finish              bool
 	Tail                []string
 	Unverified, Stopped bool
 }
 
-// answer is a line of the reply. The last line has Done.
+// answer is a line of the reply. An error is the last.
 type answer struct {
 	Line  string `json:",omitempty"`
-	Done  bool   `json:",omitempty"`
 	Error string `json:",omitempty"`
 }
 
@@ -62,55 +62,31 @@ func listenControl(into string) (net.Listener, error) {
 	return l, os.Chmod(path, 0o600)
 }
 
-// serve answers status and finish until the listener is closed.
-func (m *migration) serve(ctx context.Context, running *sync.WaitGroup, l net.Listener) {
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		running.Go(func() {
-			defer func() { _ = c.Close() }() // the answer is complete
-			m.answer(ctx, c)
-		})
-	}
-}
-
-// answer answers a question. A client that closes the connection interrupts a finish that waits.
-func (m *migration) answer(ctx context.Context, c net.Conn) {
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })() // ends the read below
+// ServeHTTP answers a question. A client that closes the connection interrupts a finish that waits.
+func (m *migration) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q question
-	if err := errors.Join(c.SetDeadline(time.Now().Add(patience)), json.NewDecoder(io.LimitReader(c, maxQuestion)).Decode(&q), c.SetDeadline(time.Time{})); err != nil {
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuestion)).Decode(&q); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	w := json.NewEncoder(c)
-	say := func(label, format string, args ...any) {
-		_ = w.Encode(answer{Line: cli.Labelled(label, format, args...)}) // a client that is gone cancels ctx
+	flush := func() { _ = http.NewResponseController(w).Flush() }
+	flush() // the client knows from now on that the migration runs
+	write := func(a answer) {
+		_ = json.NewEncoder(w).Encode(a) // a client that is gone cancels the request
+		flush()
 	}
+	say := func(label, format string, args ...any) { write(answer{Line: cli.Labelled(label, format, args...)}) }
 	if !q.Finish {
-		m.report(ctx, say)
-		_ = w.Encode(answer{Done: true})
+		m.report(r.Context(), say)
 		return
 	}
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		_, _ = c.Read(make([]byte, 1)) // the client sends nothing more: returns when it is gone
-		cancel()
-	})
-	err := m.finish(ctx, &q, func(label, format string, args ...any) {
+	err := m.finish(r.Context(), &q, func(label, format string, args ...any) {
 		m.line(label, format, args...)
 		say(label, format, args...)
 	})
-	last := answer{Done: true}
 	if err != nil {
-		last.Error = err.Error()
+		write(answer{Error: err.Error()})
 	}
-	_ = w.Encode(last)
-	cancel()
-	watching.Wait()
 }
 
 const (
@@ -181,26 +157,34 @@ func (m *migration) exchange(ctx context.Context, into string, q *question) (err
 	if _, err := os.Stat(controlOf(into)); err != nil && backup.CheckEmpty(into) != nil {
 		return fmt.Errorf("%s holds data, and no migrate runs: a migration has been finished already", into)
 	}
-	c, err := dialControl(ctx, into)
+	body, err := json.Marshal(q)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://migration", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	t := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialControl(ctx, into)
+	}}
+	defer t.CloseIdleConnections()
+	resp, err := t.RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("no gozkd migrate into %s runs on this machine: %w", into, err)
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })() // ends the reads below
-	if err := json.NewEncoder(c).Encode(q); err != nil {
-		return err
-	}
-	for in := json.NewDecoder(c); ; {
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	for in := json.NewDecoder(resp.Body); ; {
 		var a answer
 		switch err := in.Decode(&a); {
+		case errors.Is(err, io.EOF):
+			return nil
 		case ctx.Err() != nil:
 			return errors.New("interrupted")
 		case err != nil:
 			return fmt.Errorf("the migration has ended: %w", err)
 		case a.Error != "":
 			return errors.New(a.Error)
-		case a.Done:
-			return nil
 		}
 		cli.Print(m.Env.Out, a.Line)
 	}
