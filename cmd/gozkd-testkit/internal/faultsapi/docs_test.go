@@ -26,6 +26,8 @@ func TestRows(t *testing.T) {
 			return strings.Replace(path, "{id}", fmt.Sprintf("0x%x", c.SessionID()), 1)
 		case "faults":
 			w.must("POST", "/faults", `{"kind":"fail","op":"setACL","code":-101}`, &answer)
+		case "servers":
+			w.must("POST", "/servers", "", &answer)
 		case "snapshot":
 			w.must("POST", "/snapshot", "", &answer)
 		}

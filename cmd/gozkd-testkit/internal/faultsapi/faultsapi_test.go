@@ -396,3 +396,44 @@ func TestConcurrent(t *testing.T) {
 	w.must("GET", "/leader", "", nil)
 	w.eventually("the client is served", func() bool { _, _, err := c.Exists("/"); return err == nil })
 }
+
+// TestServers: servers that a request starts share nothing with others, have the same requests, and
+// end with the request that closes them, or with the process.
+func TestServers(t *testing.T) {
+	w := start(t, 1)
+	var one, three struct {
+		ID      int
+		Client  string
+		Members []struct{ ID int }
+		Faults  string
+	}
+	w.must("POST", "/servers", "", &one)
+	w.must("POST", "/servers", `{"ensemble":3}`, &three)
+	if len(one.Members) != 1 || len(three.Members) != 3 || !strings.HasSuffix(three.Faults, fmt.Sprintf("/servers/%d", three.ID)) {
+		t.Fatalf("%+v, %+v", one, three)
+	}
+	below := func(id int) string { return fmt.Sprintf("/servers/%d", id) }
+	w.must("PUT", below(one.ID)+"/tree", `{"/one":null}`, nil)
+	w.must("POST", below(three.ID)+"/members/2/kill", "", nil)
+	for path, want := range map[string]string{"/tree": `{"/":""}`, below(three.ID) + "/tree": `{"/":""}`, below(one.ID) + "/tree": `{"/":"","/one":null}`} {
+		if _, text := w.ask("GET", path, ""); strings.TrimSpace(text) != want {
+			t.Errorf("GET %s: %s, want %s", path, text, want)
+		}
+	}
+	w.must("DELETE", below(one.ID), "", nil)
+	for _, wrong := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"GET", below(one.ID) + "/tree", "", 404},
+		{"DELETE", below(one.ID), "", 404},
+		{"GET", "/servers/x/tree", "", 400},
+		{"POST", "/servers", `{"ensemble":0}`, 400},
+		{"POST", "/servers", `{"tick":"1"}`, 400},
+		{"POST", "/servers", `{"members":1}`, 400},
+	} {
+		if status, text := w.ask(wrong.method, wrong.path, wrong.body); status != wrong.status {
+			t.Errorf("%s %s %s: %d %s, want %d", wrong.method, wrong.path, wrong.body, status, text, wrong.status)
+		}
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/gozkd/gozkd/internal/cluster"
 )
 
@@ -28,14 +30,17 @@ const (
 // api serves the requests, many at a time.
 type api struct {
 	cluster   *cluster.Cluster
+	logger    hclog.Logger
 	faults    registry[*fault]
 	snapshots registry[cluster.Snapshot]
+	further   registry[*api] // of the clusters that requests started
 }
 
-// Handler serves requests about a cluster. It keeps the faults and snapshots of requests until
-// requests delete them.
-func Handler(l *cluster.Cluster) http.Handler {
-	a := &api{cluster: l}
+func newAPI(l *cluster.Cluster, logger hclog.Logger) *api { return &api{cluster: l, logger: logger} }
+
+// handler serves requests about the cluster. Faults, snapshots and servers of requests are kept
+// until requests delete them.
+func (a *api) handler() http.Handler {
 	byPath := make(map[string][]route)
 	for _, r := range routes() {
 		byPath[r.path] = append(byPath[r.path], r)
@@ -44,6 +49,7 @@ func Handler(l *cluster.Cluster) http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, &statusError{http.StatusNotFound, fmt.Errorf("there is no %s: GET / lists all requests", r.URL.Path)})
 	})
+	mux.HandleFunc("/servers/{id}/", a.toFurther)
 	for path, there := range byPath {
 		pattern := path
 		if path == "/" {

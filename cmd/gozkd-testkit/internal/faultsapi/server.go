@@ -29,6 +29,7 @@ const (
 // Server serves requests until it is closed.
 type Server struct {
 	url    string
+	api    *api
 	http   *http.Server
 	cancel context.CancelFunc // ends requests that wait
 	served chan error         // gets the result of Serve
@@ -42,9 +43,9 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("faultsapi: port for faults: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{url: "http://" + listener.Addr().String(), cancel: cancel, served: make(chan error, 1)}
+	s := &Server{url: "http://" + listener.Addr().String(), api: newAPI(l, logger), cancel: cancel, served: make(chan error, 1)}
 	s.http = &http.Server{
-		Handler: Handler(l), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,
+		Handler: s.api.handler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 	}
@@ -57,8 +58,8 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 // URL returns the base URL, without a final slash.
 func (s *Server) URL() string { return s.url }
 
-// Close ends requests that wait and returns when no request is served any more. Close must be
-// called exactly once.
+// Close ends requests that wait, returns when no request is served any more, and closes the servers
+// that requests started. Close must be called exactly once.
 func (s *Server) Close() error {
 	s.cancel()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
@@ -70,7 +71,7 @@ func (s *Server) Close() error {
 	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("faultsapi: %w", served))
 	}
-	return err
+	return errors.Join(err, s.api.close())
 }
 
 // registry holds values by number, from 1. The zero value is empty. Safe for concurrent use.
@@ -160,9 +161,10 @@ type route struct {
 }
 
 const (
-	memberExample = `{"id":1,"address":"127.0.0.1:40001","state":"running","serving":true,"mode":"leader","leader":1,"zxid":"0x100000002"}`
-	faultExample  = `{"id":7,"fault":"drop reply of create at /a, once","count":1,"done":true}`
-	treeExample   = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
+	memberExample  = `{"id":1,"address":"127.0.0.1:40001","state":"running","serving":true,"mode":"leader","leader":1,"zxid":"0x100000002"}`
+	faultExample   = `{"id":7,"fault":"drop reply of create at /a, once","count":1,"done":true}`
+	serversExample = `{"id":1,"client":"127.0.0.1:40001","members":[{"id":1,"client":"127.0.0.1:40001"}],"faults":"http://127.0.0.1:40004/servers/1"}`
+	treeExample    = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
 )
 
 // routes returns the table, in the order of the documentation.
@@ -197,6 +199,8 @@ func routes() []route {
 		{"POST", "/snapshot", "", "", `{"id":1}`, "takes a snapshot of all znodes", false, (*api).snapshot},
 		{"POST", "/rewind", "", `{"id":1}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are", false, (*api).rewind},
 		{"DELETE", "/snapshot/{id}", "", "", "", "deletes a snapshot", false, (*api).forget},
+		{"POST", "/servers", "", `{"ensemble":1,"tick":"500ms"}`, serversExample, "starts a server, or an ensemble, that shares nothing with the others. Its own requests are these, below its faults; without a body it is one server", false, (*api).startServers},
+		{"DELETE", "/servers/{id}", "", "", "", "closes what POST /servers started", false, (*api).closeServers},
 		{"GET", "/dump", "", "", "", "members, sessions and znodes as text", false, (*api).dump},
 	}
 }

@@ -1,0 +1,76 @@
+package faultsapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/portfile"
+)
+
+// startServers starts a cluster that shares nothing with the others but the process.
+func (a *api) startServers(ctx context.Context, q *request) (any, error) {
+	body := struct {
+		Ensemble int    `json:"ensemble"`
+		Tick     string `json:"tick"`
+	}{1, "500ms"}
+	if len(q.body) > 0 {
+		if err := q.decode(&body); err != nil {
+			return nil, err
+		}
+	}
+	tick, err := time.ParseDuration(body.Tick)
+	if err != nil || tick <= 0 || body.Ensemble < 1 || body.Ensemble > cluster.MaxMembers {
+		return nil, invalid("ensemble is %d and tick is %q; allowed: 1 to %d, and a duration such as 500ms", body.Ensemble, body.Tick, cluster.MaxMembers)
+	}
+	cfg := cluster.Config{Members: body.Ensemble, Logger: a.logger}
+	cfg.Server.Tick = tick
+	c, err := cluster.Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	further := newAPI(c, a.logger)
+	id, err := a.further.put(func(int) (*api, error) { return further, nil })
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	answer := struct {
+		ID int `json:"id"`
+		portfile.Ports
+	}{id, portfile.Ports{Client: c.ConnectString(), Faults: fmt.Sprintf("http://%s/servers/%d", q.Host, id)}}
+	for _, m := range c.Members() {
+		answer.Members = append(answer.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
+	}
+	return answer, nil
+}
+
+// toFurther serves the requests about a cluster that a request started.
+func (a *api) toFurther(w http.ResponseWriter, r *http.Request) {
+	q := &request{Request: r}
+	further, err := named(q, "server", a.further.get)
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	http.StripPrefix("/servers/"+q.PathValue("id"), further.handler()).ServeHTTP(w, r)
+}
+
+// closeServers closes a cluster that a request started.
+func (a *api) closeServers(_ context.Context, q *request) (any, error) {
+	further, err := named(q, "server", a.further.take)
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, errors.Join(further.close(), further.cluster.Close())
+}
+
+// close closes the clusters that requests started, but not a's own.
+func (a *api) close() (err error) {
+	for _, further := range a.further.all() {
+		err = errors.Join(err, further.close(), further.cluster.Close())
+	}
+	return err
+}
