@@ -183,6 +183,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd-testkit/internal/faultsapi", there: true, may: []arrow{
 		{"internal/cluster", "the ensemble that requests control"},
 		{"internal/faultproxy", "the kinds of faults"},
+		{"internal/portfile", "says where further servers listen"},
 		{"server", "sessions and znodes in answers"},
 		{"proto", "paths and error codes"},
 		{"github.com/hashicorp/go-hclog", "logging"},

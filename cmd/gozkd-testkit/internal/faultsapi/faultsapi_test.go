@@ -409,13 +409,18 @@ func TestServers(t *testing.T) {
 	}
 	w.must("POST", "/servers", "", &one)
 	w.must("POST", "/servers", `{"ensemble":3}`, &three)
-	if len(one.Members) != 1 || len(three.Members) != 3 || !strings.HasSuffix(three.Faults, fmt.Sprintf("/servers/%d", three.ID)) {
+	if len(one.Members) != 1 || len(three.Members) != 3 ||
+		!strings.HasSuffix(three.Faults, fmt.Sprintf("/servers/%d", three.ID)) {
 		t.Fatalf("%+v, %+v", one, three)
 	}
 	below := func(id int) string { return fmt.Sprintf("/servers/%d", id) }
 	w.must("PUT", below(one.ID)+"/tree", `{"/one":null}`, nil)
 	w.must("POST", below(three.ID)+"/members/2/kill", "", nil)
-	for path, want := range map[string]string{"/tree": `{"/":""}`, below(three.ID) + "/tree": `{"/":""}`, below(one.ID) + "/tree": `{"/":"","/one":null}`} {
+	for path, want := range map[string]string{
+		"/tree":                   `{"/":""}`,
+		below(three.ID) + "/tree": `{"/":""}`,
+		below(one.ID) + "/tree":   `{"/":"","/one":null}`,
+	} {
 		if _, text := w.ask("GET", path, ""); strings.TrimSpace(text) != want {
 			t.Errorf("GET %s: %s, want %s", path, text, want)
 		}

@@ -43,7 +43,9 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 		return nil, fmt.Errorf("faultsapi: port for faults: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{url: "http://" + listener.Addr().String(), api: newAPI(l, logger), cancel: cancel, served: make(chan error, 1)}
+	s := &Server{
+		url: "http://" + listener.Addr().String(), api: newAPI(l, logger), cancel: cancel, served: make(chan error, 1),
+	}
 	s.http = &http.Server{
 		Handler: s.api.handler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -163,7 +165,8 @@ type route struct {
 const (
 	memberExample  = `{"id":1,"address":"127.0.0.1:40001","state":"running","serving":true,"mode":"leader","leader":1,"zxid":"0x100000002"}`
 	faultExample   = `{"id":7,"fault":"drop reply of create at /a, once","count":1,"done":true}`
-	serversExample = `{"id":1,"client":"127.0.0.1:40001","members":[{"id":1,"client":"127.0.0.1:40001"}],"faults":"http://127.0.0.1:40004/servers/1"}`
+	serversExample = `{"id":1,"client":"127.0.0.1:40001","members":[{"id":1,"client":"127.0.0.1:40001"}],` +
+		`"faults":"http://127.0.0.1:40004/servers/1"}`
 	treeExample    = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
 )
 
@@ -199,7 +202,11 @@ func routes() []route {
 		{"POST", "/snapshot", "", "", `{"id":1}`, "takes a snapshot of all znodes", false, (*api).snapshot},
 		{"POST", "/rewind", "", `{"id":1}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are", false, (*api).rewind},
 		{"DELETE", "/snapshot/{id}", "", "", "", "deletes a snapshot", false, (*api).forget},
-		{"POST", "/servers", "", `{"ensemble":1,"tick":"500ms"}`, serversExample, "starts a server, or an ensemble, that shares nothing with the others. Its own requests are these, below its faults; without a body it is one server", false, (*api).startServers},
+		{
+			"POST", "/servers", "", `{"ensemble":1,"tick":"500ms"}`, serversExample,
+			"starts a server, or an ensemble, that shares nothing with the others. Its own requests are these, below its faults; " +
+				"without a body it is one server", false, (*api).startServers,
+		},
 		{"DELETE", "/servers/{id}", "", "", "", "closes what POST /servers started", false, (*api).closeServers},
 		{"GET", "/dump", "", "", "", "members, sessions and znodes as text", false, (*api).dump},
 	}

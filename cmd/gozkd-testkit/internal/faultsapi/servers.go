@@ -24,7 +24,8 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 	}
 	tick, err := time.ParseDuration(body.Tick)
 	if err != nil || tick <= 0 || body.Ensemble < 1 || body.Ensemble > cluster.MaxMembers {
-		return nil, invalid("ensemble is %d and tick is %q; allowed: 1 to %d, and a duration such as 500ms", body.Ensemble, body.Tick, cluster.MaxMembers)
+		return nil, invalid("ensemble is %d and tick is %q; allowed: 1 to %d, and a duration such as 500ms",
+			body.Ensemble, body.Tick, cluster.MaxMembers)
 	}
 	cfg := cluster.Config{Members: body.Ensemble, Logger: a.logger}
 	cfg.Server.Tick = tick
