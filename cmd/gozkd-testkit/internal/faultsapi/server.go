@@ -167,7 +167,7 @@ const (
 	faultExample   = `{"id":7,"fault":"drop reply of create at /a, once","count":1,"done":true}`
 	serversExample = `{"id":1,"client":"127.0.0.1:40001","members":[{"id":1,"client":"127.0.0.1:40001"}],` +
 		`"faults":"http://127.0.0.1:40004/servers/1"}`
-	treeExample    = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
+	treeExample = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
 )
 
 // routes returns the table, in the order of the documentation.
