@@ -170,8 +170,9 @@ func createOf(path string, bytes int) []byte {
 	return create.Append(nil, proto.OpCreate)
 }
 
-// judgeGrowth checks, when all members are well and have room, that data may be added, and that an
-// ensemble that is full for what its members can hold is full no longer when data were deleted.
+// judgeGrowth checks, when all members are well and have room, that data may be added, and that a
+// full ensemble is full no longer when data were deleted, or when its members have room. Even if a
+// member can hold nothing at all, a client gets a session.
 func (w *world) judgeGrowth() {
 	g := w.newGrower("judge")
 	ballast, n := growerHome+"/ballast", 0
@@ -205,7 +206,10 @@ func (w *world) judgeGrowth() {
 		w.complain("create %s of %d bytes: %v", ballast, bytes, code)
 		return
 	}
-	m, take := w.members[w.plan.seed/2%uint64(len(w.members))], (*room).takeMemory
+	m, take := w.leader(), (*room).takeMemory
+	if w.plan.seed/2%3 > 0 {
+		m = w.members[m.id%len(w.members)] // the one after the leader
+	}
 	if w.plan.seed%2 == 1 {
 		take = (*room).takeDisk
 	}
@@ -215,5 +219,18 @@ func (w *world) judgeGrowth() {
 	if !full || code != proto.OK || !creates(proto.OK) {
 		w.complain("growth must be refused while member %d lacks room (is: %v), until data are deleted (%v)", m.id, full, code)
 	}
+	take(&m.room, 1)
+	full = w.await(func() bool { return m.life.s.Facts().Stats().Growth.Limit == 1 }, growthBound) && creates(proto.ErrQuotaExceeded)
+	g.forget()
+	session := w.await(func() bool {
+		code = try(proto.OpExists, (&proto.PathWatchRequest{Path: growerHome}).Append(nil))
+		return code == proto.OK
+	}, growthBound)
+	if !full || !session {
+		w.complain("with no room at member %d growth must be refused (is: %v), and sessions must not (%v)", m.id, full, code)
+	}
 	m.room.release()
+	if !creates(proto.OK) {
+		w.complain("growth is refused %v after member %d has room", growthBound, m.id)
+	}
 }
