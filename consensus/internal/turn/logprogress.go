@@ -19,8 +19,7 @@ const maxLimit = 4 * core.ElectionTicks
 
 // tick counts a tick, and reports whether the log hangs.
 func (p *logProgress) tick() (stalled bool) {
-	if p.awaited == 0 {
-		p.ticks = 0
+	if p.awaited == 0 { // since the last progress
 		return false
 	}
 	p.ticks++
