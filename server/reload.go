@@ -21,7 +21,7 @@ var reloads = []string{
 
 // handedIn names the fields that a configuration file cannot contain: objects that the embedding
 // program hands in.
-var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "ArchiveStats", "Certificates", "InProcess", "Version", "Logger", "Slog", "Now", "Rand", "fs", "dirFS", "levels"}
+var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "SecureListener", "Audit", "ArchiveStats", "Certificates", "InProcess", "Version", "Logger", "Slog", "Now", "Rand", "fs", "dirFS", "used", "free", "levels"}
 
 // Reload applies those fields of cfg that can change while the server serves, and returns the
 // sorted names of the other fields that differ from the present configuration: these need a
