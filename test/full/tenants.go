@@ -17,7 +17,8 @@ import (
 const maxRatio = 1.5
 
 // tenants measures a tenant's gets alone, and beside writers of another tenant that has a budget.
-func tenants(ctx context.Context, connect func() *client.Client, writers int, budget int64, length time.Duration) {
+func tenants(ctx context.Context, servers []string, writers int, budget int64, length time.Duration) {
+	connect := func() *client.Client { return must.Get(client.Connect(ctx, client.Config{Servers: servers})) }
 	calm := connect()
 	create(ctx, calm, "/calm", nil)
 	create(ctx, calm, "/greedy", nil)
@@ -26,11 +27,13 @@ func tenants(ctx context.Context, connect func() *client.Client, writers int, bu
 		create(ctx, calm, path, []byte(text))
 	}
 	_ = must.Get(calm.Set(ctx, "/zookeeper/quota/greedy/zookeeper_budget", []byte(text), client.AnyVersion))
-	measure := func() time.Duration {
+	measure := func() (p99 float64) {
 		until, cancel := context.WithTimeout(ctx, length)
 		defer cancel()
-		p50, p99, n := gets(until, calm, "/calm")
-		fmt.Printf("%d gets: p50 %v, p99 %v\n", n, p50, p99)
+		var gets times
+		pace(until, &gets, paced, func(c context.Context, _ int) error { return znodes{calm}.get(c, "/calm") })
+		p99 = gets.quantile(.99)
+		fmt.Printf("%d gets: p50 %.2f ms, p99 %.2f ms\n", len(gets), gets.quantile(.5), p99)
 		return p99
 	}
 	alone := measure()
@@ -63,7 +66,7 @@ func tenants(ctx context.Context, connect func() *client.Client, writers int, bu
 		must.Do(*err)
 	}
 	rate := float64(done.Load()) / length.Seconds()
-	ratio := float64(beside) / float64(alone)
+	ratio := beside / alone
 	fmt.Printf("beside %.0f sets/s of another tenant, and %d refused: p99 %.2f times as long\n", rate, refused.Load(), ratio)
 	if most := float64(budget) * (1 + 1.1*length.Seconds()); budget > 0 && float64(done.Load()) > most {
 		must.Failf("the budget is %d sets/s", budget)
