@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -314,4 +316,113 @@ func TestTenant_Close(t *testing.T) {
 			t.Errorf("closed after %v: %v", time.Since(began), err)
 		}
 	})
+}
+
+// A request that is routed again, because it must wait for a write before it, is charged once.
+func TestTenant_ChargedOnce(t *testing.T) {
+	cfg, hang := hangingDisk(t, ticks)
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
+		c := connected(dial)
+		c.call(1, proto.OpCreate, create{path: "/a"})
+		c.budget("/a", 10, 0)
+		hang.Store(true)
+		path := "/a"
+		c.burst(encodeRequest(1, proto.OpSetData, &proto.SetDataRequest{Path: path, Version: -1}),
+			encodeRequest(2, proto.OpGetAllChildrenNumber, &proto.PathRequest{Path: &path}))
+		for range 2 {
+			if h, _ := c.reply(); h.Err != proto.OK {
+				t.Error(h)
+			}
+		}
+		if code, took := c.timed(proto.OpMulti, checks("/a", 10)); code != proto.OK || took != 0 {
+			t.Errorf("%v after %v", code, took)
+		}
+	})
+}
+
+// Clients that pipeline anything, hang up while they wait, and budgets that come, change and go:
+// every request is answered once and in order, and /a never gets more than its budget.
+func TestTenant_Chaos(t *testing.T) {
+	const clients, requests, perSecond = 12, 150, 50
+	for seed := range uint64(5) {
+		bubble(t, ticks, func(t *testing.T, dial func() *raw) {
+			admin := connected(dial)
+			for _, path := range []string{"/a", "/b"} {
+				admin.call(1, proto.OpCreate, create{path: path})
+			}
+			admin.budget("/a", perSecond, 0)
+			var mu sync.Mutex
+			var served []time.Time // operations on /a
+			var g sync.WaitGroup
+			for i := range clients {
+				c, chance := connected(dial), rand.New(rand.NewPCG(seed, uint64(i)))
+				leaves := requests
+				if i%4 == 0 {
+					leaves = chance.IntN(requests)
+				}
+				ofA := make([]int, requests)
+				sent := make([][]byte, requests)
+				for xid := range sent {
+					path, n := []string{"/a", "/b"}[chance.IntN(2)], 1
+					op, body := proto.OpExists, record(&proto.PathWatchRequest{Path: path})
+					switch chance.IntN(4) {
+					case 0:
+						op, body = proto.OpSetData, &proto.SetDataRequest{Path: path, Data: make([]byte, chance.IntN(100)), Version: -1}
+					case 1:
+						n = 1 + chance.IntN(60)
+						op, body = proto.OpMulti, &proto.MultiRequest{Ops: append(checks(path, n).Ops, checks("/b", 3).Ops...)}
+					}
+					if path == "/a" {
+						ofA[xid] = n
+					}
+					sent[xid] = encodeRequest(int32(xid), op, body)
+				}
+				g.Go(func() { // ends with the connection, or its last request
+					for at := 0; at < len(sent); {
+						n := min(1+chance.IntN(20), len(sent)-at)
+						c.burst(sent[at : at+n]...)
+						for range n {
+							if at == leaves {
+								_ = c.nc.Close()
+								return
+							}
+							h, _ := decodeReply(c.recv())
+							if h.Xid != int32(at) || h.Err != proto.OK && h.Err != proto.ErrThrottledOp {
+								t.Errorf("%+v instead of a reply to %d", h, at)
+							}
+							if h.Err == proto.OK {
+								mu.Lock()
+								served = append(served, slices.Repeat([]time.Time{time.Now()}, ofA[at])...)
+								mu.Unlock()
+							}
+							at++
+						}
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() { // ends with the clients
+				g.Wait()
+				close(done)
+			}()
+			chance := rand.New(rand.NewPCG(seed, clients))
+			for ended := false; !ended; {
+				admin.budget("/b", int64(chance.IntN(100)), int64(chance.IntN(3)*5000))
+				select {
+				case <-done:
+					ended = true
+				case <-time.After(time.Duration(chance.IntN(3000)) * time.Millisecond):
+				}
+			}
+			for i := range served {
+				for j := i; j < len(served); j++ {
+					most := perSecond * (1 + served[j].Sub(served[i]).Seconds())
+					// A multi may have 10 more than a second's, and waits for up to a second for /b.
+					if n := j - i + 1; float64(n) > most+10+perSecond {
+						t.Fatalf("%d operations in %v", n, served[j].Sub(served[i]))
+					}
+				}
+			}
+		})
+	}
 }
