@@ -417,7 +417,7 @@ func TestTenant_Chaos(t *testing.T) {
 			for i := range served {
 				for j := i; j < len(served); j++ {
 					most := perSecond * (1 + served[j].Sub(served[i]).Seconds())
-					// A multi may have 10 more than a second's, and waits for up to a second for /b.
+					// A multi may have 10 more than a second's, and may wait for /b for a second.
 					if n := j - i + 1; float64(n) > most+10+perSecond {
 						t.Fatalf("%d operations in %v", n, served[j].Sub(served[i]))
 					}
