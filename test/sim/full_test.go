@@ -201,7 +201,7 @@ func (w *world) judgeGrowth() {
 		return
 	}
 	weight := w.weight()
-	bytes := weight / 3
+	bytes := min(weight+100_000, 900_000) // new sessions weigh much less, meanwhile
 	if code := try(proto.OpCreate, createOf(ballast, int(bytes))); code != proto.OK {
 		w.complain("create %s of %d bytes: %v", ballast, bytes, code)
 		return
