@@ -19,7 +19,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants mutants-generated hostile attacks tidy version release upgrade chart alerts web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants mutants-generated hostile attacks tidy version release upgrade testkits chart alerts web web-pictures openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -116,6 +116,8 @@ release:  ## install and import the modules as users do after a release, from a 
 	$(GO) run ./tools/release .
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
+testkits: ## build the test kits for other languages, and test them in empty projects
+	$(GO) run ./test/testkits
 chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server; CHART=-update writes what values.yaml makes
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
 	GOWORK=off $(GO) run -C tools/chart . $(CHART) ../../deploy/helm/gozkd ../../bin/gozkd
