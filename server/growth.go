@@ -115,7 +115,8 @@ func (g *growth) crowded() bool {
 func (g *growth) measure() {
 	weight, limit := g.state.weight()
 	g.weight.Store(weight)
-	if g.cfg.used != nil { // tests say what a collection would find
+	if g.cfg.used != nil { // tests say what collections would find
+		g.collected()
 		g.collected()
 	}
 	a := g.gauge.Measure(g.room())

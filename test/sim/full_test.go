@@ -202,7 +202,11 @@ func (w *world) judgeGrowth() {
 	}
 	weight := w.weight()
 	bytes := min(weight+100_000, 900_000) // new sessions weigh much less, meanwhile
-	if code := try(proto.OpCreate, createOf(ballast, int(bytes))); code != proto.OK {
+	var code proto.ErrCode
+	if !w.await(func() bool { // a small create succeeds before all members have said that they have room
+		code = try(proto.OpCreate, createOf(ballast, int(bytes)))
+		return code == proto.OK
+	}, growthBound) {
 		w.complain("create %s of %d bytes: %v", ballast, bytes, code)
 		return
 	}
@@ -215,7 +219,7 @@ func (w *world) judgeGrowth() {
 	}
 	take(&m.room, weight+bytes/2)
 	full := creates(proto.ErrQuotaExceeded)
-	code := try(proto.OpDelete, (&proto.PathVersionRequest{Path: ballast, Version: -1}).Append(nil))
+	code = try(proto.OpDelete, (&proto.PathVersionRequest{Path: ballast, Version: -1}).Append(nil))
 	if !full || code != proto.OK || !creates(proto.OK) {
 		w.complain("growth must be refused while member %d lacks room (is: %v), until data are deleted (%v)", m.id, full, code)
 	}
