@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -99,29 +100,14 @@ func (o *output) printf(format string, args ...any) {
 
 // table prints a Markdown table, aligned to be readable as text.
 func (o *output) table(title string, head []string, rows [][]string) {
-	width := make([]int, len(head))
-	for _, row := range append([][]string{head}, rows...) {
-		for i, cell := range row[:min(len(row), len(head))] {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	line := func(row []string) {
-		var b strings.Builder
-		row = append(row, make([]string, max(len(head)-len(row), 0))...)
-		for i, cell := range row {
-			b.WriteString("| " + cell + strings.Repeat(" ", width[i]-len([]rune(cell))+1))
-		}
-		o.printf("%s|\n", b.String())
-	}
 	o.printf("\n### %s\n\n", title)
-	line(head)
-	rule := make([]string, len(head))
-	for i := range rule {
-		rule[i] = strings.Repeat("-", max(width[i], 3))
+	w := tabwriter.NewWriter(o.w, 0, 0, 1, ' ', tabwriter.Debug)
+	for _, row := range slices.Concat([][]string{head, slices.Repeat([]string{"---"}, len(head))}, rows) {
+		row = append(row, make([]string, max(len(head)-len(row), 0))...)
+		fmt.Fprintf(w, "| %s\t\n", strings.Join(row, "\t "))
 	}
-	line(rule)
-	for _, row := range rows {
-		line(row)
+	if err := w.Flush(); o.failed == nil {
+		o.failed = err
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"text/tabwriter"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -237,7 +238,9 @@ func tail(log string) string {
 
 // formatTable returns a line per client and server, as Markdown that is readable as text.
 func formatTable(rows []row) string {
-	lines := [][]string{{"client", "version", "server", "cases", "passed"}, {"---", "---", "---", "---", "---"}}
+	var w strings.Builder
+	t := tabwriter.NewWriter(&w, 0, 0, 1, ' ', tabwriter.Debug)
+	fmt.Fprint(t, "| client\t version\t server\t cases\t passed\t\n| ---\t ---\t ---\t ---\t ---\t\n")
 	for _, r := range rows {
 		passed := strconv.Itoa(r.report.Passed())
 		if r.try > 1 {
@@ -246,20 +249,8 @@ func formatTable(rows []row) string {
 		if r.err != nil {
 			passed += " (did not finish)"
 		}
-		lines = append(lines, []string{r.client, r.report.Version, r.server, strconv.Itoa(len(r.report.Results)), passed})
+		fmt.Fprintf(t, "| %s\t %s\t %s\t %d\t %s\t\n", r.client, r.report.Version, r.server, len(r.report.Results), passed)
 	}
-	widths := make([]int, len(lines[0]))
-	for _, line := range lines {
-		for i, cell := range line {
-			widths[i] = max(widths[i], len(cell))
-		}
-	}
-	var w strings.Builder
-	for _, line := range lines {
-		for i, cell := range line {
-			fmt.Fprintf(&w, "| %-*s ", widths[i], cell)
-		}
-		w.WriteString("|\n")
-	}
+	_ = t.Flush() // to memory
 	return w.String()
 }

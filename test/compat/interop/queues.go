@@ -31,16 +31,10 @@ func (c *cast) queuePeers(kind string) []*peer {
 // queue checks a kind: the order with a consumer of each language, and exactly-once with many.
 func (c *cast) queue(kind string) func(ctx context.Context) {
 	return func(ctx context.Context) {
-		peers := c.queuePeers(kind)
-		var checks []func()
-		for _, p := range peers {
-			if kind == "id" && p.lang == Kazoo {
-				continue // it takes whole names, which are the ids
-			}
-			checks = append(checks, func() { c.queueOrder(ctx, kind, "/queue-order-"+kind+"-"+p.lang, peers, p) })
-		}
-		must.All(checks...)
-		c.queueMany(ctx, kind, "/queue-many-"+kind, peers)
+		c.inOrder(ctx, kind, make([]int, 12), func(h *handle, path string, item []byte, i int) {
+			put(ctx, h, kind, path, item, i)
+		})
+		c.queueMany(ctx, kind, "/queue-many-"+kind, c.queuePeers(kind))
 	}
 }
 
@@ -68,21 +62,6 @@ func (c *cast) returns(kind string) func(ctx context.Context) {
 // odd are items whose bytes are easily corrupted.
 var odd = [][]byte{{}, {0}, []byte("\x00\x01\x00\x01\x01\x02"), []byte("é\xff\xfe|/"), make([]byte, 5000)}
 
-// queueOrder: all put in turn, then a single consumer gets all bytes in order.
-func (c *cast) queueOrder(ctx context.Context, kind, path string, peers []*peer, taker *peer) {
-	var want []string
-	for i := range 12 {
-		item := []byte(strconv.Itoa(i))
-		if i < len(odd) {
-			item = odd[i]
-		}
-		p := peers[i%len(peers)]
-		put(ctx, p.handle(), kind, path, item, i)
-		want = append(want, tohex(item))
-	}
-	c.takesInOrder(ctx, kind, path, taker, want)
-}
-
 // put puts an item; i is its number, and its id in the kind that has ids.
 func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) {
 	args := []any{kind, path, tohex(item)}
@@ -90,17 +69,6 @@ func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) 
 		args = append(args, "id-"+strconv.Itoa(100-i)) // the id must not decide the order
 	}
 	h.do(ctx, "put", args...)
-}
-
-func (c *cast) takesInOrder(ctx context.Context, kind, path string, taker *peer, want []string) {
-	h := taker.handle()
-	h.do(ctx, "consume", kind, path)
-	for i, w := range want {
-		cases.Expect(fmt.Sprintf("item %d, taken by %s", i, taker.lang), take(ctx, h, kind, patience), w)
-	}
-	cases.Expect("after the last item", take(ctx, h, kind, 20), "none")
-	c.emptied(ctx, kind, path)
-	release(ctx, h)
 }
 
 func take(ctx context.Context, h *handle, kind string, ms int) string {
@@ -178,7 +146,9 @@ func (c *cast) queuePriority(kind string) func(ctx context.Context) {
 		priorities = []int{7, 3, 3, 0, 999, 5, 3, 16}
 	}
 	return func(ctx context.Context) {
-		c.byNumber(ctx, kind, priorities, func(i int) int { return priorities[i] })
+		c.inOrder(ctx, kind, priorities, func(h *handle, path string, item []byte, i int) {
+			h.do(ctx, "put", kind, path, tohex(item), priorities[i])
+		})
 	}
 }
 
@@ -187,28 +157,39 @@ func (c *cast) queueDelay(ctx context.Context) {
 	const kind = "delay"
 	now := time.Now().UnixMilli()
 	due := []int{500, 100, 900, 300, 700}
-	c.byNumber(ctx, kind, due, func(i int) int { return int(now) + due[i] - 1000 })
+	c.inOrder(ctx, kind, due, func(h *handle, path string, item []byte, i int) {
+		h.do(ctx, "put", kind, path, tohex(item), now+int64(due[i])-1000)
+	})
 }
 
-// byNumber: all put numbered items, and a consumer of each language takes them in order.
-func (c *cast) byNumber(ctx context.Context, kind string, numbers []int, of func(i int) int) {
+// inOrder: all put items in turn, and a consumer of each language gets all bytes, by the numbers of
+// the items.
+func (c *cast) inOrder(ctx context.Context, kind string, numbers []int, put func(h *handle, path string, item []byte, i int)) {
 	peers := c.queuePeers(kind)
 	var checks []func()
 	for _, taker := range peers {
+		if kind == "id" && taker.lang == Kazoo {
+			continue // it takes whole names, which are the ids
+		}
 		checks = append(checks, func() {
-			path := "/queue-numbers-" + kind + "-" + taker.lang
-			order := make([]int, len(numbers))
+			path := "/queue-order-" + kind + "-" + taker.lang
+			items, order := make([][]byte, len(numbers)), make([]int, len(numbers))
 			for i := range numbers {
-				order[i] = i
-				item := tohex([]byte(strconv.Itoa(i)))
-				peers[i%len(peers)].handle().do(ctx, "put", kind, path, item, of(i))
+				items[i], order[i] = []byte(strconv.Itoa(i)), i
+				if i < len(odd) {
+					items[i] = odd[i]
+				}
+				put(peers[i%len(peers)].handle(), path, items[i], i)
 			}
 			slices.SortStableFunc(order, func(a, b int) int { return numbers[a] - numbers[b] })
-			var want []string
-			for _, i := range order {
-				want = append(want, tohex([]byte(strconv.Itoa(i))))
+			h := taker.handle()
+			h.do(ctx, "consume", kind, path)
+			for n, i := range order {
+				cases.Expect(fmt.Sprintf("item %d, taken by %s", n, taker.lang), take(ctx, h, kind, patience), tohex(items[i]))
 			}
-			c.takesInOrder(ctx, kind, path, taker, want)
+			cases.Expect("after the last item", take(ctx, h, kind, 20), "none")
+			c.emptied(ctx, kind, path)
+			release(ctx, h)
 		})
 	}
 	must.All(checks...)
