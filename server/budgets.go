@@ -57,16 +57,15 @@ func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, 
 // at s.until.
 func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, most time.Duration) (waits, refused bool) {
 	now := time.Now()
-	if op == proto.OpSetWatches || op == proto.OpSetWatches2 { // a refusal would lose watches
-		_, s.paid = bill.Take(now, math.MaxInt64)
-		return false, false
-	}
 	if !s.since.IsZero() {
 		most = max(0, most-now.Sub(s.since))
 	}
 	wait, ok := bill.Take(now, most)
 	if !ok {
 		wait = most
+		if op == proto.OpSetWatches || op == proto.OpSetWatches2 { // a refusal would lose watches
+			_, ok = bill.Take(now, math.MaxInt64)
+		}
 	}
 	s.paid, s.until = ok, now.Add(wait)
 	return wait > 0, !ok && wait == 0

@@ -251,8 +251,8 @@ func TestTenant_MultiOfTwo(t *testing.T) {
 	})
 }
 
-// Pings, the end and the begin of a session and setWatches go on while their tenant is over its
-// budget; setWatches is charged.
+// Pings, the end and the begin of a session go on while their tenant is over its budget. setWatches
+// is charged and waits, but is not refused.
 func TestTenant_NeverDelayed(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		first := connected(dial)
@@ -261,12 +261,16 @@ func TestTenant_NeverDelayed(t *testing.T) {
 		began := time.Now()
 		c := connected(dial)
 		c.call(proto.XidPing, proto.OpPing, nil)
-		c.call(proto.XidSetWatches, proto.OpSetWatches, bytesRecord((&proto.SetWatchesRequest{}).Append(nil, proto.OpSetWatches)))
 		c.call(1, proto.OpCloseSession, nil)
 		if took := time.Since(began); took != 0 {
 			t.Errorf("took %v", took)
 		}
-		time.Sleep(4 * time.Second) // 5 + 1 - 4 = 2 are missing
+		none := &proto.SetWatchesRequest{Data: []string{}, Exist: []string{}, Child: []string{}}
+		setWatches := bytesRecord(none.Append(nil, proto.OpSetWatches))
+		if code, took := connected(dial).timed(proto.OpSetWatches, setWatches); code != proto.OK || took != time.Second {
+			t.Errorf("setWatches: %v after %v", code, took)
+		}
+		time.Sleep(3 * time.Second) // 5 + 1 - 4 = 2 are missing
 		if code, took := first.seek("/a"); code != proto.ErrThrottledOp || took != time.Second {
 			t.Errorf("setWatches was not charged: %v after %v", code, took)
 		}
