@@ -69,7 +69,7 @@ func (k *Clock) tick() {
 	if s.steady++; k.leader == raft.None {
 		s.steady = 0
 	}
-	if s.factor > 0 && s.steady >= tickScaleTicks {
+	if s.steady >= tickScaleTicks {
 		s.factor, s.steady = s.factor/2, 0
 	}
 	if s.ticks++; s.ticks >= s.factor {
@@ -129,7 +129,7 @@ func (k *Clock) scheduleCampaign() {
 	}
 	n, rank := 1, 0
 	for _, id := range k.conf.GetVoters() {
-		if id != k.id && k.connected[id] != 0 {
+		if k.connected[id] != 0 { // this member is not
 			n++
 			if id < k.id {
 				rank++

@@ -279,8 +279,12 @@ func TestClock_Begins(t *testing.T) {
 		if err := c.startRaft(); err != nil {
 			t.Fatal(err)
 		}
+		c.connected[1], c.connected[4] = connectionUp, connectionUp
 		if err := c.Clock.begin(); err != nil || c.raft.BasicStatus().RaftState != tc.want {
 			t.Errorf("voters %v: a %v, %v", tc.voters, c.raft.BasicStatus().RaftState, err)
+		}
+		if early := c.Clock.campaignIn > 0; early != (len(tc.voters) == 2) {
+			t.Errorf("voters %v: it campaigns in %d ticks", tc.voters, c.Clock.campaignIn)
 		}
 	}
 }
@@ -296,6 +300,11 @@ func TestLogStall_ChoosesTheNextLeader(t *testing.T) {
 	}{
 		{"both have all", nil, nil, "b"},
 		{"one has more", func(l *member, a, b, _ uint64) { l.lags(b) }, nil, "a"},
+		{"one has more than is applied", func(l *member, a, _, _ uint64) {
+			l.propose()
+			l.pump()
+			l.hears(l.applied+1, a)
+		}, nil, "a"},
 		{"one was offered it", nil, map[string]int{"b": 1}, "a"},
 		{"both were", nil, map[string]int{"a": 2, "b": 1}, "b"},
 		{"one was offered it, and the other lags", func(l *member, a, b, _ uint64) { l.lags(a) }, map[string]int{"b": 1}, "b"},
@@ -394,6 +403,9 @@ func TestLogStall_Drops(t *testing.T) {
 	if c.LogStall.Set(true); c.votes(t, 9) {
 		t.Error("a member whose log hangs votes")
 	}
+	hears := newFollower(t)
+	hears.LogStall.Set(true)
+	hears.follow(t, 4)
 	if c.LogStall.Set(false); !c.votes(t, 9) {
 		t.Error("a member whose log goes on does not vote")
 	}

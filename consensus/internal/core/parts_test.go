@@ -3,10 +3,12 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // Raft gets a message only if it is for this member, from the member that sent it, and if this
@@ -70,7 +72,10 @@ func TestCommitNotice(t *testing.T) {
 	voter := l.w.members[others[0]-1].core
 	for _, c := range []*Core{learner, voter} {
 		c.outbox = nil
-		for _, typ := range []raftpb.MessageType{raftpb.MsgPreVote, raftpb.MsgHeartbeatResp} {
+		for i, typ := range []raftpb.MessageType{raftpb.MsgHeartbeatResp, raftpb.MsgPreVote} {
+			if len(c.outbox) > 0 {
+				t.Errorf("votes %v: a notice for message %d, which is no candidate's", c.Voter(), i)
+			}
 			r := &raftpb.Message{Type: typ.Enum(), To: &c.id, From: &others[1], Term: new(c.raftTerm + 1)}
 			if err := c.Step(&Message{To: c.id, From: others[1], Raft: r}); err != nil {
 				t.Fatal(err)
@@ -323,7 +328,7 @@ func TestLogStall_Repeats(t *testing.T) {
 		want  bool
 	}{
 		{nil, raftpb.MsgApp, to, 5, 1, false},
-		{nil, raftpb.MsgApp, to, 5, 1, false}, // raft knows how far it is
+		{func() { s.raft.ReportUnreachable(others[1]) }, raftpb.MsgApp, to, 5, 1, false}, // raft knows how far it is
 		{probes, raftpb.MsgApp, to, 5, 1, true},
 		{nil, raftpb.MsgApp, to, 5, 0, false},
 		{nil, raftpb.MsgHeartbeat, to, 5, 1, false},
@@ -334,7 +339,7 @@ func TestLogStall_Repeats(t *testing.T) {
 		{nil, raftpb.MsgApp, to, 6, 1, true},
 		{func() { s.forget(others[1]) }, raftpb.MsgApp, to, 6, 1, true},
 		{func() { s.forget(to) }, raftpb.MsgApp, to, 6, 1, false},
-		{func() { s.forget(to) }, raftpb.MsgApp, to, 0, 1, false}, // index 0 is none that was sent
+		{func() { s.forget(to); s.probes.ticks = 0 }, raftpb.MsgApp, to, 0, 1, false}, // index 0 is none that was sent
 	} {
 		if tc.do != nil {
 			tc.do()
@@ -375,5 +380,117 @@ func TestCore_HandsOut(t *testing.T) {
 	}
 	if want := []string{"2000000 2 1", "2000000 1 0", "3000000 2 2"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What another member is told leaves with the next output, once.
+func TestCore_SendsOnce(t *testing.T) {
+	c := newFollower(t)
+	c.send(Message{To: 4, join: &joinRequest{1, 1}})
+	for _, want := range []int{1, 0} {
+		out, err := c.Ready(0)
+		if err != nil || len(out.Messages) != want {
+			t.Errorf("%d messages, want %d, %v", len(out.Messages), want, err)
+		}
+	}
+}
+
+// A leader proposes no request before its first entry is applied: it does not know yet which
+// requests are in the log.
+func TestCore_NewLeadersDoNotPropose(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	m := w.members[0]
+	m.propose()
+	for m.pump(); m.core.role != raft.StateLeader; m.pump() {
+		m.write(len(m.queue))
+	}
+	if m.core.Current() || !m.core.HasProposals() {
+		t.Errorf("%v: the request is proposed", m.core)
+	}
+	w.calm(func() bool { return m.answered == 1 })
+}
+
+// The first entry that can't be applied ends the turn. Others move the applied index, the time and
+// the count of entries under way.
+func TestCore_AppliesEntries(t *testing.T) {
+	entry := func(typ raftpb.EntryType, term uint64, data []byte) *raftpb.Entry {
+		return &raftpb.Entry{Index: new(uint64(50)), Term: &term, Type: &typ, Data: data}
+	}
+	batch := appendBatchHeader(nil, 2_000_000)
+	for _, tc := range []struct {
+		what            string
+		e               *raftpb.Entry
+		inFlight        int
+		fails, newTerm  bool
+		timeMs, afterIn int64
+	}{
+		{"a damaged change", entry(raftpb.EntryConfChangeV2, 2, []byte{0xff}), 1, true, false, 0, 1},
+		{"a level of the future", entry(raftpb.EntryNormal, 2, appendLevelChange(nil, 1, 99)), 1, true, false, 0, 1},
+		{"a damaged batch", entry(raftpb.EntryNormal, 2, []byte{9}), 1, true, false, 0, 1},
+		{"a change", entry(raftpb.EntryConfChangeV2, 2, nil), 1, false, true, 1000, 1},
+		{"a level", entry(raftpb.EntryNormal, 2, appendLevelChange(nil, 2_000_000, 2)), 1, false, true, 2_000_000, 1},
+		{"an old level", entry(raftpb.EntryNormal, 2, appendLevelChange(nil, 1, 2)), 1, false, true, 1000, 1},
+		{"a batch of an earlier term", entry(raftpb.EntryNormal, 1, batch), 1, false, false, 2_000_000, 1},
+		{"a batch of this term", entry(raftpb.EntryNormal, 2, batch), 1, false, true, 2_000_000, 0},
+		{"the last batch of this term", entry(raftpb.EntryNormal, 2, batch), 0, false, true, 2_000_000, 0},
+		{"the first entry of a term", entry(raftpb.EntryNormal, 2, nil), 1, false, true, 1000, 1},
+	} {
+		if tc.what == "a change" {
+			data, err := proto.Marshal(&raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeAddLearnerNode, 9)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.e.Data = data
+		}
+		c := newFollower(t)
+		c.raftTerm, c.appliedTerm, c.appliedMs, c.proposer.inFlight = 2, 1, 1000, tc.inFlight
+		c.Levels.checkDue = false
+		var out Output
+		err := c.handOut(&out, &raftpb.Message{Entries: []*raftpb.Entry{tc.e}})
+		if (err != nil) != tc.fails || (len(out.Batches) == 0) != tc.fails || (c.applied == 50) == tc.fails {
+			t.Errorf("%s: %v, %d batches, applied %d", tc.what, err, len(out.Batches), c.applied)
+			continue
+		}
+		if int64(c.proposer.inFlight) != tc.afterIn {
+			t.Errorf("%s: %d entries are under way", tc.what, c.proposer.inFlight)
+		}
+		if due := c.Levels.checkDue; !tc.fails && due != (tc.what == "a change" || strings.HasSuffix(tc.what, "level")) {
+			t.Errorf("%s: the level is looked at: %v", tc.what, due)
+		}
+		if !tc.fails && (out.Batches[0].NewTerm != tc.newTerm || out.Batches[0].TimeMs != tc.timeMs || c.appliedMs != tc.timeMs) {
+			t.Errorf("%s: %+v", tc.what, out.Batches[0])
+		}
+	}
+}
+
+// Replayed requests and their sizes are forgotten.
+func TestCore_ForgetsReplayed(t *testing.T) {
+	c := newFollower(t)
+	data := appendRun(appendBatchHeader(nil, 1), &RequestRun{Server: 9, Incarnation: 1, First: 1, Payloads: [][]byte{{1}}})
+	got, err := c.Replay(&raftpb.Entry{Index: new(uint64(2)), Term: new(uint64(1)), Type: raftpb.EntryNormal.Enum(), Data: data})
+	if err != nil || len(got) != 1 || len(got[0].Requests) != 1 {
+		t.Fatal(got, err)
+	}
+	if c.ForgetReplayed(); len(c.requests) > 0 || c.requests[:1][0].Payload != nil || c.Retention.bytes != 0 {
+		t.Errorf("%d requests, %d bytes are kept", len(c.requests), c.Retention.bytes)
+	}
+}
+
+// A target makes the leader look at the level, and a sole founder leads at once.
+func TestCore_TargetAndFounder(t *testing.T) {
+	c := newFollower(t)
+	c.Levels.checkDue = false
+	if c.SetTarget(Target{}); !c.Levels.checkDue {
+		t.Error("a target does not make the leader look at the level")
+	}
+	f := newFresh(t)
+	f.Admission.voters = []uint64{1}
+	if err := f.Formed(); err != nil || f.raft.BasicStatus().RaftState == raft.StateFollower {
+		t.Errorf("a sole founder is a %v, %v", f.raft.BasicStatus().RaftState, err)
+	}
+	o := newOutdated(t, 5)
+	o.proof, o.own.sent = "", 1
+	if o.Admission.becomeOutdated("proof"); o.own.sent != 0 {
+		t.Error("the parts of an outdated member are not told")
 	}
 }

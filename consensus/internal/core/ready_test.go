@@ -81,6 +81,18 @@ func TestCore_UnknownEntry(t *testing.T) {
 	}
 }
 
+// Without a request that waits, there is no time after which to look again.
+func TestCore_ProposalDelayWithoutRequests(t *testing.T) {
+	w, m := lead(t)
+	m.propose()
+	m.pump()
+	w.nowMs++
+	m.pump()
+	if delayed, after := m.core.ProposalDelay(); !delayed || after != 0 {
+		t.Errorf("delayed %v, after %v", delayed, after)
+	}
+}
+
 // Requests that are applied leave the memory, and so does a buffer that has grown large.
 func TestCore_ForgetsAppliedRequests(t *testing.T) {
 	_, m := lead(t)

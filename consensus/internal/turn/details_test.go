@@ -152,6 +152,18 @@ func TestLoop_Retries(t *testing.T) {
 	}
 }
 
+// The log keeps what the archive needs, also without other members.
+func TestLoop_CheckpointWrittenForTheArchive(t *testing.T) {
+	limits := core.DefaultRetention(1 << 40)
+	limits.ArchiveBytes = 1 << 20
+	l, h := newLoopWith(t, Config{Durable: true}, limits, 1)
+	h.run(t, l)
+	l.checkpoint.last = 40
+	if err := l.CheckpointWritten(60, 0); err != nil || len(h.log) != 1 || h.log[0].Compact != 1 {
+		t.Errorf("%+v, %v", h.log, err)
+	}
+}
+
 // The limit after which a log hangs is twice the slowest recent write, up to maxLimit.
 func TestLogProgress_Limits(t *testing.T) {
 	for slowest, want := range map[int]int{0: core.ElectionTicks, 6: 12, 100: maxLimit} {
@@ -194,6 +206,15 @@ func TestMarks_Details(t *testing.T) {
 	}
 	if len(m.list) != 2 {
 		t.Errorf("requests that were sent again have marks of their own: %v", m.list)
+	}
+	m = marks{}
+	for n := range 20 {
+		m.latest(uint64(n), at(n))
+	}
+	m.at(18)
+	m.latest(30, at(30)) // moves what is not forgotten to the beginning
+	if !m.at(18).Equal(at(18)) || !m.at(19).Equal(at(19)) || !m.at(20).Equal(at(30)) {
+		t.Error("marks are lost with those that are forgotten")
 	}
 	m = marks{}
 	var got []bool

@@ -76,9 +76,14 @@ func (h *fakeHost) Installed(_ *Received, lost []any) { h.lost = lost }
 // newLoop returns the loop of member 1 of these voters, or of a member without state.
 func newLoop(t *testing.T, cfg Config, voters ...uint64) (*Loop, *fakeHost) {
 	t.Helper()
+	return newLoopWith(t, cfg, core.DefaultRetention(1<<40), voters...)
+}
+
+func newLoopWith(t *testing.T, cfg Config, retention core.RetentionLimits, voters ...uint64) (*Loop, *fakeHost) {
+	t.Helper()
 	c := core.Config{
 		ID: 1, Incarnation: 9, Past: 4, Storage: raft.NewMemoryStorage(), Nonce: 1, Random: func() uint64 { return 1 }, Logger: discarded,
-		Retention: core.DefaultRetention(1 << 40),
+		Retention: retention,
 	}
 	if len(voters) > 0 {
 		conf := &raftpb.ConfState{Voters: voters}
