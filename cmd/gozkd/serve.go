@@ -53,28 +53,46 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	}
 	for {
 		err := serveOne(stop, cancel, inv, c, again, trail, env, log)
-		if !errors.Is(err, syscall.ENOSPC) || stop.Err() != nil {
+		if !vfs.Full(err) || stop.Err() != nil {
 			return err
 		}
 		log.Error("a disk is full, so this server has stopped; it starts again when there is room", "error", err)
-		if !awaitRoom(stop, c, log) {
+		w := roomWait{inv: inv, c: c, again: again, free: vfs.Free, log: log}
+		if !w.run(stop) {
 			return err
 		}
+		inv, c = w.inv, w.c
+		log.SetLevel(hclog.LevelFromString(c.LogLevel))
 	}
 }
 
-// awaitRoom waits until the disks of the data and of the log have room, or until stop ends. It
-// returns false if nobody can tell, or if stop has ended.
-func awaitRoom(stop context.Context, c config.Config, log hclog.Logger) bool {
+// roomWait waits for room on the disks of a server that has stopped.
+type roomWait struct {
+	inv   *config.Invocation // with c: what was read last
+	c     config.Config
+	again loader
+	free  func(dir string) (bytes int64, known bool)
+	log   hclog.Logger
+}
+
+// run waits until the disks of the data and of the log have room, or until stop ends. It returns
+// false if nobody can tell, or if stop has ended. It reads the configuration each time it looks,
+// because it may have changed since the start, and may name another disk now.
+func (w *roomWait) run(stop context.Context) bool {
 	for n := 0; ; n++ {
 		select { // also before the first look: not only bytes can be used up, and not only here
 		case <-stop.Done():
 			return false
 		case <-time.After(time.Second):
 		}
+		if inv, c, err := readAgain(w.again, w.inv.File); err == nil {
+			w.inv, w.c = inv, c
+		} else if n%roomLines == 0 {
+			w.log.Warn("the configuration is not read again before the server starts again", "error", err)
+		}
 		full := ""
-		for _, dir := range []string{c.Server.Dir, cmp.Or(c.Server.LogDir, c.Server.Dir)} {
-			free, known := vfs.Free(dir)
+		for _, dir := range []string{w.c.Server.Dir, cmp.Or(w.c.Server.LogDir, w.c.Server.Dir)} {
+			free, known := w.free(dir)
 			if !known {
 				return false
 			}
@@ -86,7 +104,7 @@ func awaitRoom(stop context.Context, c config.Config, log hclog.Logger) bool {
 			return true
 		}
 		if n%roomLines == 0 {
-			log.Warn("waiting for room: free space on the disk of this directory",
+			w.log.Warn("waiting for room: free space on the disk of this directory",
 				"directory", full, "needed_mib", leastRoom>>20)
 		}
 	}
@@ -342,10 +360,7 @@ func (r *reloader) reload() (restart []string, err error) {
 		defer r.manager.notify("READY=1")
 	}
 	var fields []string // of server.Config that need a restart
-	inv, c, err := r.again()
-	if err == nil && r.file != "" && inv.File == "" { // the environment and the defaults would replace the file
-		err = fmt.Errorf("%s is gone", r.file)
-	}
+	inv, c, err := readAgain(r.again, r.file)
 	if err == nil {
 		fields, err = r.apply(c)
 	}
@@ -370,6 +385,16 @@ func (r *reloader) reload() (restart []string, err error) {
 		r.log.Warn("some keys have other values now, which need a restart", "keys", list(restart))
 	}
 	return restart, nil
+}
+
+// readAgain reads the configuration again; file is the zoo.cfg of the start, or empty. A file that
+// is gone is an error: the environment and the defaults would replace it.
+func readAgain(again loader, file string) (*config.Invocation, config.Config, error) {
+	inv, c, err := again()
+	if err == nil && file != "" && inv.File == "" {
+		err = fmt.Errorf("%s is gone", file)
+	}
+	return inv, c, err
 }
 
 // apply applies a configuration and returns the fields of server.Config that need a restart. After

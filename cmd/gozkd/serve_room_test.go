@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,20 +10,80 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 )
 
-// TestAwaitRoom_RestsBetweenStarts: a server that stops because something on its disk is used up
+// TestRoomWait_RestsBetweenStarts: a server that stops because something on its disk is used up
 // starts again after a second even if there are bytes enough: what was used up may be inodes, or
 // another disk.
-func TestAwaitRoom_RestsBetweenStarts(t *testing.T) {
-	var c config.Config
-	c.Server.Dir = t.TempDir()
+func TestRoomWait_RestsBetweenStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stop, cancel := context.WithTimeout(t.Context(), time.Minute) // if the disk has little room
-		defer cancel()
+		w := roomWait{
+			inv: &config.Invocation{}, log: hclog.NewNullLogger(), free: func(string) (int64, bool) { return leastRoom, true },
+			again: func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, config.Config{}, nil },
+		}
 		begun := time.Now()
-		if awaitRoom(stop, c, hclog.NewNullLogger()); time.Since(begun) < time.Second {
+		if !w.run(t.Context()) || time.Since(begun) < time.Second {
 			t.Errorf("the server starts again after %v", time.Since(begun))
+		}
+	})
+}
+
+// TestRoomWait_ReadsTheConfigurationAgain: a server whose disk was full starts again with the
+// configuration as it is then. Meanwhile it may be unreadable, or gone.
+func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		room := map[string]int64{"full": 1000, "full too": leastRoom - 1, "other": leastRoom}
+		first := &config.Invocation{File: "zoo.cfg"}
+		var said logbuf.Buffer
+		now := []any{first, config.Config{}, nil}
+		started := config.Config{}
+		started.Server.Dir, started.Server.LogDir = "other", "full"
+		w := roomWait{
+			inv: first, c: started, log: hclog.New(&hclog.LoggerOptions{Output: &said}),
+			again: func() (*config.Invocation, config.Config, error) {
+				err, _ := now[2].(error)
+				return now[0].(*config.Invocation), now[1].(config.Config), err
+			},
+			free: func(dir string) (int64, bool) { free, known := room[dir]; return free, known },
+		}
+		now = []any{&config.Invocation{}, config.Config{}, nil} // the file is gone
+		ended := make(chan bool, 1)
+		late, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() { ended <- w.run(late) }() // ends when there is room, or late
+		waits := func(what string) {
+			t.Helper()
+			time.Sleep(10 * time.Minute)
+			select {
+			case <-ended:
+				t.Fatalf("%s: it waits no longer", what)
+			default:
+			}
+		}
+		waits("the file is gone")
+		now = []any{first, config.Config{}, errors.New("misspelled")}
+		waits("the file cannot be read")
+		moved := config.Config{LogLevel: "debug"}
+		moved.Server.Dir = "full too"
+		now = []any{first, moved, nil}
+		waits("the other disk is full too")
+		moved.Server.Dir = "other"
+		now = []any{first, moved, nil}
+		if !<-ended || w.c.LogLevel != "debug" || w.c.Server.Dir != "other" {
+			t.Errorf("it starts again with %+v", w.c.Server)
+		}
+		if said.Count("zoo.cfg is gone") == 0 || said.Count("misspelled") == 0 || said.Count("directory=full ") == 0 || said.Count(`directory="full too"`) == 0 {
+			t.Errorf("the log says:\n%s", said.String())
+		}
+		delete(room, "other")
+		if w.run(t.Context()) {
+			t.Error("it starts although nobody knows whether there is room")
+		}
+		stop, cancel := context.WithCancel(t.Context())
+		cancel()
+		if w.run(stop) {
+			t.Error("it starts although it is stopped")
 		}
 	})
 }

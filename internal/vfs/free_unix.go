@@ -4,6 +4,8 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
+var fullErrors = []error{unix.ENOSPC, unix.EDQUOT}
+
 func free(dir string) (bytes int64, known bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

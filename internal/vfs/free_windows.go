@@ -2,6 +2,10 @@ package vfs
 
 import "golang.org/x/sys/windows"
 
+var fullErrors = []error{
+	windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL, windows.ERROR_DISK_QUOTA_EXCEEDED,
+}
+
 func free(dir string) (bytes int64, known bool) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
