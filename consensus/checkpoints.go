@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,6 +35,9 @@ type checkpoints struct {
 	// receiving: a checkpoint is being received, or waits, or is being installed.
 	receiving atomic.Bool
 	broken    atomic.Int64 // counts checkpoints that did not arrive
+	// release gives back what Free has locked. The log's goroutine sets it, and Run calls it when
+	// that goroutine has ended.
+	release func()
 }
 
 // begin is called when the loop begins. Transfers end with life at the latest.
@@ -167,42 +171,65 @@ func (c *checkpoints) receiveAll(from uint64, stream io.Reader) error {
 	return nil
 }
 
-// receiveFile writes the pairs to a new checkpoint file while the state machine reads them. Without
-// memory for a second state, the state machine reads the file when it has been installed.
+// receiveFile writes the pairs to a new checkpoint file while the state machine reads them. If they
+// turn out to need more memory than there is beside the present state, the state machine reads the
+// file when it is in its place, and the present state was dropped.
 func (c *checkpoints) receiveFile(got *turn.Received, pairs checkpoint.Pairs) error {
 	if err := checkpoint.Remove(c.cfg.DirFS, got.Path); err != nil {
 		return err
 	}
-	var install func()
-	write := func(visit func(k, v []byte) error) error {
-		return checkpoint.Create(c.cfg.DirFS, got.Path, got.Meta.Append(nil), func(put func(k, v []byte) error) error {
+	crowded, bytes, keys := false, int64(0), 0
+	var writeErr error
+	install, err := restoreFrom(func(visit func(k, v []byte) error) error {
+		writeErr = checkpoint.Create(c.cfg.DirFS, got.Path, got.Meta.Append(nil), func(put func(k, v []byte) error) error {
 			return pairs(func(k, v []byte) error {
-				if err := put(k, v); err != nil {
+				if err := put(k, v); err != nil || crowded {
 					return err
+				}
+				bytes, keys = bytes+int64(len(k)+len(v)), keys+1
+				if crowded = c.cfg.Crowded(bytes, keys); crowded {
+					return nil
 				}
 				return visit(k, v)
 			})
 		}, nil)
-	}
-	var err error
-	if c.cfg.Crowded() {
-		err = write(func(k, v []byte) error { return nil })
-		got.Install = func() error {
-			defer c.cfg.Free()()
-			_, found, err := c.file.load(checkpoint.Newest, c.cfg.Levels, c.cfg.StateMachine)
-			if err == nil && !found {
-				err = fmt.Errorf("consensus: the checkpoint %s, received just now, is gone", c.file.path)
-			}
-			return err
-		}
-	} else {
-		install, err = restoreFrom(write, c.cfg.StateMachine)
-		got.Install = func() error { install(); return nil }
+		return writeErr
+	}, c.cfg.StateMachine)
+	if crowded {
+		install, err = nil, writeErr // the state machine has not seen everything
+		got.Load = func() error { return c.loadInPlace(got) }
 	}
 	if err != nil {
 		return errors.Join(err, checkpoint.Remove(c.cfg.DirFS, got.Path))
 	}
+	got.Install = func() error { install(); return nil }
 	return nil
+}
+
+// loadInPlace reads a received checkpoint that is in its place. The log's goroutine calls it, so
+// that the loop answers the leader meanwhile. Nothing is applied until the checkpoint is installed,
+// because raft hands out no entries before.
+func (c *checkpoints) loadInPlace(got *turn.Received) error {
+	c.release = c.cfg.Free()
+	later := &installLater{StateMachine: c.cfg.StateMachine}
+	_, found, err := c.file.load(checkpoint.Newest, c.cfg.Levels, later)
+	if err == nil && !found {
+		err = fmt.Errorf("consensus: the checkpoint %s, received just now, is gone", c.file.path)
+	}
+	got.Install = func() error { later.install(); return nil }
+	return err
+}
+
+// installLater is a state machine whose state can be read on another goroutine than the loop's.
+type installLater struct {
+	StateMachine
+	install func()
+}
+
+// Restore keeps install for later.
+func (l *installLater) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
+	l.install, err = l.StateMachine.Restore(state)
+	return func() {}, err
 }
 
 // removeReceived removes the files that a crash left of checkpoints that were being received.

@@ -165,11 +165,12 @@ type Config struct {
 	// MemoryBytes is how much memory the process may use: with little, fewer entries are kept for
 	// other members, and checkpoints are written more often. Default: any.
 	MemoryBytes int64
-	// Crowded reports whether there is no memory for a second state beside the present one. A
-	// checkpoint of another member is then read only when it has taken the place of this member's,
-	// and Free, which is called before where Apply is called, must have dropped the present state.
-	// release is called when the checkpoint is installed, or cannot be read. Default: never.
-	Crowded func() bool
+	// Crowded reports whether there is no memory for a part of a second state, of that many bytes
+	// and keys, beside the present state. A checkpoint of another member is then read only when it
+	// has taken the place of this member's, and Free must have dropped the present state. Free and
+	// Restore are then called on another goroutine than Apply, which is not called until install
+	// has returned; release is called at the end of Run. Default: never.
+	Crowded func(bytes int64, keys int) bool
 	Free    func() (release func())
 	// Rand makes the numbers that tell ensembles and lives of members apart. Default: crypto/rand.
 	Rand io.Reader
@@ -230,7 +231,7 @@ func (c *Config) ensureDefaults() error {
 		c.OnReconciled = func(Reconciled) {}
 	}
 	if c.Crowded == nil {
-		c.Crowded = func() bool { return false }
+		c.Crowded = func(int64, int) bool { return false }
 	}
 	if c.OnLost == nil {
 		c.OnLost = func(any) {}

@@ -114,13 +114,11 @@ func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 	}
 	w.state.Commit = max(w.state.Commit, r.Meta.Index)
 	w.state.Incarnation = r.Incarnation
-	if w.log != nil {
-		w.watch.begin()
-		defer w.watch.end()
-		if err := w.checkpoints.replace(r.Path); err != nil {
-			return err
-		}
-		if err := w.append(wal.Batch{State: w.state.Append(nil), Reset: r.Meta.Index}); err != nil {
+	if err := w.replace(r); err != nil {
+		return err
+	}
+	if r.Load != nil {
+		if err := r.Load(); err != nil {
 			return err
 		}
 	}
@@ -132,6 +130,19 @@ func (w *logWriter) install(m *raftpb.Message, r *turn.Received) error {
 	}
 	w.done(m.GetResponses(), r)
 	return nil
+}
+
+// replace puts a checkpoint in the place of checkpoint and log on disk.
+func (w *logWriter) replace(r *turn.Received) error {
+	if w.log == nil {
+		return nil
+	}
+	w.watch.begin()
+	defer w.watch.end()
+	if err := w.checkpoints.replace(r.Path); err != nil {
+		return err
+	}
+	return w.append(wal.Batch{State: w.state.Append(nil), Reset: r.Meta.Index})
 }
 
 // flush writes the queued appends with one sync, and reports them. State that no response depends

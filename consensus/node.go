@@ -195,6 +195,9 @@ func (n *Node) Run(ctx context.Context) error {
 	close(stopLog)
 	logDone.Wait()
 	n.checkpoints.background.Wait()
+	if n.checkpoints.release != nil {
+		n.checkpoints.release()
+	}
 	err = n.drain(err)
 	if n.memory != nil {
 		n.memory.leave(n)

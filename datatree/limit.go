@@ -52,9 +52,9 @@ func (l SetLimitBody) Append(b []byte) []byte {
 // The bytes of memory that are not counted one by one. They are part of the rules that all members
 // follow: another value needs another feature level.
 const (
-	// znodeCost is what a znode takes besides its blob: its slot, its place in the index and in the
-	// list of its parent's children, and the rounding of its blob.
-	znodeCost = 80
+	// ZnodeCost is what a znode takes besides its record in a checkpoint: its slot, its place in the
+	// index and in the list of its parent's children, and the rounding of its blob.
+	ZnodeCost = 80
 	// headCost is more than the part of a blob that is neither path nor ACL nor data.
 	headCost = 56
 	// sessionCost is what a session takes: its record, and what servers know of it.
@@ -65,7 +65,7 @@ const (
 )
 
 // weight is the memory that a znode with this blob takes.
-func (b blob) weight() int64 { return znodeCost + int64(len(b.text)+len(b.tail())) }
+func (b blob) weight() int64 { return ZnodeCost + int64(len(b.text)+len(b.tail())) }
 
 // Weight returns how many bytes of memory the state takes, as computed from the state alone: for
 // each znode the bytes of its record in a checkpoint and a constant, and a constant for each
@@ -181,7 +181,7 @@ func (t *Tree) multiMayGrow(x *txn) proto.ErrCode {
 
 // createdBytes is what a new znode adds to the weight, or a little more.
 func createdBytes(path string, dataBytes, aclBytes int) int {
-	return len(path) + dataBytes + aclBytes + headCost + znodeCost
+	return len(path) + dataBytes + aclBytes + headCost + ZnodeCost
 }
 
 // mayWeigh refuses a change after which the state would weigh that much, more than before.

@@ -25,7 +25,6 @@ type applier struct {
 	watchers       []watch.ConnID
 	reconfigs      map[proto.Zxid]*clientWrite // by serial: clients that wait for a change of the ensemble
 	membersChanged bool
-	dropped        bool // the state is dropped, and its lock is held
 }
 
 // maxLoggedReason bounds the reason of a refused write in the log, in bytes: it contains a path.

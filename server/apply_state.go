@@ -60,16 +60,17 @@ func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.Capture
 
 // dropState drops the state because there is no memory for a second one. Its lock is held until
 // install has put another state in its place, or release is called without that, which makes the
-// server stop serving: nobody reads meanwhile.
+// server stop serving: nobody reads meanwhile, and the figures of the state are those of before.
 func (a *applier) dropState() (release func()) {
+	before := a.s.state.stats()
+	a.s.state.dropped.Store(&before)
 	a.s.state.Lock()
-	a.dropped = true
 	a.s.conns.drop()
 	a.s.state.tree = datatree.New(a.s.state.options)
 	return func() {
-		if a.dropped {
-			a.dropped = false
+		if a.s.state.dropped.Load() != nil {
 			a.s.life.Serving.Store(false)
+			a.s.state.dropped.Store(nil)
 			a.s.state.Unlock()
 		}
 	}
@@ -88,10 +89,9 @@ func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 func (a *applier) install(t *datatree.Tree) {
 	s := a.s
 	s.backups.onDisk.Store(int64(t.LastZxid()))
-	if !a.dropped {
+	if s.state.dropped.Load() == nil {
 		s.state.Lock()
 	}
-	a.dropped = false
 	s.state.install(t, func() {
 		if s.node != nil {
 			// Watches did not fire for the skipped changes, and requests of clients may be among

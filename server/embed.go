@@ -58,7 +58,9 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 }
 
 // ready reports whether clients can be served.
-func (s *Server) ready() bool { return s.life.Serving.Load() && !s.leader.lost.Load() }
+func (s *Server) ready() bool {
+	return s.life.Serving.Load() && !s.leader.lost.Load() && s.state.dropped.Load() == nil
+}
 
 // NotServing returns nil while the server answers clients, be it only those that accept a read-only
 // server (Config.ReadOnlyMode; Status tells). Otherwise it returns the reason:
@@ -93,7 +95,8 @@ func (s *Server) Status() facts.Status {
 	node := s.node.Status()
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.facts.mode(), int64(s.state.lastZxid())
 	st.Serving = s.ready() && node.Current
-	st.CatchingUp = node.Leader != 0 && (!s.life.Serving.Load() || s.leader.catchingUp.Load())
+	behind := !s.life.Serving.Load() || s.leader.catchingUp.Load() || s.state.dropped.Load() != nil
+	st.CatchingUp = node.Leader != 0 && behind
 	st.LeavesClients = s.leader.leavesClients(node)
 	set, _ := s.ensemble()
 	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))

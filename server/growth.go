@@ -69,7 +69,7 @@ func (g *growth) run(ctx context.Context) {
 	// Otherwise nobody knows for a while what lives besides a state that is near to the limit. The
 	// first collection still finds what the start needed in pools.
 	for range 2 {
-		if g.crowded() {
+		if g.near() {
 			runtime.GC()
 			g.collected()
 		}
@@ -105,11 +105,17 @@ func afterCollections(f func() (again bool)) {
 	}, f)
 }
 
-// crowded reports whether there is no memory for a second state.
-func (g *growth) crowded() bool {
+// near reports whether the state takes a good part of what memory allows.
+func (g *growth) near() bool {
 	weight, _ := g.state.weight()
 	g.weight.Store(weight)
 	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
+}
+
+// crowded reports whether there is no memory for that much of a second state beside the present one.
+func (g *growth) crowded(bytes int64, keys int) bool {
+	weight, _ := g.state.weight()
+	return g.cfg.DataLimit > 0 && weight+bytes+int64(keys)*datatree.ZnodeCost > g.cfg.DataLimit
 }
 
 func (g *growth) measure() {
@@ -170,7 +176,7 @@ func (g *growth) take(from uint64, b []byte) error {
 		return errors.New("truncated")
 	}
 	weight, n := binary.Uvarint(b[1:])
-	if n <= 0 || capacity.Cause(b[0]) > capacity.Disk {
+	if cause := capacity.Cause(b[0]); n <= 0 || cause > capacity.Disk || (weight == 0) != (cause == capacity.Nothing) {
 		return errors.New("no ability")
 	}
 	g.mu.Lock()

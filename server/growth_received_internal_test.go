@@ -111,8 +111,39 @@ func TestGrowth_WithoutLimitIsNeverCrowded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.state.tree = datatree.New(datatree.Options{})
-	if s.growth.crowded() {
+	if s.growth.crowded(1<<40, 1) {
 		t.Error("crowded without a limit")
+	}
+}
+
+// TestGrowth_CrowdedByBothStates: a small state beside a large one that is received may be too
+// much, and a large one beside a small one that is received is not.
+func TestGrowth_CrowdedByBothStates(t *testing.T) {
+	s, err := New(Config{DataLimit: 1_000_000, InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.state.tree = wholeTree(t) // 3,000 znodes
+	weight := s.state.tree.Weight()
+	if left := 1_000_000 - weight; weight < 200_000 || s.growth.crowded(left, 0) || !s.growth.crowded(left+1, 0) || !s.growth.crowded(0, int(left)/50) {
+		t.Errorf("the state weighs %d", weight)
+	}
+	s.state.tree = datatree.New(datatree.Options{})
+	if s.growth.crowded(900_000, 100) || !s.growth.crowded(990_000, 1000) {
+		t.Error("an empty state counts for too much, or what is received for too little")
+	}
+}
+
+// TestGrowth_RefusesNonsense: a limit of 0 would be none.
+func TestGrowth_RefusesNonsense(t *testing.T) {
+	var g growth
+	for report, ok := range map[string]bool{
+		"": false, "\x01": false, "\x01\x80": false, "\x01\x00": false, "\x02\x00": false, "\x00\x05": false, "\x03\x05": false,
+		"\x00\x00": true, "\x01\x05": true, "\x02\x05": true,
+	} {
+		if err := g.take(2, []byte(report)); (err == nil) != ok {
+			t.Errorf("%q: %v", report, err)
+		}
 	}
 }
 
@@ -126,15 +157,20 @@ func TestDropState_ReleasesTheState(t *testing.T) {
 		}
 		s.state.tree = datatree.New(datatree.Options{})
 		a := newApplier(s)
+		zxid := s.state.lastZxid()
+		s.life.Serving.Store(true)
 		release := a.dropState()
+		if got := s.state.lastZxid(); got != zxid || s.state.stats().Znodes == 0 || s.ready() {
+			t.Errorf("%s: a server without a state is ready, or its last zxid is %v, not %v", name, got, zxid)
+		}
 		if restore {
 			if _, err := a.Restore(pairs(wholeTree(t), func(_ int, k, v []byte) ([]byte, []byte) { return k, v })); err != nil {
 				t.Fatal(err)
 			}
 		}
 		release()
-		if !s.state.TryLock() {
-			t.Errorf("%s: the state is locked", name)
+		if !s.state.TryLock() || s.state.dropped.Load() != nil {
+			t.Errorf("%s: the state is locked, or still counts as dropped", name)
 		}
 	}
 }

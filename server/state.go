@@ -41,6 +41,9 @@ type state struct {
 	options      datatree.Options
 	// largest are the heaviest subtrees as growth weighed them last; nil: the limit is not near.
 	largest atomic.Pointer[[]facts.Subtree]
+	// dropped are the figures of the state that was dropped because there is no memory for a second
+	// one, while another state is read and the lock is held. nil: there is a state.
+	dropped atomic.Pointer[facts.Stats]
 }
 
 // init makes the state of a server without data.
@@ -71,6 +74,7 @@ func (s *state) install(t *datatree.Tree, meanwhile func()) {
 		_ = s.budgets.Set(z.Path, z.Data, true, time.Now()) // it was logged when it was written
 		return true
 	})
+	s.dropped.Store(nil)
 	meanwhile()
 }
 
@@ -124,6 +128,9 @@ func (s *state) weighSubtrees() *[]facts.Subtree {
 }
 
 func (s *state) lastZxid() proto.Zxid {
+	if before := s.dropped.Load(); before != nil {
+		return proto.Zxid(before.Zxid)
+	}
 	s.RLock()
 	defer s.RUnlock()
 	return s.tree.LastZxid()
@@ -149,6 +156,9 @@ func (s *state) membership() (set serverlist.Set, version proto.Zxid, changing b
 
 // stats returns the figures of the tree.
 func (s *state) stats() facts.Stats {
+	if before := s.dropped.Load(); before != nil {
+		return *before
+	}
 	s.RLock()
 	defer s.RUnlock()
 	l := s.tree.Limit()

@@ -14,6 +14,7 @@ type Received struct {
 	From, Term  uint64 // the leader that sent it, and the leader's term
 	Meta        core.Meta
 	Path        string       // of the file; empty in memory
+	Load        func() error // reads the file when it is in its place; nil: it was read before
 	Install     func() error // makes it the state of the state machine
 	Incarnation uint64       // of this server's stream from then on
 }
