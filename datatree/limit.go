@@ -52,8 +52,8 @@ func (l SetLimitBody) Append(b []byte) []byte {
 // The bytes of memory that are not counted one by one. They are part of the rules that all members
 // follow: another value needs another feature level.
 const (
-	// ZnodeCost is what a znode takes besides its record in a checkpoint: its slot, its place in the
-	// index and in the list of its parent's children, and the rounding of its blob.
+	// ZnodeCost is what a znode takes besides its record in a checkpoint: its slot, its place in
+	// the index and in the list of its parent's children, and the rounding of its blob.
 	ZnodeCost = 80
 	// headCost is more than the part of a blob that is neither path nor ACL nor data.
 	headCost = 56

@@ -112,7 +112,8 @@ func (g *growth) near() bool {
 	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
 }
 
-// crowded reports whether there is no memory for that much of a second state beside the present one.
+// crowded reports whether there is no memory for that much of a second state beside the present
+// one.
 func (g *growth) crowded(bytes int64, keys int) bool {
 	weight, _ := g.state.weight()
 	return g.cfg.DataLimit > 0 && weight+bytes+int64(keys)*datatree.ZnodeCost > g.cfg.DataLimit
