@@ -96,21 +96,25 @@ func sameServer(a, b serverlist.Member) bool {
 // Differ reports whether the members should become those of the lines of server own. The
 // address in a server's own line may be valid on its own machine only.
 func Differ(lines, current serverlist.Set, own uint64) bool {
-	if len(lines) != len(current) {
-		return true
+	return !alike(lines, current, func(m, before serverlist.Member) bool {
+		if m.ID != own {
+			return sameServer(m, before)
+		}
+		return m.ClientPort == 0 || m.ClientPort == before.ClientPort && m.ClientHost == before.ClientHost
+	})
+}
+
+// alike reports whether two sets have the same servers with the same roles, each of which is same.
+func alike(a, b serverlist.Set, same func(a, b serverlist.Member) bool) bool {
+	if len(a) != len(b) {
+		return false
 	}
-	for _, m := range lines {
-		before, is := current.Get(m.ID)
-		switch {
-		case !is, before.Role != m.Role:
-			return true
-		case m.ID == own && m.ClientPort != 0 && (m.ClientPort != before.ClientPort || m.ClientHost != before.ClientHost):
-			return true
-		case m.ID != own && !sameServer(before, m):
-			return true
+	for _, m := range a {
+		if other, is := b.Get(m.ID); !is || m.Role != other.Role || !same(m, other) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // Agreed returns the members that a majority of the current voters has in its lines: server
@@ -166,17 +170,7 @@ func Agreed(lines, current serverlist.Set, own uint64, reports map[uint64]server
 // agree reports whether the lines of two servers, a and b, name the same servers. What they say
 // about a and b themselves may differ in the addresses.
 func agree(linesOfA, linesOfB serverlist.Set, a, b uint64) bool {
-	if len(linesOfA) != len(linesOfB) {
-		return false
-	}
-	for _, m := range linesOfA {
-		other, is := linesOfB.Get(m.ID)
-		switch {
-		case !is, m.Role != other.Role:
-			return false
-		case m.ID != a && m.ID != b && !sameServer(m, other):
-			return false
-		}
-	}
-	return true
+	return alike(linesOfA, linesOfB, func(m, other serverlist.Member) bool {
+		return m.ID == a || m.ID == b || sameServer(m, other)
+	})
 }
