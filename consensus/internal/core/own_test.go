@@ -1,0 +1,175 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// Of two positions in a stream, that of the later incarnation counts, then the greater number.
+func TestStreams_Later(t *testing.T) {
+	for _, tc := range []struct{ a, b, want StreamPosition }{
+		{StreamPosition{2, 5}, StreamPosition{1, 9}, StreamPosition{2, 5}},
+		{StreamPosition{1, 9}, StreamPosition{2, 5}, StreamPosition{2, 5}},
+		{StreamPosition{2, 5}, StreamPosition{2, 6}, StreamPosition{2, 6}},
+		{StreamPosition{2, 6}, StreamPosition{2, 5}, StreamPosition{2, 6}},
+	} {
+		if got := later(tc.a, tc.b); got != tc.want {
+			t.Errorf("of %v and %v %v counts", tc.a, tc.b, got)
+		}
+	}
+}
+
+// What is in the log already is cut off a run, and a run after a gap is dropped.
+func TestCore_TrimsKnownRequests(t *testing.T) {
+	c := newFollower(t)
+	c.streams[9] = StreamPosition{4, 10}
+	for _, tc := range []struct {
+		incarnation, first uint64
+		n                  int
+		want               string
+	}{
+		{4, 11, 2, "11 [0 1]"}, {4, 10, 3, "11 [1 2]"}, {4, 9, 2, ""}, {4, 12, 2, ""}, {3, 11, 2, ""}, {3, 1, 2, ""}, {5, 1, 2, "1 [0 1]"}, {5, 2, 2, ""},
+	} {
+		g := RequestRun{Server: 9, Incarnation: tc.incarnation, First: tc.first}
+		for i := range tc.n {
+			g.Payloads = append(g.Payloads, fmt.Append(nil, i))
+		}
+		got := ""
+		if c.trimKnown(&g, nil) {
+			got = fmt.Sprintf("%d %s", g.First, g.Payloads)
+		}
+		if got != tc.want {
+			t.Errorf("%d requests from %d on of incarnation %d: %q, want %q", tc.n, tc.first, tc.incarnation, got, tc.want)
+		}
+	}
+}
+
+// Requests that are not applied go out again: after a time that doubles, with another incarnation,
+// and after a checkpoint that does not contain them.
+func TestOwnStream_Resends(t *testing.T) {
+	c := newFollower(t)
+	o := &c.own
+	o.incarnation = 5
+	for i := range 4 {
+		c.Propose([]byte{byte(i)}, i)
+	}
+	o.firstSeen, o.retryAfter = o.first, ElectionTicks
+	for _, wait := range []int{ElectionTicks, 2 * ElectionTicks, 4 * ElectionTicks, 8 * ElectionTicks, 16 * ElectionTicks, 16 * ElectionTicks} {
+		o.sent = 3
+		resent := o.resent
+		for range wait - 1 {
+			c.tickStreams()
+		}
+		if o.sent == 0 {
+			t.Errorf("sent again before %d ticks have passed", wait)
+		}
+		if c.tickStreams(); o.sent != 0 || o.idle != 0 || o.resent != resent+3 {
+			t.Errorf("after %d ticks: %d are under way, %d ticks idle, %d were sent again", wait, o.sent, o.idle, o.resent-resent)
+		}
+	}
+	for what, do := range map[string]func(){
+		"progress": func() { o.sent, o.firstSeen = 3, 0 }, "nothing under way": func() { o.sent, o.firstSeen = 0, o.first },
+		"leadership": func() { o.sent, o.firstSeen, c.role = 3, o.first, raft.StateLeader },
+	} {
+		o.idle, o.retryAfter, c.role = 7, 99, raft.StateFollower
+		if do(); true {
+			c.tickStreams()
+		}
+		if o.idle != 0 || o.retryAfter != ElectionTicks || o.firstSeen != o.first {
+			t.Errorf("%s: %d ticks idle, again after %d", what, o.idle, o.retryAfter)
+		}
+	}
+	o.sent = 3
+	if ref := o.take(1); ref != 0 || o.sent != 2 || o.first != 2 {
+		t.Errorf("the first is %v, %d are under way", ref, o.sent)
+	}
+	if ref := o.take(1); ref != nil || o.first != 2 {
+		t.Error("a request is taken twice")
+	}
+	if lost := o.dropApplied(StreamPosition{5, 2}); !slices.Equal(lost, []any{1}) || o.sent != 0 || o.first != 3 {
+		t.Errorf("a checkpoint drops %v, %d are under way", lost, o.sent)
+	}
+	o.sent = 2
+	if lost := o.dropApplied(StreamPosition{5, 99}); len(lost) != 2 || len(o.pending) != 0 {
+		t.Errorf("a checkpoint drops %v, %d are left", lost, len(o.pending))
+	}
+	c.Propose([]byte{9}, 9)
+	o.sent = 1
+	if o.renumber(8); o.incarnation != 8 || o.first != 1 || o.sent != 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A leader empties requests that the state machine does not understand, of its own and of others,
+// and counts what it proposes.
+func TestProposer_RefusesInvalid(t *testing.T) {
+	l, _ := newLeader(t, 1, 0)
+	c := l.core
+	c.proposer.validate = func(p []byte) error {
+		if p[0] == 'x' {
+			return errBadMessage
+		}
+		return nil
+	}
+	c.Propose([]byte("x own"), "own")
+	c.Propose([]byte("own"), "own 2")
+	g := &RequestRun{Server: 9, Incarnation: 1, First: 1, Payloads: [][]byte{[]byte("x other"), []byte("other")}}
+	if err := c.Step(&Message{From: 9, Forward: g}); err != nil {
+		t.Fatal(err)
+	}
+	before := c.Proposed()
+	var got []string
+	for range 3 {
+		out, err := c.Ready(l.w.nowMs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range out.Batches {
+			for _, r := range b.Requests {
+				got = append(got, string(r.Payload))
+			}
+		}
+		if n := c.Proposed() - before; n != 4 {
+			t.Errorf("%d requests were proposed", n)
+		}
+		if c.proposer.incoming != nil || c.proposer.heads[9] != (StreamPosition{1, 2}) {
+			t.Errorf("%v wait, up to %v is known", c.proposer.incoming, c.proposer.heads[9])
+		}
+		l.queue = append(l.queue, out.Appends...)
+		l.write(len(l.queue))
+	}
+	if want := []string{"", "own", "", "other"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if string(g.Payloads[0]) != "x other" {
+		t.Error("the message of the other member was changed")
+	}
+}
+
+// A member knows where its log ends, at the start and after each append, and who belongs to a
+// configuration that is being left.
+func TestStanding_Knows(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	m := w.members[0]
+	m.disk = []*raftpb.Entry{{Index: new(uint64(2)), Term: new(uint64(1))}, {Index: new(uint64(3)), Term: new(uint64(1))}}
+	if m.start(); m.core.last != 3 {
+		t.Errorf("the log ends at entry %d", m.core.last)
+	}
+	m.core.noteAppend(&raftpb.Message{Entries: []*raftpb.Entry{{Index: new(uint64(8))}, {Index: new(uint64(9))}}})
+	if m.core.last != 9 {
+		t.Errorf("after an append the log ends at entry %d", m.core.last)
+	}
+	if m.core.noteAppend(&raftpb.Message{Snapshot: Snapshot(70, 2, m.core.conf)}); m.core.last != 70 {
+		t.Errorf("after a checkpoint the log ends at entry %d", m.core.last)
+	}
+	m.core.conf = &raftpb.ConfState{Voters: []uint64{1}, Learners: []uint64{2}, VotersOutgoing: []uint64{3}}
+	for id, want := range map[uint64]bool{1: true, 2: true, 3: true, 4: false} {
+		if m.core.inConf(id) != want {
+			t.Errorf("member %d belongs to the configuration: want %v", id, want)
+		}
+	}
+}
