@@ -300,3 +300,5 @@ func (m *simMember) holds(index uint64) bool {
 	last, err := m.storage.LastIndex()
 	return err == nil && last >= index
 }
+
+func contains(ids []uint64, id uint64) bool { return slices.Contains(ids, id) }

@@ -158,7 +158,11 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 	case stepEmptyDir:
 		return w.empty(m, ms)
 	case stepRollBack:
-		return w.rollBack(m, ms)
+		done := w.rollBack(m, ms)
+		if !done {
+			w.rollBackSoon(m, ms, 90)
+		}
+		return done
 	case stepTarget:
 		return w.retarget(s, m)
 	case stepHandOver:
@@ -326,7 +330,11 @@ func (w *simWorld) retarget(s step, m *simMember) bool {
 	}
 	wasVoter, wasLearner := contains(voters, id), contains(learners, id)
 	voters, learners = without(voters), without(learners)
-	switch choice := w.rng.IntN(3); {
+	choice := w.rng.IntN(3)
+	if w.plan.Disturbed && w.chance.IntN(4) > 0 {
+		choice = 2 // nothing else removes members
+	}
+	switch {
 	case choice == 0 && wasVoter, choice == 1 && !wasLearner:
 		learners = append(learners, id)
 	case choice == 0, choice == 1, choice == 2 && !wasVoter:

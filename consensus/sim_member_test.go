@@ -46,6 +46,7 @@ type simMember struct {
 
 	queue      []turn.LogWork
 	writing    bool        // a turn of the disk is due
+	asking     uint64      // a member that asks to be let in, in this turn; 0: none
 	outdated   bool        // it has found its state to be older than its acknowledgements
 	greeted    map[int]int // by member: the life of which this life has seen the hello
 	generation int         // counts the times that transfers were cancelled
@@ -221,6 +222,7 @@ func (m *simMember) restart() {
 func (m *simMember) receive(msg core.Message) {
 	m.w.bugNumbers(m, &msg)
 	m.countEntries(msg.Raft)
+	m.noteMessage(&msg)
 	m.w.must(m.core.Step(&msg))
 	m.dirty = true
 }
@@ -243,10 +245,12 @@ func (m *simMember) unreachable(peer uint64, gone bool) {
 func (m *simMember) takeTurn() {
 	m.dirty = false
 	m.try(m.loop.Turn())
+	m.noteTurn()
 }
 
 func (m *simMember) tick() {
 	m.loop.Tick()
+	m.noteTick()
 	m.dirty = true
 }
 
@@ -286,6 +290,7 @@ func (m *simMember) Apply(batches []core.Batch) {
 }
 
 func (m *simMember) WriteLog(work []turn.LogWork, _ bool) error {
+	m.noteChanges(work)
 	for i := range work {
 		if a := work[i].Append; a != nil && m.w.bug == bugAnswerBeforeSync {
 			for _, r := range a.GetResponses() { // once more when the append is durable
@@ -375,6 +380,7 @@ func (m *simMember) FormCheckpoint(meta core.Meta) error {
 		return err
 	}
 	m.w.stats.forms++
+	m.w.stats.decisions.noteForm(m)
 	m.applied = meta.Index
 	return nil
 }
@@ -492,5 +498,3 @@ func (m *simMember) String() string {
 }
 
 func (m *simMember) hasState() bool { return m.disk.checkpoint != nil }
-
-func contains(ids []uint64, id uint64) bool { return slices.Contains(ids, id) }

@@ -25,7 +25,10 @@ type plan struct {
 	// Levels is the highest feature level of each member's first version; nil: all versions have
 	// only level 1.
 	Levels []int
-	Steps  []step
+	// Disturbed plans have faults after decisions about members, and restore directories when that
+	// is possible.
+	Disturbed bool
+	Steps     []step
 }
 
 // step is one fault, or an action of an operator.
@@ -83,8 +86,8 @@ func (k stepKind) String() string { return stepNames[k] }
 
 func (p plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d, %d members (%d learners, relayed %v) started at %v ms, %d requests per 10 s, encode %v, small memory %v, levels %v\n",
-		p.Seed, p.Members, p.Learners, p.Relayed, p.StartMs, p.Rate, p.Encode, p.Rapid, p.Levels)
+	fmt.Fprintf(&b, "seed %d, %d members (%d learners, relayed %v), disturbed %v, started at %v ms, %d requests per 10 s, encode %v, small memory %v, levels %v\n",
+		p.Seed, p.Members, p.Learners, p.Relayed, p.Disturbed, p.StartMs, p.Rate, p.Encode, p.Rapid, p.Levels)
 	at := 0
 	for _, s := range p.Steps {
 		at += s.GapMs
@@ -144,6 +147,7 @@ var planGen = rapid.Custom(func(t *rapid.T) plan {
 		p.Steps = append(p.Steps, rapid.SliceOfN(stepGen, 0, 10).Draw(t, "steps")...)
 	}
 	p.Relayed = rapid.Bool().Draw(t, "relayed")
+	p.Disturbed = rapid.Bool().Draw(t, "disturbed")
 	return p
 })
 

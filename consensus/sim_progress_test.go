@@ -119,9 +119,27 @@ func (p *simProgress) working(w *simWorld) []*simMember {
 				}
 			}
 		}
+		if w.slowedBetween(group, voters) {
+			return nil
+		}
 		return group
 	}
 	return nil
+}
+
+// slowedBetween reports whether a voter whose clock is slowed down is connected with some of the
+// group and not with others. It may lead those, which then elect nobody else.
+func (w *simWorld) slowedBetween(group []*simMember, voters []uint64) bool {
+	return slices.ContainsFunc(w.members, func(m *simMember) bool {
+		if !m.up || !m.core.Clock.Slowed() || !contains(voters, m.id) || slices.Contains(group, m) {
+			return false
+		}
+		links := 0
+		for _, o := range group {
+			links += int(flagByte(w.heard(o, m)) + flagByte(w.heard(m, o)))
+		}
+		return links > 0 && links < 2*len(group)
+	})
 }
 
 // heard reports whether messages from a to b arrive.

@@ -34,6 +34,9 @@ func (w *simWorld) rollBack(m *simMember, ms int64) bool {
 		for _, o := range w.members {
 			w.copyDisk(o)
 		}
+		if m.disk.copied != nil {
+			w.rollBackSoon(m, ms, 90)
+		}
 		return m.disk.copied != nil
 	}
 	if !m.up || !w.canSpare(m) {

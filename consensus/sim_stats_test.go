@@ -26,7 +26,7 @@ type simCounter struct {
 }
 
 func (s *simStats) counters() []simCounter {
-	return []simCounter{
+	return append(s.decisions.counters(), []simCounter{
 		{"lives ended", &s.crashes}, {"starts", &s.restarts}, {"crashes at a disk operation", &s.tornOps}, {"leaders", &s.leaders},
 		{"requests", &s.requests}, {"applied", &s.applied}, {"acknowledged", &s.acknowledged}, {"reads", &s.reads},
 		{"messages", &s.messages}, {"messages lost", &s.lost}, {"doubled", &s.duplicated}, {"delayed", &s.delayed},
@@ -38,7 +38,7 @@ func (s *simStats) counters() []simCounter {
 		{"entries relayed to learners", &s.relayedEntries}, {"entries sent to learners by the leader", &s.unrelayedEntries},
 		{"growth refused", &s.growthRefused}, {"times full", &s.timesFull}, {"lives ended by a full disk", &s.outOfRoom},
 		{"answers in time", &s.progress.answers}, {"after more than two election timeouts", &s.progress.slow},
-	}
+	}...)
 }
 
 func (s *simStats) String() string {

@@ -13,6 +13,7 @@ import (
 func TestSim(t *testing.T) {
 	exhaustive.Checks(t, 5, 100)
 	var all simStats
+	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		p := planGen.Draw(rt, "plan")
 		cryptotest.SetGlobalRandom(t, p.Seed) // raft draws its election timeouts there
@@ -21,8 +22,12 @@ func TestSim(t *testing.T) {
 			rt.Fatalf("%v\n%v", err, p)
 		}
 		all.add(&stats)
+		runs++
 	})
 	all.log(t)
+	if few := all.few(runs); runs >= 1000 && len(few) > 0 {
+		t.Errorf("in %d runs there were fewer than %d decisions of some kinds: %q", runs, runs/20, few)
+	}
 }
 
 // TestSim_Regress runs the smallest plans that have found a bug. docs/quality/bugs.md describes the
@@ -131,6 +136,7 @@ func TestSim_SkipsOnlyQuietTime(t *testing.T) {
 		skipped += short.skippedMs
 		short.messages, short.skippedMs, long.messages = 0, 0, 0               // heartbeats
 		short.progress, long.progress = simProgressStats{}, simProgressStats{} // samples, at other times
+		short.decisions, long.decisions = simDecisions{}, simDecisions{}       // counted in each tick
 		if short != long || shortDigest != longDigest {
 			t.Errorf("plan %d: with quiet time skipped\n%v, digest %x; without\n%v, digest %x", seed, &short, shortDigest, &long, longDigest)
 		}

@@ -25,8 +25,9 @@ type simWorld struct {
 	plan    plan
 	bug     plantedBug
 	rng     *rand.Rand
-	chacha  io.Reader // bytes from rng's seed, for the salts of the logs
-	now     int64     // milliseconds
+	chance  *rand.Rand // for faults after decisions, so that the others stay as they were
+	chacha  io.Reader  // bytes from rng's seed, for the salts of the logs
+	now     int64      // milliseconds
 	events  simEvents
 	members []*simMember
 	net     simNet
@@ -58,6 +59,7 @@ type simStats struct {
 	activated, levelRefused, levelRequests                                       int
 	relayedEntries, unrelayedEntries                                             int
 	progress                                                                     simProgressStats
+	decisions                                                                    simDecisions
 }
 
 // simFailure is the panic of a failed check. It ends the run and is its result.
@@ -110,7 +112,7 @@ func newSimWorld(p plan, bug plantedBug) *simWorld {
 		seed[i] = byte(p.Seed >> (8 * i))
 	}
 	w := &simWorld{
-		plan: p, bug: bug, rng: rand.New(rand.NewPCG(p.Seed, 1)), chacha: rand.NewChaCha8(seed),
+		plan: p, bug: bug, rng: rand.New(rand.NewPCG(p.Seed, 1)), chance: rand.New(rand.NewPCG(p.Seed, 2)), chacha: rand.NewChaCha8(seed),
 		net: newSimNet(p.Members), checks: newSimChecks(),
 		moving: simProgress{limitMs: simProgressMs, requests: map[simLife]simWaiting{}},
 	}
@@ -408,6 +410,7 @@ func (w *simWorld) send(msg core.Message) {
 		msg, err = core.DecodeMessage(msg.To, msg.From, frame)
 		w.must(err)
 	}
+	w.answerAgain(msg, dst, life)
 	delay := int64(1)
 	if w.net.slow > w.now {
 		delay += w.rng.Int64N(400)
@@ -458,6 +461,8 @@ func (w *simWorld) reconnect(from, to int) {
 	if w.connected(from, to) && w.compatible(a, b) {
 		a.core.Levels.SetPeer(b.id, w.levelInfo(b))
 		b.core.Levels.SetPeer(a.id, w.levelInfo(a))
+		w.noteReturn(a, b)
+		w.noteReturn(b, a)
 		a.reachable(b.id)
 		b.reachable(a.id)
 	}
