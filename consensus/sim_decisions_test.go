@@ -72,7 +72,7 @@ func (w *simWorld) answerAgain(msg core.Message, dst *simMember, life int) {
 	}
 }
 
-// rollBackSoon restores a directory from its copy when that is possible, if it is so within a while.
+// rollBackSoon restores a directory from its copy when that is possible, if that is soon.
 func (w *simWorld) rollBackSoon(m *simMember, ms int64, seconds int) {
 	if w.plan.Disturbed && seconds > 0 {
 		w.after(1000+w.chance.Int64N(1000), nil, func() {
