@@ -6,6 +6,7 @@ KILLS     ?= 500
 TIME      ?= 2m
 SEEDS     ?= 1000
 HOURS     ?= 1
+DIST      ?= dist
 COMPAT_OPS ?= 200000
 COMPAT_TLS_OPS ?= 3000
 COMPAT_MEMBERS_OPS ?= 2000
@@ -112,15 +113,20 @@ tidy:     ## go mod tidy in all modules, whose siblings of the next version exis
 version:  ## make VERSION, such as 0.2.0, the version of the next release, in which the modules require one another
 	sed -Ei 's,(github\.com/gozkd/gozkd[^ ]*) v[^ ]+,\1 v$(VERSION),' go.work $$(git ls-files '*go.mod')
 	sed -Ei 's/^((appV|v)ersion:) .*/\1 $(VERSION)/' deploy/helm/gozkd/Chart.yaml
-release:  ## install and import the modules as users do after a release, from a module proxy made from HEAD and changes to it
-	$(GO) run ./tools/release .
+release:  ## make the artifacts of VERSION, such as 0.1.0, from HEAD into DIST (dist); see docs/internals/releasing.md
+	$(GO) run ./tools/release -version "$(VERSION)" -out "$(DIST)" $(RELEASE) .
+release-try: ## install and start what make release made, from the artifacts alone; needs root, dpkg and systemd-analyze
+	$(GO) test -count=1 -timeout 0 -v -run "^TestArtifacts$$" ./tools/release -dist "$(abspath $(DIST))"
+.PHONY: release-check release-try
+release-check: ## install and import the modules as users do after a release, from a module proxy made from HEAD and changes to it
+	$(GO) test -count=1 -timeout 0 -v -run "^TestModules$$" ./tools/release -tree "$(CURDIR)"
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
 testkits: ## build the test kits for other languages, and test them in empty projects
 	$(GO) run ./test/testkits
 chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server; CHART=-update writes what values.yaml makes
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
-	GOWORK=off $(GO) run -C tools/chart . $(CHART) ../../deploy/helm/gozkd ../../bin/gozkd
+	GOWORK=off $(GO) test -C tools/chart -count=1 -v . $(CHART)
 alerts:   ## make each alert rule true by a fault in servers, and evaluate the rules with Prometheus' own code
 	GOWORK=off $(GO) test -C tools/alerts -count=1 -timeout 10m .
 # Debian's package; elsewhere set BROWSER to Chromium or Chrome. The tests wait for the page, so -race, which slows only the server, is left out.

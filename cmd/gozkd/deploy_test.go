@@ -75,6 +75,13 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("port %d is not exposed: %v", port, ports)
 		}
 	}
+	source, err := os.ReadFile("../../internal/version/version.go")
+	if err != nil || !strings.Contains(string(source), "\nvar tag, revision string\n") {
+		t.Errorf("the Dockerfile sets tag and revision of internal/version, which has none: %v", err)
+	}
+	for _, set := range []string{"tag=$VERSION", "revision=$REVISION"} {
+		file(t, "Dockerfile", regexp.QuoteMeta("-X github.com/gozkd/gozkd/internal/version."+set))
+	}
 	for _, m := range file(t, "Dockerfile", `for script in (.*);`) {
 		for _, script := range strings.Fields(strings.TrimSuffix(m[1], "; do ln -s gozkd \"/image/bin/$script.sh\"")) {
 			if _, ok := scripts[script]; !ok {

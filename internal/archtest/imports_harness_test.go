@@ -43,6 +43,10 @@ var harnessTable = []box{
 	}},
 	{pkg: "tools/release", there: true, may: []arrow{
 		{"golang.org/x/mod", "packs modules as a proxy serves them"},
+		{"golang.org/x/crypto/x509roots/fallback", "the authorities in the image"},
+		{"github.com/CycloneDX/cyclonedx-go", "the types of a bill of materials"},
+		{"github.com/google/licensecheck", "which licence a text is"},
+		{"github.com/google/rpmpack", "writes rpm packages"},
 		{"internal/testkit/must", "ends the check at its first error"},
 	}},
 	{pkg: "test/golden"},

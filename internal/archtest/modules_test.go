@@ -140,7 +140,7 @@ func undeclared(srcs []source, gomods map[string]string) []string {
 }
 
 // TestModules_RequireWhatTheyImport checks packages and their tests. That released modules require
-// no other ones is left to make release.
+// no other ones is left to make release-check.
 func TestModules_RequireWhatTheyImport(t *testing.T) {
 	gomods := make(map[string]string)
 	for _, f := range tracked(t) {

@@ -1,4 +1,11 @@
-package main
+// Package chart tests the Helm chart: it renders the chart with several values, and checks the
+// objects without a cluster. Each object is decoded strictly as the type of Kubernetes that it
+// names, references within the objects lead somewhere, and gozkd takes the configuration of each
+// server.
+//
+// README.md and values.schema.json of the chart must be what values.yaml makes of them; make chart
+// CHART=-update writes them.
+package chart
 
 import (
 	"bytes"

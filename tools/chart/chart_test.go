@@ -1,12 +1,4 @@
-// Command chart renders the Helm chart with several values, and checks the objects without a
-// cluster: each object is decoded strictly as the type of Kubernetes that it names, references
-// within the objects lead somewhere, and gozkd takes the configuration of each server.
-//
-// README.md and values.schema.json of the chart must be what values.yaml makes of them; -update
-// writes them.
-//
-//	go -C tools/chart run . [-update] ../../deploy/helm/gozkd ../../bin/gozkd
-package main
+package chart
 
 import (
 	"crypto/ecdsa"
@@ -25,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -91,36 +84,30 @@ var refused = map[string]map[string]any{
 	`memory is "1.5Gi"`:        {"memory": "1.5Gi"},
 }
 
-func main() {
-	update := flag.Bool("update", false, "write the files that values.yaml makes")
-	flag.Parse()
-	if flag.NArg() != 2 {
-		fmt.Fprintln(os.Stderr, "usage: chart [-update] CHART-DIR GOZKD")
-		os.Exit(2)
+func TestMain(m *testing.M) { os.Exit(m.Run()) }
+
+var (
+	update = flag.Bool("update", false, "write the files that values.yaml makes")
+	dir    = flag.String("chart", "../../deploy/helm/gozkd", "the directory of the chart")
+	gozkd  = flag.String("gozkd", "../../bin/gozkd", "the program")
+)
+
+func TestChart(t *testing.T) {
+	c, err := loader.Load(*dir)
+	if err = errors.Join(err, compareGenerated(*dir, *update), monitoringv1.AddToScheme(scheme.Scheme)); err != nil {
+		t.Fatal(err)
 	}
-	c, err := loader.Load(flag.Arg(0))
-	if err = errors.Join(err, compareGenerated(flag.Arg(0), *update), monitoringv1.AddToScheme(scheme.Scheme)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	failed := false
 	for name, values := range cases {
-		objects, err := check(c, values, flag.Arg(1))
+		objects, err := check(c, values, *gozkd)
 		if err != nil {
-			failed = true
-			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-			continue
+			t.Errorf("%s: %v", name, err)
 		}
-		fmt.Printf("%s: %d objects\n", name, objects)
+		t.Logf("%s: %d objects", name, objects)
 	}
 	for says, values := range refused {
-		if _, err := check(c, values, flag.Arg(1)); err == nil || !strings.Contains(err.Error(), says) {
-			failed = true
-			fmt.Fprintf(os.Stderr, "%v: the error is %v, and must say %q\n", values, err, says)
+		if _, err := check(c, values, *gozkd); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: the error is %v, and must say %q", values, err, says)
 		}
-	}
-	if failed {
-		os.Exit(1)
 	}
 }
 
