@@ -34,11 +34,6 @@ var harnessTable = []box{
 		{"gonum.org/v1/plot", "charts"},
 	}},
 	{pkg: "tools/chart", there: true, may: []arrow{
-		{"helm.sh/helm/v3", "renders the chart"},
-		{"k8s.io/api", "the types of the objects"},
-		{"k8s.io/apimachinery", "decodes them"},
-		{"k8s.io/client-go", "the scheme of the types"},
-		{"github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring", "the types of its operator"},
 		{"go.yaml.in/yaml/v3", "the comments of values.yaml"},
 	}},
 	{pkg: "tools/release", there: true, may: []arrow{
