@@ -191,6 +191,25 @@ func TestAdmission_AnswersAnAnnouncementOnce(t *testing.T) {
 	}
 }
 
+// A member that was let in ignores what earlier leaders sent, and requests for a vote in the term
+// in which it may have voted. Read rounds have no term.
+func TestAdmitted_IgnoresWhatIsFromBefore(t *testing.T) {
+	for _, tc := range []struct {
+		typ  raftpb.MessageType
+		term uint64
+		want bool
+	}{
+		{raftpb.MsgHeartbeat, 1, true}, {raftpb.MsgHeartbeat, 4, true}, {raftpb.MsgApp, 4, true}, {raftpb.MsgHeartbeat, 5, false},
+		{raftpb.MsgApp, 5, false}, {raftpb.MsgVote, 5, true}, {raftpb.MsgVote, 6, false}, {raftpb.MsgReadIndex, 0, false},
+	} {
+		c := newFresh(t)
+		c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: 5})
+		if got := c.Admission.tooEarly(&raftpb.Message{Type: tc.typ.Enum(), Term: &tc.term}); got != tc.want {
+			t.Errorf("let in in term 5, %v of term %d: too early %v", tc.typ, tc.term, got)
+		}
+	}
+}
+
 // How many members must be known to form an ensemble.
 func TestAdmission_FormsWithAMajority(t *testing.T) {
 	for _, tc := range []struct {

@@ -179,6 +179,11 @@ func TestMembership_StepsToTheTarget(t *testing.T) {
 		if got := s.decides(); got != tc.want {
 			t.Errorf("%s: it does %q, want %q", tc.what, got, tc.want)
 		}
+		if strings.HasPrefix(tc.want, "target") {
+			if again := s.decides(); again != "" {
+				t.Errorf("%s: the client is told again: %q", tc.what, again)
+			}
+		}
 		if s.m.checkDue && !strings.HasPrefix(tc.what, "during") {
 			t.Errorf("%s: it would look again in each turn", tc.what)
 		}
@@ -452,5 +457,16 @@ func TestMembership_CheckpointsOfOldConfigurations(t *testing.T) {
 	}
 	if !m.inConf(9) || m.isVoter(9) || slices.Contains(m.conf.GetLearners(), others[0]) {
 		t.Errorf("%v", m.conf)
+	}
+}
+
+// The member that is let in again does not count among the voters that must be a quorum.
+func TestMembership_LetInAgainWithoutItsVote(t *testing.T) {
+	l, others := newLeader(t, 4, 0)
+	l.silent()
+	l.hears(0, others[1])
+	l.core.Membership.noteJoin(others[0], 6)
+	if got := l.decides(); got != "remove a, life 0 of a" {
+		t.Errorf("two of the three others are there, and it does %q", got)
 	}
 }
