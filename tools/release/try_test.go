@@ -151,6 +151,11 @@ func (u *user) tryPackage(deb, version string) {
 		}
 		r.answers(words[0], port, version)
 	})
+	_, check, _ := strings.Cut(unit, "\nExecStartPre=-")
+	check, _, _ = strings.Cut(check, "\n")
+	if got := r.says(strings.Fields(check)...); !strings.Contains(got, "clientPort="+port+"\n") {
+		must.Failf("ExecStartPre prints\n%s, want the port %s in it", got, port)
+	}
 	must.Do(os.Remove(config))
 	var exit *exec.ExitError
 	if err := r.command(words...).Run(); !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(unit, "\nRestartPreventExitStatus=2\n") {
