@@ -218,7 +218,7 @@ func (t *Tracker) unlink(e *entry) {
 	if e.next != nil {
 		e.next.prev = e.prev
 	}
-	e.prev, e.next = nil, nil
+	e.prev = nil
 }
 
 // since returns now as a duration since the origin, which the first call sets.

@@ -350,3 +350,17 @@ func TestDue_ToTheInstant(t *testing.T) {
 		t.Errorf("put back, and removed: %v", got)
 	}
 }
+
+// A tick that is not positive is a mistake of the program.
+func TestNew_TicksArePositive(t *testing.T) {
+	for tick, want := range map[time.Duration]bool{-1: true, 0: true, 1: false} {
+		func() {
+			defer func() {
+				if got := recover() != nil; got != want {
+					t.Errorf("a tick of %v: panics %v", tick, got)
+				}
+			}()
+			session.New(tick)
+		}()
+	}
+}
