@@ -42,6 +42,14 @@ func (r *raw) timed(op proto.OpCode, body record) (proto.ErrCode, time.Duration)
 	return h.Err, time.Since(began)
 }
 
+// spends sends a transaction, which must not be refused for a budget.
+func (r *raw) spends(body record) {
+	r.t.Helper()
+	if code, _ := r.timed(proto.OpMulti, body); code == proto.ErrThrottledOp {
+		r.t.Error("a transaction is refused, which should only take tokens")
+	}
+}
+
 // connected returns a new client with a session.
 func connected(dial func() *raw) *raw {
 	c := dial()
@@ -161,7 +169,7 @@ func TestTenant_ShortTimeout(t *testing.T) {
 		connected(dial).budget("/a", 1, 0)
 		c := dial()
 		timeout := time.Duration(c.connect(6000, 0, nil).TimeoutMs) * time.Millisecond
-		connected(dial).timed(proto.OpMulti, checks("/a", 100))
+		connected(dial).spends(checks("/a", 100))
 		if code, took := c.seek("/a"); code != proto.ErrThrottledOp || took != timeout/3 {
 			t.Errorf("%v after %v", code, took)
 		}
@@ -218,7 +226,7 @@ func TestTenant_Identities(t *testing.T) {
 		}
 		alice := "digest:" + digestOf("alice:secret")
 		connected(dial).budget("/zookeeper/identities/"+strings.ReplaceAll(alice, "/", "%2F"), 5, 0)
-		with("alice:secret").timed(proto.OpMulti, checks("/a", 100))
+		with("alice:secret").spends(checks("/a", 100))
 		for _, c := range []struct {
 			users []string
 			waits bool
@@ -240,11 +248,11 @@ func TestTenant_MultiOfTwo(t *testing.T) {
 		c.budget("/a", 10, 0)
 		c.budget("/b", 10, 0)
 		both := &proto.MultiRequest{Ops: append(checks("/a", 10).Ops, checks("/b", 10).Ops...)}
-		d.timed(proto.OpMulti, checks("/b", 15))
+		d.spends(checks("/b", 15))
 		if code, took := c.timed(proto.OpMulti, both); code != proto.ErrThrottledOp || took != time.Second {
 			t.Errorf("%v after %v", code, took)
 		}
-		d.timed(proto.OpMulti, checks("/a", 10)) // all that /a has
+		d.spends(checks("/a", 10)) // all that /a has
 		if code, took := c.timed(proto.OpMulti, both); code == proto.ErrThrottledOp || took != time.Second {
 			t.Errorf("%v after %v", code, took)
 		}
@@ -257,7 +265,7 @@ func TestTenant_NeverDelayed(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		first := connected(dial)
 		first.budget("/zookeeper/identities/ip:127.0.0.1", 1, 0)
-		first.timed(proto.OpMulti, checks("/a", 5))
+		first.spends(checks("/a", 5))
 		began := time.Now()
 		c := connected(dial)
 		c.call(proto.XidPing, proto.OpPing, nil)
@@ -282,7 +290,7 @@ func TestTenant_Change(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c, admin := connected(dial), connected(dial)
 		admin.budget("/a", 1, 0)
-		c.timed(proto.OpMulti, checks("/a", 100))
+		c.spends(checks("/a", 100))
 		c.burst(exists, exists, exists)
 		time.Sleep(500 * time.Millisecond)
 		admin.budget("/a", 1000, 0)
@@ -295,7 +303,7 @@ func TestTenant_Change(t *testing.T) {
 				t.Errorf("%+v after %v", h, time.Since(began))
 			}
 		}
-		c.timed(proto.OpMulti, checks("/a", 10_000))
+		c.spends(checks("/a", 10_000))
 		admin.call(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/zookeeper/quota/a/zookeeper_budget", Version: -1})
 		if code, took := c.seek("/a"); code != proto.ErrNoNode || took != 0 {
 			t.Errorf("without a budget: %v after %v", code, took)
@@ -312,7 +320,7 @@ func TestTenant_Close(t *testing.T) {
 		c := dial()
 		c.connect(4*60*60*1000, 0, nil)
 		c.budget("/a", 1, 0)
-		c.timed(proto.OpMulti, checks("/a", 1000))
+		c.spends(checks("/a", 1000))
 		c.send(exists)
 		time.Sleep(time.Second)
 		began := time.Now()
