@@ -75,7 +75,7 @@ func (s *Server) forget(c *conn, linger bool) {
 	c.Lock()
 	closeSocket(linger)
 	c.Unlock()
-	s.sessions.expiry.Touch(id, c.Heard()) // count bytes that came after the loop last touched the session
+	s.sessions.expiry.Touch(id, c.LastAlive()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because c is closed.
 	s.state.watches.RemoveConn(c.id)
 	s.conns.release(c)

@@ -120,7 +120,7 @@ type Config struct {
 	LinearizableReads bool
 	// Listen is the address for clients, host:port; port 0 is any free port. Default: 127.0.0.1:0.
 	// With ReconfigEnabled, a reconfig that changes the client address in this server's line moves
-	// the port, unless ListenFixed is set.
+	// the port, unless ListenFixed is set. SecureListen stays.
 	Listen      string
 	ListenFixed bool
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, or pipes in a test.

@@ -38,7 +38,7 @@ type connTable struct {
 }
 
 func (t *connTable) init(s *Server) {
-	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).Heard)
+	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
 	t.links.Init(link.HostConfig{
 		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
@@ -129,7 +129,7 @@ func (t *connTable) release(c *conn) {
 	defer t.mu.Unlock()
 	if id := c.bound; id != 0 && t.bySession[id] == c {
 		delete(t.bySession, id)
-		t.heardUnattached(id, c.Heard())
+		t.heardUnattached(id, c.LastAlive())
 	}
 }
 
@@ -155,7 +155,7 @@ func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, c := range t.bySession {
-		if heard := c.Heard(); heard.After(after) {
+		if heard := c.LastAlive(); heard.After(after) {
 			f(id, heard)
 		}
 	}

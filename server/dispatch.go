@@ -143,7 +143,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 		switch {
 		case c.Ending():
 			return pauseClosed, nil
-		case c.queue.crowded(&s.conns.links.Memory):
+		case c.queue.full(&s.conns.links.Memory):
 			return pauseQueue, nil
 		case c.Out.Len() >= link.Burst:
 			return pauseOutput, nil
@@ -296,7 +296,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
-	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.LastHeard(), received: now}}
+	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.LastBytes(), received: now}}
 	session := c.session
 	if c.local {
 		session = 0 // nothing to check, and no znode can belong to it
@@ -353,14 +353,14 @@ func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *
 		}
 		t.Answered(h.Op, now, false, c.Out.Len()-at)
 		if c.server.meter.Slow.Enabled() {
-			c.logIfSlow(h.Op, h.Xid, body, c.LastHeard(), now)
+			c.logIfSlow(h.Op, h.Xid, body, c.LastBytes(), now)
 		}
 		c.stats.Sent++
 		c.stats.LastZxid = max(c.stats.LastZxid, c.server.state.tree.LastZxid())
 		return true
 	}
 	c.queue.push(&queuedRead{
-		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.IDs, barrier: c.barrier, heard: c.LastHeard(), received: now,
+		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.IDs, barrier: c.barrier, heard: c.LastBytes(), received: now,
 	})
 	return true
 }
@@ -382,7 +382,7 @@ func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *me
 		return
 	}
 	q := &queuedStatus{
-		op: h.Op, xid: h.Xid, zxid: zxidLast, body: r.Append(nil), pending: true, heard: c.LastHeard(), received: now,
+		op: h.Op, xid: h.Xid, zxid: zxidLast, body: r.Append(nil), pending: true, heard: c.LastBytes(), received: now,
 	}
 	c.queue.push(q)
 	c.server.meter.SyncsWaiting.Add(1)

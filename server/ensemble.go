@@ -41,8 +41,8 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 }
 
 // followMembers tells consensus the membership that the state wants, and the members' addresses. It
-// must be called after the membership in the state may have changed, on the goroutine of Apply or
-// before that goroutine runs.
+// also makes this server's own ports move. It must be called after the membership in the state may
+// have changed, on the goroutine of Apply or before that goroutine runs.
 func (s *Server) followMembers() {
 	if s.alone() {
 		return

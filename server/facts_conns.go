@@ -35,7 +35,7 @@ func (c *conn) facts() Connection {
 		LastLatency: st.LastLatency,
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
-	f.Heard = c.LastHeard().Round(0) // by the wall clock alone, for others
+	f.Heard = c.LastBytes().Round(0) // by the wall clock alone, for others
 	for _, id := range proto.ShownIDs(c.IDs) {
 		if id.Scheme != "ip" {
 			f.Identities = append(f.Identities, id.Shown())
@@ -47,7 +47,7 @@ func (c *conn) facts() Connection {
 	}
 	// Sessions expire by whole ticks, and their connections with them.
 	tick := c.server.cfg.Tick
-	f.Expires = c.Heard().Add(timeout).Truncate(tick).Add(tick)
+	f.Expires = c.LastAlive().Add(timeout).Truncate(tick).Add(tick)
 	return f
 }
 

@@ -13,7 +13,7 @@ type pause *pauseKind
 
 type pauseKind struct {
 	again      bool // the request that comes next was not handled: it is routed again after the pause
-	holdsInput bool // await does not charge the input that is left
+	holdsInput bool // handle charges the input that is left before await, which does not (HoldInput)
 	takesTurn  bool // the next burst has a turn for an expensive request
 	// await waits until the next burst may begin, without locks. It returns false if there is none.
 	await func(c *conn, in *link.Input) bool
@@ -30,9 +30,9 @@ var pauseOutput pause = &pauseKind{holdsInput: true, await: func(c *conn, _ *lin
 	return true
 }}
 
-// pauseQueue: too many requests wait for a write of this connection.
+// pauseQueue: the connection's queue is full.
 var pauseQueue pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
-	c.awaitQueue(in, func() bool { return c.queue.crowded(&c.server.conns.links.Memory) })
+	c.awaitQueue(in, func() bool { return c.queue.full(&c.server.conns.links.Memory) })
 	return true
 }}
 
@@ -87,8 +87,8 @@ var pauseEnd pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
 // pauseClosed: the connection is closed or closing.
 var pauseClosed pause = &pauseKind{await: func(*conn, *link.Input) bool { return false }}
 
-// awaitQueue waits until inTheWay returns false or the connection ends. inTheWay is called after
-// each change of the queue.
+// awaitQueue waits until inTheWay returns false or the connection ends. inTheWay is called with
+// Link.mu held: at once, and after each call of Wake.
 func (c *conn) awaitQueue(in *link.Input, inTheWay func() bool) {
 	c.HoldInput(in)
 	c.Lock()

@@ -164,8 +164,8 @@ type queue struct {
 func (q *queue) len() int { return len(q.items) - q.first }
 
 const (
-	// maxQueued is how many requests of one connection may wait for a write before its socket is
-	// not read any more, maxQueuedBytes how many bytes they may hold.
+	// maxQueued is how many requests of one connection may be unanswered before no further one is
+	// handled, maxQueuedBytes how many bytes they may hold.
 	maxQueued      = 4096
 	maxQueuedBytes = 4 << 20
 	// tightQueue and tightQueueBytes are the same while the queues of all connections hold more
@@ -176,8 +176,8 @@ const (
 	queuedOverhead = 256
 )
 
-// crowded reports whether the connection must not be read until requests are answered.
-func (q *queue) crowded(b *bounds.Memory) bool {
+// full reports whether no further request of the connection may be handled until some are answered.
+func (q *queue) full(b *bounds.Memory) bool {
 	return q.len() >= maxQueued || q.totalBytes >= maxQueuedBytes ||
 		(q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && b.QueuesTight()
 }

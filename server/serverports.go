@@ -19,7 +19,7 @@ import (
 // serverPorts owns the ports of a server, for clients and for other members, and knows where they
 // are: by the configuration, until a reconfig moves this server. It opens them for Start. Later the
 // goroutines of Clients.Follow and Members.Follow alone replace listeners; the goroutine of Apply
-// tells them where to (move). Connections stay when a port moves.
+// tells them where to (move). The secure port never moves. Connections stay when a port moves.
 type serverPorts struct {
 	*standing
 	plain     ports.Clients      // without a listener: in process only

@@ -18,8 +18,9 @@ import (
 // owns expiry, by which the leader judges the sessions that all members know, and ends the local
 // sessions in the connection table. Package liveness has the rules.
 //
-// Only the goroutine of runSessions judges, and only in a pass that may; Server.ExpireSession and
-// ExpireDue end sessions from any goroutine. Which sessions end is chosen under the tree's lock.
+// Only the goroutine of runSessions judges, in those passes in which Passes.Next says so.
+// Server.ExpireSession and ExpireDue end sessions from any goroutine. Which sessions end is chosen
+// under the tree's lock.
 type sessions struct {
 	*standing
 	conns  *connTable
@@ -141,7 +142,7 @@ func (s *sessions) touchConnected() {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	for id, c := range s.conns.bySession {
-		s.expiry.Touch(id, c.Heard())
+		s.expiry.Touch(id, c.LastAlive())
 	}
 	clear(s.conns.unattachedAt) // forget and heardOwner have touched these
 }

@@ -248,14 +248,15 @@ func (l *Link) NoteHeard(now time.Time) { l.heardAt.Store(int64(now.Sub(l.host.w
 // noteAlive records that the client is alive although the link is not read.
 func (l *Link) noteAlive(now time.Time) { l.aliveAt.Store(int64(now.Sub(l.host.wall))) }
 
-// LastHeard returns when the last bytes came, with the monotonic reading of the clock.
-func (l *Link) LastHeard() time.Time {
+// LastBytes returns when the last bytes came, with the monotonic reading of the clock.
+func (l *Link) LastBytes() time.Time {
 	return l.host.wall.Add(time.Duration(l.heardAt.Load()))
 }
 
-// Heard is when the client was last alive, for the expiry of sessions: a client that is not read
-// counts as heard now, unless the server waits for the client itself to take its replies.
-func (l *Link) Heard() time.Time {
+// LastAlive returns when the client was last alive, for the expiry of sessions. While requests are
+// handled (SetHandling), and so the link is not read, that is now, unless the server waits for the
+// client itself to take its replies.
+func (l *Link) LastAlive() time.Time {
 	if l.handling.Load() && l.flushes.Load() == 0 {
 		return l.host.Now()
 	}

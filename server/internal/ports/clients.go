@@ -100,8 +100,9 @@ func (p *Clients) Follow(ctx context.Context, accept func(net.Listener)) {
 	}
 }
 
-// move closes the listener and opens one on address. If that fails, the previous listener is closed
-// nevertheless, as in ZooKeeper: the members have another address for clients.
+// move opens a listener on address, and then closes the previous one. If that was in the way, move
+// then opens the new one. If no listener can be opened, the previous one is closed nevertheless, as
+// in ZooKeeper: the members have another address for clients.
 func (p *Clients) move(ctx context.Context, address string, accept func(net.Listener)) error {
 	l, err := p.cfg.Listen(ctx, address)
 	_ = p.Replace(nil) // false: the server stops
