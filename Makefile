@@ -108,9 +108,9 @@ hostile:  ## recipes of Curator, kazoo and Go at once on servers that are killed
 	$(GO) run ./test/compat/hostile -time $(TIME) $(if $(SEED),-seed $(SEED)) $(HOSTILE)
 attacks:  ## a stranger tries to hurt the server, next to ZooKeeper; ATTACKS for flags, such as -server gozkd or -attack words
 	$(GO) run ./test/attacks $(ATTACKS)
-tidy:     ## go mod tidy in all modules, whose siblings of the next version exist only here
+tidy:     ## go mod tidy in the modules of go.work, whose siblings of the next version exist only here
 	.ci/tidy
-version:  ## make VERSION, such as 0.2.0, the version of the next release, in which the modules require one another
+version:  ## set the version of the next release to VERSION, such as 0.2.0, in all go.mod files, go.work and the Helm chart
 	sed -Ei 's,(github\.com/gozkd/gozkd[^ ]*) v[^ ]+,\1 v$(VERSION),' go.work $$(git ls-files '*go.mod')
 	sed -Ei 's/^((appV|v)ersion:) .*/\1 $(VERSION)/' deploy/helm/gozkd/Chart.yaml
 release:  ## make the artifacts of VERSION, such as 0.1.0, from HEAD into DIST (dist); see docs/internals/releasing.md

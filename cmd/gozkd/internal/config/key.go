@@ -28,7 +28,8 @@ type key struct {
 	aliases []string
 	// kind defines the valid values.
 	kind kind
-	// def is the default for the documentation, or empty.
+	// def is the default, or empty. resolve sets the field to it if it is a valid value; otherwise,
+	// as with "2 ticks", it is only for the documentation.
 	def string
 	// note describes the key, or why it has no effect.
 	status status
