@@ -252,6 +252,30 @@ func TestReadOnly_FromTheStart(t *testing.T) {
 	})
 }
 
+// A process that is paused while it looks for a leader, for longer than the timeout of a session,
+// does not end that session: its client's ping waits in the socket. A silent one ends even so.
+func TestReadOnly_PausedFromTheStart(t *testing.T) {
+	withReadOnly(t, func(t *testing.T, e *ensemble) {
+		for _, m := range e.members {
+			m.stop()
+		}
+		e.m(2).begin(e.lines())
+		e.awaits("read-only", func() bool { return e.mode(2) == "read-only" })
+		const timeout, pause = 5 * time.Second, 10 * time.Second
+		c, dead := e.readOnly(2, timeout), e.readOnly(2, timeout)
+		e.m(2).pause(true)
+		c.send((&proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}).Append(nil))
+		time.Sleep(pause)
+		e.m(2).pause(false)
+		if c.recv() == nil {
+			t.Fatal("a session whose client sent a ping has ended")
+		}
+		if took := dead.closedIn(time.Minute); took <= timeout-time.Second || took > timeout+1500*time.Millisecond {
+			t.Errorf("a silent session of %v ended %v after the pause", timeout, took)
+		}
+	})
+}
+
 // A write that was under way when a server was cut off is not answered on a connection that can
 // only read, and what a read-only connection asks for never happens.
 func TestReadOnly_WritesDoNotLeak(t *testing.T) {

@@ -47,11 +47,12 @@ func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	look := time.NewTicker(max(s.cfg.Tick/2, time.Millisecond))
+	look := s.sessions.beginPasses()
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
+			s.sessions.beginPass(look)
 			s.readOnlyStart()
 		case <-s.node.Ready():
 			return nil

@@ -45,14 +45,10 @@ func (s *leadership) endReadOnly() {
 	}
 }
 
-// readOnlyStart makes a server that starts, and has found no leader, read-only after a while, and
-// expires the sessions of the clients that it lets in.
+// readOnlyStart makes a server that starts, and has found no leader, read-only after a while.
 func (s *leadership) readOnlyStart() {
 	st := s.node.Status()
-	switch {
-	case s.readOnly.Load():
-		s.sessions.expireLocal(s.cfg.Now())
-	case st.Leader == 0 && time.Since(s.startedMono) >= max(minReadOnlyPatience, s.cfg.Tick):
+	if !s.readOnly.Load() && st.Leader == 0 && time.Since(s.startedMono) >= max(minReadOnlyPatience, s.cfg.Tick) {
 		s.beginReadOnly(st)
 	}
 }

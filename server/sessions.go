@@ -18,15 +18,15 @@ import (
 // owns expiry, by which the leader judges the sessions that all members know, and ends the local
 // sessions in the connection table. Package liveness has the rules.
 //
-// Only the goroutine of runSessions judges, in those passes in which Passes.Next says so.
-// Server.ExpireSession and ExpireDue end sessions from any goroutine. Which sessions end is chosen
-// under the tree's lock.
+// Only the goroutine of runSessions judges, or before it begins that of Start, in those passes in
+// which Passes.Next says so. Server.ExpireSession and ExpireDue end sessions from any goroutine.
+// Which sessions end is chosen under the tree's lock.
 type sessions struct {
 	*standing
 	conns  *connTable
 	audit  func(audit.Event)
 	expiry *liveness.Expiry
-	passes liveness.Passes // owned by the goroutine of runSessions
+	passes liveness.Passes // owned by the goroutine that judges
 }
 
 // commitPatience returns the time without progress after which this server counts as unable to
@@ -39,10 +39,8 @@ func commitPatience(tick time.Duration) time.Duration {
 // caught up. Also twice a tick, it reports to the leader which sessions were heard from, or, on the
 // leader, expires the sessions that were not heard from.
 func (s *Server) runSessions(ctx context.Context) {
-	interval := max(s.cfg.Tick/2, time.Millisecond)
-	ticker := time.NewTicker(interval)
+	ticker := s.sessions.beginPasses()
 	defer ticker.Stop()
-	s.sessions.passes = liveness.NewPasses(interval, commitPatience(s.cfg.Tick), time.Now())
 	for {
 		select {
 		case <-ctx.Done():
@@ -55,20 +53,11 @@ func (s *Server) runSessions(ctx context.Context) {
 			continue
 		case <-ticker.C:
 		}
-		now, st := s.cfg.Now(), s.node.Status()
+		now, judges := s.sessions.beginPass(ticker)
+		st := s.node.Status()
 		s.meter.Hot.Tick()
-		late, judges := s.sessions.beginPass(now)
-		if late {
-			ticker.Reset(interval) // the connections are read before the next pass
-		}
 		s.followLeader(st)
 		s.lines.follow(st)
-		for _, c := range s.conns.all() {
-			c.NoteProgress(now)
-		}
-		if judges {
-			s.sessions.expireLocal(now)
-		}
 		switch {
 		case !judges:
 		case st.Leading:
@@ -92,21 +81,37 @@ func (s *Server) followLeader(st consensus.Status) {
 	s.leader.log.logRole(st, s.facts.mode())
 }
 
-// beginPass begins a pass of runSessions. late: time was lost, which counts for no session, so the
-// connections must be read before the next pass.
-func (s *sessions) beginPass(now time.Time) (late, judges bool) {
+// interval returns the time between passes.
+func (s *sessions) interval() time.Duration { return max(s.cfg.Tick/2, time.Millisecond) }
+
+// beginPasses begins a loop of passes, one whenever the ticker fires.
+func (s *sessions) beginPasses() *time.Ticker {
+	s.passes = liveness.NewPasses(s.interval(), commitPatience(s.cfg.Tick), time.Now())
+	return time.NewTicker(s.interval())
+}
+
+// beginPass begins a pass, and ends local sessions if it judges. Time that was lost counts for no
+// session, and the connections are read before the next pass.
+func (s *sessions) beginPass(ticker *time.Ticker) (now time.Time, judges bool) {
+	now = s.cfg.Now()
 	lost, judges := s.passes.Next(time.Now())
-	if lost == 0 {
-		return false, judges
+	if lost > 0 {
+		ticker.Reset(s.interval())
+		s.expiry.GiveBack(lost, now)
+		s.conns.locals.GiveBack(lost, now)
 	}
-	s.expiry.GiveBack(lost, now)
-	s.conns.locals.GiveBack(lost, now)
 	if lost > max(s.cfg.Tick, time.Second) {
 		s.cfg.Logger.Warn("this process stood still: the time does not count for sessions; "+
 			"look for a paused process or virtual machine, or for a machine that is overloaded",
 			"lost_ms", lost.Milliseconds())
 	}
-	return true, judges
+	for _, c := range s.conns.all() {
+		c.NoteProgress(now)
+	}
+	if judges {
+		s.expireLocal(now)
+	}
+	return now, judges
 }
 
 // judge proposes, on a leader that can commit, to close sessions that were not heard from in time.
