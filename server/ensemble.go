@@ -64,7 +64,7 @@ func (s *Server) followMembers() {
 	s.node.SetTarget(t)
 	s.ports.move(current, version, wanted)
 	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
-		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; "+howToJoin(s.cfg),
+		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; "+s.howToJoin(),
 			"members", len(current))
 	}
 }

@@ -186,6 +186,31 @@ func TestEnsemble_PausedTogether(t *testing.T) {
 	}
 }
 
+// A pause of a follower counts for its contact with the leader, although it counts for no session:
+// after more than syncLimit ticks the clients are sent to other servers.
+func TestEnsemble_PausedFollower(t *testing.T) {
+	for pause, sentAway := range map[time.Duration]bool{3 * time.Second: false, 10 * time.Second: true} {
+		t.Run(pause.String(), func(t *testing.T) {
+			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				e.startAll()
+				id := e.followers()[0]
+				c := e.connect(id, time.Minute)
+				e.m(id).pause(true)
+				time.Sleep(pause)
+				e.m(id).pause(false)
+				time.Sleep(2 * time.Second)
+				if n := e.said.Count("the leader has not heard this server for syncLimit ticks"); (n > 0) != sentAway {
+					t.Errorf("said %d times", n)
+				}
+				if sentAway {
+					c = c.move(e, id)
+				}
+				c.ping()
+			})
+		})
+	}
+}
+
 // A process that is paused again and again loses no session, and yet a dead session ends.
 func TestEnsemble_PausedAgainAndAgain(t *testing.T) {
 	withEnsemble(t, 1, func(t *testing.T, e *ensemble) {

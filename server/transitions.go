@@ -39,7 +39,7 @@ func (s *transitions) logWaiting() {
 			"leader", memberid.Number(st.Leader), "applied_index", st.Applied)
 	case s.logQuorumGone(st):
 	case st.Fresh:
-		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + howToJoin(s.cfg)
+		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + s.howToJoin()
 		switch {
 		case len(st.WithData) > 0:
 		case s.cfg.JoinOnly:
@@ -57,9 +57,9 @@ func (s *transitions) logWaiting() {
 }
 
 // howToJoin says how this server becomes a member of an ensemble.
-func howToJoin(cfg *Config) string {
+func (s *standing) howToJoin() string {
 	how := "give all servers its line and restart them one by one"
-	if cfg.ReconfigEnabled {
+	if s.live.Load().ReconfigEnabled {
 		how = "add it with reconfig"
 	}
 	return how + ". Without that it can only follow servers that have a secret (gozkd.peer.secretFile)"

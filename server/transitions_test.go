@@ -155,13 +155,16 @@ func TestTransitions_AdviceWithoutData(t *testing.T) {
 	for name, c := range map[string]struct {
 		joinOnly, reconfig bool
 		data               bool // member 1 has data and does not lead
+		reloaded           bool // reconfig is set by a reload
 		says, saysNo       string
 	}{
-		"new, may found":                            {false, false, false, "to form a new ensemble", "reconfig"},
-		"new, may found, reconfig":                  {false, true, false, "add it with reconfig", "restart them one by one"},
-		"may only join":                             {true, false, false, "only if no voter has ever had data, run gozkd init", "reconfig"},
-		"others have data":                          {false, false, true, "restart them one by one", "reconfig"},
-		"may only join, others have data, reconfig": {true, true, true, "add it with reconfig", "gozkd init"},
+		"new, may found":                            {false, false, false, false, "to form a new ensemble", "reconfig"},
+		"new, may found, reconfig":                  {false, true, false, false, "add it with reconfig", "restart them one by one"},
+		"may only join":                             {true, false, false, false, "only if no voter has ever had data, run gozkd init", "reconfig"},
+		"others have data":                          {false, false, true, false, "restart them one by one", "reconfig"},
+		"may only join, others have data, reconfig": {true, true, true, false, "add it with reconfig", "gozkd init"},
+		"new, reconfig by a reload":                 {false, true, false, true, "add it with reconfig", "restart them one by one"},
+		"new, no reconfig since a reload":           {false, false, false, true, "restart them one by one", "reconfig"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withEnsemble(t, 5, func(t *testing.T, e *ensemble) {
@@ -174,8 +177,14 @@ func TestTransitions_AdviceWithoutData(t *testing.T) {
 					e.m(1).begin(e.lines())
 					e.m(5).dir = e.t.TempDir()
 				}
-				e.m(5).adapt = func(cfg *server.Config) { cfg.JoinOnly, cfg.ReconfigEnabled = c.joinOnly, c.reconfig }
+				e.m(5).adapt = func(cfg *server.Config) { cfg.JoinOnly, cfg.ReconfigEnabled = c.joinOnly, c.reconfig != c.reloaded }
 				e.m(5).begin(e.lines())
+				if c.reloaded {
+					time.Sleep(time.Second)
+					if restart, err := e.m(5).s.Reload(server.ReloadedWith(e.m(5).s, func(cfg *server.Config) { cfg.ReconfigEnabled = c.reconfig })); err != nil || restart != nil {
+						t.Fatal(restart, err)
+					}
+				}
 				time.Sleep(10 * time.Second)
 				told := false
 				for line := range strings.Lines(e.said.String()) {

@@ -28,7 +28,7 @@ import (
 //	    resumed, or has ended.
 //	S5  A server that loses touch with the leader for syncLimit ticks forgets its local sessions, as in
 //	    ZooKeeper, after it has closed all connections: adding a session requires the lock of an open
-//	    connection.
+//	    connection. A pause of the process counts, too.
 type Locals[C comparable] struct {
 	heard func(C) time.Time // when a connection was last heard from
 
