@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,18 +37,23 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 		room := map[string]int64{"full": 1000, "full too": leastRoom - 1, "other": leastRoom}
 		first := &config.Invocation{File: "zoo.cfg"}
 		var said logbuf.Buffer
-		now := []any{first, config.Config{}, nil}
+		type reading struct {
+			inv *config.Invocation
+			c   config.Config
+			err error
+		}
+		var now atomic.Pointer[reading]
 		started := config.Config{}
 		started.Server.Dir, started.Server.LogDir = "other", "full"
 		w := roomWait{
 			inv: first, c: started, log: hclog.New(&hclog.LoggerOptions{Output: &said}),
 			again: func() (*config.Invocation, config.Config, error) {
-				err, _ := now[2].(error)
-				return now[0].(*config.Invocation), now[1].(config.Config), err
+				r := now.Load()
+				return r.inv, r.c, r.err
 			},
 			free: func(dir string) (int64, bool) { free, known := room[dir]; return free, known },
 		}
-		now = []any{&config.Invocation{}, config.Config{}, nil} // the file is gone
+		now.Store(&reading{inv: &config.Invocation{}}) // the file is gone
 		ended := make(chan bool, 1)
 		late, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
@@ -62,14 +68,14 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 			}
 		}
 		waits("the file is gone")
-		now = []any{first, config.Config{}, errors.New("misspelled")}
+		now.Store(&reading{inv: first, err: errors.New("misspelled")})
 		waits("the file cannot be read")
 		moved := config.Config{LogLevel: "debug"}
 		moved.Server.Dir = "full too"
-		now = []any{first, moved, nil}
+		now.Store(&reading{inv: first, c: moved})
 		waits("the other disk is full too")
 		moved.Server.Dir = "other"
-		now = []any{first, moved, nil}
+		now.Store(&reading{inv: first, c: moved})
 		if !<-ended || w.c.LogLevel != "debug" || w.c.Server.Dir != "other" {
 			t.Errorf("it starts again with %+v", w.c.Server)
 		}
