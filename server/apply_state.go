@@ -50,7 +50,8 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 
 // Capture returns the changes since the last checkpoint.
 func (a *applier) Capture() consensus.Changes {
-	// No lock: only the goroutine of Apply changes the tree, and that goroutine calls Capture.
+	// No lock: the goroutine of Apply calls Capture, and not while another goroutine replaces a
+	// state that was dropped.
 	a.s.backups.capturing.Store(int64(a.s.state.tree.LastZxid()))
 	return a.s.state.tree.Capture()
 }
@@ -58,20 +59,15 @@ func (a *applier) Capture() consensus.Changes {
 // CaptureAll returns the whole state.
 func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.CaptureAll() }
 
-// dropState drops the state because there is no memory for a second one. Its lock is held until
-// install has put another state in its place, or release is called without that, which makes the
-// server stop serving: nobody reads meanwhile, and the figures of the state are those of before.
+// dropState drops the state because there is no memory for a second one, see state.drop. If release
+// is called before there is another state, the server stops serving.
 func (a *applier) dropState() (release func()) {
-	before := a.s.state.stats()
-	a.s.state.dropped.Store(&before)
-	a.s.state.Lock()
+	a.s.state.drop()
 	a.s.conns.drop()
-	a.s.state.tree = datatree.New(a.s.state.options)
 	return func() {
-		if a.s.state.dropped.Load() != nil {
+		if a.s.state.isDropped() {
 			a.s.life.Serving.Store(false)
-			a.s.state.dropped.Store(nil)
-			a.s.state.Unlock()
+			a.s.state.unlockDropped()
 		}
 	}
 }
@@ -89,9 +85,6 @@ func (a *applier) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 func (a *applier) install(t *datatree.Tree) {
 	s := a.s
 	s.backups.onDisk.Store(int64(t.LastZxid()))
-	if s.state.dropped.Load() == nil {
-		s.state.Lock()
-	}
 	s.state.install(t, func() {
 		if s.node != nil {
 			// Watches did not fire for the skipped changes, and requests of clients may be among

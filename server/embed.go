@@ -59,7 +59,7 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 
 // ready reports whether clients can be served.
 func (s *Server) ready() bool {
-	return s.life.Serving.Load() && !s.leader.lost.Load() && s.state.dropped.Load() == nil
+	return s.life.Serving.Load() && !s.leader.lost.Load() && !s.state.isDropped()
 }
 
 // NotServing returns nil while the server answers clients, be it only those that accept a read-only
@@ -95,7 +95,7 @@ func (s *Server) Status() facts.Status {
 	node := s.node.Status()
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.facts.mode(), int64(s.state.lastZxid())
 	st.Serving = s.ready() && node.Current
-	behind := !s.life.Serving.Load() || s.leader.catchingUp.Load() || s.state.dropped.Load() != nil
+	behind := !s.life.Serving.Load() || s.leader.catchingUp.Load() || s.state.isDropped()
 	st.CatchingUp = node.Leader != 0 && behind
 	st.LeavesClients = s.leader.leavesClients(node)
 	set, _ := s.ensemble()

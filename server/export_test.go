@@ -120,3 +120,6 @@ func StandStill(s *Server) {
 
 // PeerPorts returns the addresses on which a server listens for other members.
 func PeerPorts(s *Server) string { return s.ports.peers.Listener().Addr().String() }
+
+// Dropped reports whether a server reads a state for which it has dropped its own.
+func Dropped(s *Server) bool { return s.state.isDropped() }

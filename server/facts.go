@@ -78,9 +78,8 @@ func (f *Facts) Stats() facts.Stats {
 // Digest returns the last zxid and a hash of the state after it. Servers of an ensemble with the
 // same zxid have the same digest.
 func (f *Facts) Digest() (zxid int64, digest uint64) {
-	f.state.RLock()
-	defer f.state.RUnlock()
-	return int64(f.state.tree.LastZxid()), f.state.tree.Digest()
+	now := f.state.figures()
+	return now.stats.Zxid, now.digest
 }
 
 // Settings returns the settings in effect under the names and in the order of the conf word,

@@ -28,13 +28,11 @@ func (f *Facts) addQuotas(l *facts.Values) {
 	}
 }
 
-// quotas reads the znodes of quotas.
+// quotas reads the znodes of quotas. A state that was dropped has none.
 func (f *Facts) quotas() (list []namespaceQuota) {
 	const root = "/zookeeper/quota"
 	n := 0
-	f.state.RLock()
-	defer f.state.RUnlock()
-	f.state.tree.Walk(root, func(z Znode) bool {
+	visit := func(z Znode) bool {
 		n++
 		// The quota of /name is in the znodes /name/zookeeper_limits and /name/zookeeper_stats
 		// below root, in this order.
@@ -53,7 +51,8 @@ func (f *Facts) quotas() (list []namespaceQuota) {
 			}
 		}
 		return n < maxQuotaZnodes
-	})
+	}
+	_ = f.state.look(func() { f.state.tree.Walk(root, visit) })
 	return list
 }
 

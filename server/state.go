@@ -25,8 +25,9 @@ import (
 // state is the replicated state as far as this server has applied the log, and the watches on it of
 // this server's clients.
 //
-// Only the goroutine of Apply changes the tree, and reads it without a lock; all others hold the
-// lock for reading. The lock is the first in the order of locks, and keeps these promises:
+// The goroutine of Apply changes the tree, and reads it without a lock; all others hold the lock
+// for reading. Another goroutine may drop the tree, see drop; Apply is not called then until there
+// is another tree. The lock keeps these promises:
 //
 //   - V2, V5: Apply changes the tree under the write lock, and a reply is on the output before the
 //     lock is released under which it was made.
@@ -43,7 +44,54 @@ type state struct {
 	largest atomic.Pointer[[]facts.Subtree]
 	// dropped are the figures of the state that was dropped because there is no memory for a second
 	// one, while another state is read and the lock is held. nil: there is a state.
-	dropped atomic.Pointer[facts.Stats]
+	dropped atomic.Pointer[figures]
+	// drops keeps the state from being dropped between the test of dropped and the moment when a
+	// reader of figures has the lock. It comes before the lock in the order of locks.
+	drops sync.RWMutex
+}
+
+// figures are what can be told about a state that was dropped.
+type figures struct {
+	stats    facts.Stats
+	digest   uint64
+	limit    datatree.Limit
+	members  serverlist.Set
+	version  proto.Zxid // of the members
+	changing bool       // the members are about to change
+}
+
+// look calls f with the lock held for reading, unless the state was dropped. Then it returns the
+// figures of that state.
+func (s *state) look(f func()) (dropped *figures) {
+	s.drops.RLock()
+	defer s.drops.RUnlock()
+	if before := s.dropped.Load(); before != nil {
+		return before
+	}
+	s.RLock()
+	defer s.RUnlock()
+	f()
+	return nil
+}
+
+// isDropped reports whether the state was dropped. Then the lock is held, as drop left it.
+func (s *state) isDropped() bool { return s.dropped.Load() != nil }
+
+// drop drops the state. The lock is held until install has put another state in its place, or
+// unlockDropped is called. Nobody reads meanwhile; the figures are those of before.
+func (s *state) drop() {
+	before := s.figures()
+	s.drops.Lock()
+	defer s.drops.Unlock()
+	s.dropped.Store(&before)
+	s.Lock()
+	s.tree = datatree.New(s.options)
+}
+
+// unlockDropped ends what drop began without another state.
+func (s *state) unlockDropped() {
+	s.dropped.Store(nil)
+	s.Unlock()
 }
 
 // init makes the state of a server without data.
@@ -66,8 +114,11 @@ func (s *state) warnOfLongLists() {
 	s.tree.LongLists(s.options.LongList)
 }
 
-// install replaces the tree and calls meanwhile. The write lock must be held; install releases it.
+// install replaces the tree, and calls meanwhile with the write lock held.
 func (s *state) install(t *datatree.Tree, meanwhile func()) {
+	if !s.isDropped() {
+		s.Lock()
+	}
 	defer s.Unlock()
 	s.tree, s.budgets = t, tenant.Budgets{}
 	t.Walk(tenant.Root, func(z Znode) bool {
@@ -88,20 +139,21 @@ func (s *state) noteBudget(path string) error {
 }
 
 // weight returns what the state weighs, and its limit.
-func (s *state) weight() (int64, datatree.Limit) {
-	s.RLock()
-	defer s.RUnlock()
-	return s.tree.Weight(), s.tree.Limit()
+func (s *state) weight() (weight int64, limit datatree.Limit) {
+	if before := s.look(func() { weight, limit = s.tree.Weight(), s.tree.Limit() }); before != nil {
+		return before.stats.Growth.Weight, before.limit
+	}
+	return weight, limit
 }
 
 // weighSubtrees returns the heaviest children of the root, the heaviest first. It holds the lock
-// for a part of the znodes at a time, so it may miss what changes meanwhile.
+// for a part of the znodes at a time, so it may miss what changes meanwhile. If the state is
+// dropped meanwhile, the result is the last one.
 func (s *state) weighSubtrees() *[]facts.Subtree {
 	const shown, kept = 3, 1000
 	weights := make(map[string]*int64)
 	for part := range datatree.WeightParts {
-		s.RLock()
-		s.tree.WeighPart(part, func(child string, weight int64) {
+		weigh := func(child string, weight int64) {
 			w := weights[child]
 			if w == nil {
 				if len(weights) == kept { // a large subtree comes again at once
@@ -113,8 +165,10 @@ func (s *state) weighSubtrees() *[]facts.Subtree {
 				weights[strings.Clone(child)] = w
 			}
 			*w += weight
-		})
-		s.RUnlock()
+		}
+		if s.look(func() { s.tree.WeighPart(part, weigh) }) != nil {
+			return s.largest.Load()
+		}
 	}
 	list := make([]facts.Subtree, 0, len(weights))
 	for child, w := range weights {
@@ -127,13 +181,11 @@ func (s *state) weighSubtrees() *[]facts.Subtree {
 	return &list
 }
 
-func (s *state) lastZxid() proto.Zxid {
-	if before := s.dropped.Load(); before != nil {
-		return proto.Zxid(before.Zxid)
+func (s *state) lastZxid() (zxid proto.Zxid) {
+	if before := s.look(func() { zxid = s.tree.LastZxid() }); before != nil {
+		return proto.Zxid(before.stats.Zxid)
 	}
-	s.RLock()
-	defer s.RUnlock()
-	return s.tree.LastZxid()
+	return zxid
 }
 
 // session returns a session, if it is known, and the present epoch.
@@ -147,20 +199,27 @@ func (s *state) session(id proto.SessionID) (info datatree.SessionInfo, known bo
 // membership returns the members, and whether they are about to change. version is 0 if the tree
 // does not name the members yet.
 func (s *state) membership() (set serverlist.Set, version proto.Zxid, changing bool) {
-	s.RLock()
-	defer s.RUnlock()
-	set, version = s.tree.Config()
-	_, changing = s.tree.PendingConfig()
-	return set, version, changing
+	f := s.figures()
+	return f.members, f.version, f.changing
 }
 
-// stats returns the figures of the tree.
-func (s *state) stats() facts.Stats {
-	if before := s.dropped.Load(); before != nil {
+// stats returns the figures of the tree that srvr and mntr have.
+func (s *state) stats() facts.Stats { return s.figures().stats }
+
+// figures returns the figures of the state, or of the one that was dropped.
+func (s *state) figures() (f figures) {
+	if before := s.look(func() {
+		f = figures{stats: s.statsLocked(), digest: s.tree.Digest(), limit: s.tree.Limit()}
+		f.members, f.version = s.tree.Config()
+		_, f.changing = s.tree.PendingConfig()
+	}); before != nil {
 		return *before
 	}
-	s.RLock()
-	defer s.RUnlock()
+	return f
+}
+
+// statsLocked is stats for a caller that holds the lock.
+func (s *state) statsLocked() facts.Stats {
 	l := s.tree.Limit()
 	var largest []facts.Subtree
 	if p := s.largest.Load(); p != nil {
