@@ -10,17 +10,24 @@ type Limit struct{ Size, PerSecond float64 }
 
 // Bucket counts the tokens that are missing from a bucket. The zero value is full. It may owe
 // tokens. A Limit may differ from call to call: it counts for the time since the previous call. The
-// times are of one clock, which may jump. A Bucket is not safe for concurrent use.
+// times are of one clock. A caller may have read it before others that came first: such a time
+// counts as the latest one. A Bucket is not safe for concurrent use.
 type Bucket struct {
 	missing float64
-	filled  time.Time
+	filled  time.Time // the latest time
 }
+
+// setBack is from how far back on a time means that the clock was set back, which begins anew.
+const setBack = time.Minute
 
 // Missing returns how many tokens are missing, after adding those that have come until now.
 func (b *Bucket) Missing(l Limit, now time.Time) float64 {
+	since := now.Sub(b.filled)
+	if since < 0 && since > -setBack {
+		return b.missing // the time since filled was added already
+	}
 	if b.missing > 0 {
-		b.missing -= max(0, now.Sub(b.filled).Seconds()) * l.PerSecond
-		b.missing = max(0, b.missing)
+		b.missing = max(0, b.missing-max(0, since.Seconds())*l.PerSecond)
 	}
 	b.filled = now
 	return b.missing

@@ -269,6 +269,23 @@ func TestBucket_Model(t *testing.T) {
 	})
 }
 
+// Callers that read the clock before others took the bucket add no time twice, not even a caller
+// that comes again and again.
+func TestBucket_LateCallers(t *testing.T) {
+	var b fair.Bucket
+	begin, l, granted := time.Unix(0, 0), fair.Limit{Size: 1000, PerSecond: 1000}, 0
+	for ms := range 1001 {
+		for _, late := range []int{0, 10, ms / 2, 0} {
+			for now := begin.Add(time.Duration(ms-late) * time.Millisecond); b.Wait(l, 1, now) == 0; granted++ {
+				b.Take(1)
+			}
+		}
+	}
+	if granted != 2000 {
+		t.Errorf("in the first second %d tokens are taken, want 1000 and 1000", granted)
+	}
+}
+
 // A bucket that owes tokens pays them back before others get any, and its limit may change.
 func TestBucket_Debt(t *testing.T) {
 	var b fair.Bucket
