@@ -82,6 +82,7 @@ var refused = map[string]map[string]any{
 	`memory is "1G"`:           {"memory": "1G"},
 	`memory is "0Mi"`:          {"memory": "0Mi"},
 	`memory is "1.5Gi"`:        {"memory": "1.5Gi"},
+	"at least 48Mi":            {"memory": "12Mi"},
 }
 
 func TestMain(m *testing.M) { os.Exit(m.Run()) }

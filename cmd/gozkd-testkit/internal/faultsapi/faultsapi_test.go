@@ -425,6 +425,12 @@ func TestServers(t *testing.T) {
 			t.Errorf("GET %s: %s, want %s", path, text, want)
 		}
 	}
+	var inner struct{ Faults string }
+	w.must("POST", below(one.ID)+"/servers", "", &inner)
+	if want := below(one.ID) + "/servers/1"; !strings.HasSuffix(inner.Faults, want) {
+		t.Errorf("faults of a server below another: %s, want …%s", inner.Faults, want)
+	}
+	w.must("GET", below(one.ID)+"/servers/1/tree", "", nil)
 	w.must("DELETE", below(one.ID), "", nil)
 	for _, wrong := range []struct {
 		method, path, body string
@@ -435,6 +441,8 @@ func TestServers(t *testing.T) {
 		{"GET", "/servers/x/tree", "", 400},
 		{"POST", "/servers", `{"ensemble":0}`, 400},
 		{"POST", "/servers", `{"tick":"1"}`, 400},
+		{"POST", "/servers", `{"tick":"1ns"}`, 400},
+		{"POST", "/servers", `{"tick":"100h"}`, 400},
 		{"POST", "/servers", `{"members":1}`, 400},
 	} {
 		if status, text := w.ask(wrong.method, wrong.path, wrong.body); status != wrong.status {

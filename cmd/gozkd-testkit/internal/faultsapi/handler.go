@@ -31,12 +31,15 @@ const (
 type api struct {
 	cluster   *cluster.Cluster
 	logger    hclog.Logger
+	base      string // of the paths: empty, or that of the servers that a request started
 	faults    registry[*fault]
 	snapshots registry[cluster.Snapshot]
 	further   registry[*api] // of the clusters that requests started
 }
 
-func newAPI(l *cluster.Cluster, logger hclog.Logger) *api { return &api{cluster: l, logger: logger} }
+func newAPI(l *cluster.Cluster, logger hclog.Logger, base string) *api {
+	return &api{cluster: l, logger: logger, base: base}
+}
 
 // handler serves requests about the cluster. Faults, snapshots and servers of requests are kept
 // until requests delete them.

@@ -23,8 +23,8 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 		}
 	}
 	tick, err := time.ParseDuration(body.Tick)
-	if err != nil || tick <= 0 || body.Ensemble < 1 || body.Ensemble > cluster.MaxMembers {
-		return nil, invalid("ensemble is %d and tick is %q; allowed: 1 to %d, and a duration such as 500ms",
+	if err != nil || tick < time.Millisecond || tick > time.Hour || body.Ensemble < 1 || body.Ensemble > cluster.MaxMembers {
+		return nil, invalid("ensemble is %d and tick is %q; allowed: 1 to %d, and 1ms to 1h",
 			body.Ensemble, body.Tick, cluster.MaxMembers)
 	}
 	cfg := cluster.Config{Members: body.Ensemble, Logger: a.logger}
@@ -33,15 +33,16 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	further := newAPI(c, a.logger)
-	id, err := a.further.put(func(int) (*api, error) { return further, nil })
+	id, err := a.further.put(func(id int) (*api, error) {
+		return newAPI(c, a.logger, fmt.Sprintf("%s/servers/%d", a.base, id)), nil
+	})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	answer := struct {
 		ID int `json:"id"`
 		portfile.Ports
-	}{id, portfile.Ports{Client: c.ConnectString(), Faults: fmt.Sprintf("http://%s/servers/%d", q.Host, id)}}
+	}{id, portfile.Ports{Client: c.ConnectString(), Faults: fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id)}}
 	for _, m := range c.Members() {
 		answer.Members = append(answer.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
 	}

@@ -65,6 +65,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if not (regexMatch "^[1-9][0-9]*[MG]i$" .) }}{{ fail (printf "memory is %q; allowed: a whole number of Mi or Gi, such as 512Mi" .) }}{{ end -}}
 {{- $mib := regexFind "^[0-9]+" . | int -}}
 {{- if hasSuffix "Gi" . }}{{ $mib = mul $mib 1024 }}{{ end -}}
+{{- if lt (int $mib) 48 }}{{ fail (printf "memory is %q; a server needs at least 48Mi" .) }}{{ end -}}
 {{- sub $mib (max (div $mib 10) 12) }}MiB
 {{- end }}
 
