@@ -82,7 +82,8 @@ func TestServe_Reload(t *testing.T) {
 	}
 }
 
-// An invalid file changes nothing and is reported. Every key marked as reloadable is applied.
+// An invalid file changes nothing and is reported. Keys marked as reloadable are applied, and a change
+// of another is reported. TestTable_ReloadsLikeTheServer walks all keys.
 func TestReloader(t *testing.T) {
 	load := func(args ...string) config.Config {
 		t.Helper()
@@ -120,6 +121,7 @@ func TestReloader(t *testing.T) {
 		"allowSaslFailedClients=true", "letAnySaslUserDoX=x", "sessionRequireClientSASLAuth=true", "ensembleAuthName=a", "extendedTypesEnabled=false",
 		"metricsProvider.ssl.need.client.auth=false", "metricsProvider.ssl.want.client.auth=false",
 		"gozkd.logLevel=off", "gozkd.slowRequestThresholdMs=5", "gozkd.maxFeatureLevel=1",
+		"gozkd.clientMemoryKB=70000", "gozkd.watchMemoryKB=7", "gozkd.budgetWaitMs=7",
 	} {
 		next = load("-o", set)
 		key, _, _ := strings.Cut(set, "=")
