@@ -82,8 +82,8 @@ func TestServe_Reload(t *testing.T) {
 	}
 }
 
-// An invalid file changes nothing and is reported. Keys marked as reloadable are applied, and a change
-// of another is reported. TestTable_ReloadsLikeTheServer walks all keys.
+// An invalid file changes nothing and is reported. Keys marked as reloadable are applied, and a
+// change of another is reported. TestTable_ReloadsLikeTheServer walks all keys.
 func TestReloader(t *testing.T) {
 	load := func(args ...string) config.Config {
 		t.Helper()
