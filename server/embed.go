@@ -69,7 +69,7 @@ func (s *Server) NotServing() error {
 	switch {
 	case !s.life.Accepting.Load():
 		return s.life.WhyNot()
-	case s.leader.readOnly.Load():
+	case s.leader.readOnly.Load() && !s.state.isDropped():
 		return nil
 	case !s.ready() || !s.membersKnown(): // clients of a new ensemble wait for its members
 		return ErrNoLeader

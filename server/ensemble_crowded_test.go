@@ -41,7 +41,7 @@ func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 		goOn := make(chan struct{})
 		for _, m := range e.members {
 			m.adapt = func(c *server.Config) {
-				c.SnapCount, c.DataLimit, c.SyncLimit = 10, limit, 5
+				c.SnapCount, c.DataLimit, c.SyncLimit, c.ReadOnlyMode = 10, limit, 5, true
 				*serverdisk.Used(c), *serverdisk.Data(c) = func() int64 { return 0 }, standingDisk{m: m, goOn: goOn}
 			}
 		}
@@ -75,16 +75,16 @@ func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 		if !e.becomes(func() bool { return server.Dropped(m.s) }) {
 			t.Fatal("the member has not dropped its state, so this test shows nothing")
 		}
-		status := func(what string, leader int) {
+		status := func(what, mode string, leader int) {
 			t.Helper()
 			st := m.s.Status()
-			if st.Mode != "follower" || st.Zxid != before.Zxid || st.Serving || st.Leader != leader || st.CatchingUp != (leader != 0) || st.Whole != before.Whole {
+			if st.Mode != mode || st.Zxid != before.Zxid || st.Serving || st.Leader != leader || st.CatchingUp != (leader != 0) || st.Whole != before.Whole {
 				t.Errorf("%s: %+v, before %+v", what, st, before)
 			}
 		}
-		status("at first", e.leader())
+		status("at first", "follower", e.leader())
 		time.Sleep(20 * time.Second)
-		status("after a while", e.leader())
+		status("after a while", "follower", e.leader())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := m.s.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) || m.s.NotServing() == nil {
@@ -111,7 +111,15 @@ func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 		if e.said.Count(m.host()+cutOff) != 1 {
 			t.Error("the member has not noticed that it is cut off")
 		}
-		status("cut off", 0)
+		status("cut off", "read-only", 0)
+		r := e.dial(victim)
+		hello := &proto.ConnectRequest{TimeoutMs: 10_000, Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: true, ReadOnly: true}
+		if _, err := r.nc.Write(frameOf(hello.Append(nil))); err != nil {
+			t.Fatal(err)
+		}
+		if r.tryRecv() != nil || m.s.NotServing() == nil {
+			t.Error("a member without a state serves reads")
+		}
 		m.isolate(false)
 		close(goOn)
 		e.awaitVoters(1, 2, 3)

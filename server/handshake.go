@@ -66,7 +66,7 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	// A request to re-attach must not wait longer than s.await does: when the client gives up, the
 	// request cannot be recalled, and would take the session away from the server that the client
 	// has found by then.
-	if !readOnly && (!s.await(s.answersClients) || s.leader.leavesClients(s.node.Status())) {
+	if (!readOnly || s.state.isDropped()) && (!s.await(s.answersClients) || s.leader.leavesClients(s.node.Status())) {
 		s.meter.Count(meter.NotServed)
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
