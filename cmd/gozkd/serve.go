@@ -51,77 +51,18 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	if inv.Ensemble > 0 {
 		return serveEnsemble(stop, inv, c, trail, log)
 	}
-	for {
-		err := serveOne(stop, cancel, inv, c, again, trail, env, log)
-		if !vfs.Full(err) || stop.Err() != nil {
-			return err
-		}
-		log.Error("a disk is full, so this server has stopped; it starts again when there is room", "error", err)
-		w := roomWait{inv: inv, c: c, again: again, free: vfs.Free, log: log}
-		if !w.run(stop) {
-			return err
-		}
-		inv, c = w.inv, w.c
-		log.SetLevel(hclog.LevelFromString(c.LogLevel))
-	}
+	manager := systemd{log.Named("systemd")}
+	w := roomWait{inv: inv, c: c, again: again, free: vfs.Free, reopen: trail.reopen, log: log}
+	return w.serve(stop, manager, func(hangup <-chan os.Signal) error {
+		log.SetLevel(hclog.LevelFromString(w.c.LogLevel))
+		return serveOne(stop, cancel, hangup, w.inv, w.c, again, trail, manager, env, log)
+	})
 }
-
-// roomWait waits for room on the disks of a server that has stopped.
-type roomWait struct {
-	inv   *config.Invocation // with c: what was read last
-	c     config.Config
-	again loader
-	free  func(dir string) (bytes int64, known bool)
-	log   hclog.Logger
-}
-
-// run waits until the disks of the data and of the log have room, or until stop ends. It returns
-// false if nobody can tell, or if stop has ended. It reads the configuration each time it looks,
-// because it may have changed since the start, and may name another disk now.
-func (w *roomWait) run(stop context.Context) bool {
-	for n := 0; ; n++ {
-		select { // also before the first look: not only bytes can be used up, and not only here
-		case <-stop.Done():
-			return false
-		case <-time.After(time.Second):
-		}
-		if inv, c, err := readAgain(w.again, w.inv.File); err == nil {
-			w.inv, w.c = inv, c
-		} else if n%roomLines == 0 {
-			w.log.Warn("the configuration is not read again before the server starts again", "error", err)
-		}
-		full := ""
-		for _, dir := range []string{w.c.Server.Dir, cmp.Or(w.c.Server.LogDir, w.c.Server.Dir)} {
-			free, known := w.free(dir)
-			if !known {
-				return false
-			}
-			if free < leastRoom {
-				full = dir
-			}
-		}
-		if full == "" {
-			return true
-		}
-		if n%roomLines == 0 {
-			w.log.Warn("waiting for room: free space on the disk of this directory",
-				"directory", full, "needed_mib", leastRoom>>20)
-		}
-	}
-}
-
-const (
-	// leastRoom is free on a disk before a server starts again: a segment of the log, and as much
-	// for a checkpoint.
-	leastRoom = 128 << 20
-	// roomLines is after how many seconds the log says again that the server waits.
-	roomLines = 60
-)
 
 // serveOne runs a server until stop ends. After kill, the next signal ends the process at once.
 func serveOne(
-	stop context.Context, kill func(), inv *config.Invocation, c config.Config, again loader,
-	trail *auditTrail, env cli.Env, log hclog.Logger,
+	stop context.Context, kill func(), hangup <-chan os.Signal, inv *config.Invocation, c config.Config, again loader,
+	trail *auditTrail, manager systemd, env cli.Env, log hclog.Logger,
 ) (err error) {
 	if err := errors.Join(refuseZooKeeperData(c), checkWeb(c)); err != nil {
 		return err
@@ -147,15 +88,12 @@ func serveOne(
 	}
 	r := &reloader{
 		server: s, tls: secure, logins: logins, again: again,
-		file: inv.File, started: c, last: c, manager: systemd{log.Named("systemd")}, log: log,
+		file: inv.File, started: c, last: c, manager: manager, log: log,
 	}
-	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
 	// Before the start, so that clients can ask for the progress.
 	ends := openEndpoints(stop, inv, c, s, r, archiver, log)
 	defer func() { err = errors.Join(err, ends.close()) }()
-	defer r.manager.watch(s)()
+	defer r.manager.watch(func() { s.Status() })()
 	r.manager.notify("STATUS=looking for the other servers, or reading the data")
 	if err := r.whileStarting(stop, time.Second, s.Start); err != nil {
 		if stop.Err() != nil {
@@ -188,7 +126,7 @@ func serveOne(
 			ends.web.Close()
 			return s.Close()
 		case err := <-s.Err():
-			r.stops("failed")
+			r.fails(err)
 			ends.web.Close()
 			return errors.Join(err, s.Close())
 		}
@@ -235,11 +173,11 @@ func (m systemd) reloading() {
 	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
 }
 
-// watch serves the service manager's watchdog until stop is called.
-func (m systemd) watch(s *server.Server) (stop func()) {
+// watch serves the service manager's watchdog until stop is called; look is as in watchdog.
+func (m systemd) watch(look func()) (stop func()) {
 	alive, dead := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
-	watching.Go(func() { m.watchdog(alive, func() { s.Status() }) }) // stopped and awaited by stop
+	watching.Go(func() { m.watchdog(alive, look) }) // stopped and awaited by stop
 	return func() { dead(); watching.Wait() }
 }
 
@@ -333,12 +271,24 @@ func (r *reloader) ready(status string) {
 
 // stops reports to the service manager that the server is stopping, before connections are closed.
 // If a reload is running, stops waits for it.
-func (r *reloader) stops(status string) {
+func (r *reloader) stops(status string) { r.ends("STOPPING=1\nSTATUS=" + status) }
+
+// fails reports that the server has failed. A server whose disk is full starts again in this
+// process, which the service manager would kill some time after STOPPING=1.
+func (r *reloader) fails(err error) {
+	if vfs.Full(err) {
+		r.ends("STATUS=stopping, because a disk is full")
+	} else {
+		r.stops("failed")
+	}
+}
+
+func (r *reloader) ends(state string) {
 	r.stopping.Store(true)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.serving = false
-	r.manager.notify("STOPPING=1\nSTATUS=" + status)
+	r.manager.notify(state)
 }
 
 // notReady returns why clients should not connect any more, or nil.

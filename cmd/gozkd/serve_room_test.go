@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +18,7 @@ import (
 
 // TestRoomWait_RestsBetweenStarts: a server that stops because something on its disk is used up
 // starts again after a second even if there are bytes enough: what was used up may be inodes, or
-// another disk.
+// another disk. SIGHUP means: now.
 func TestRoomWait_RestsBetweenStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := roomWait{
@@ -26,6 +28,12 @@ func TestRoomWait_RestsBetweenStarts(t *testing.T) {
 		begun := time.Now()
 		if !w.run(t.Context()) || time.Since(begun) < time.Second {
 			t.Errorf("the server starts again after %v", time.Since(begun))
+		}
+		hangup := make(chan os.Signal, 1)
+		hangup <- syscall.SIGHUP
+		w.hangup, w.reopen, begun = hangup, func() error { return nil }, time.Now()
+		if !w.run(t.Context()) || time.Since(begun) != 0 {
+			t.Errorf("after SIGHUP the server starts again after %v", time.Since(begun))
 		}
 	})
 }
@@ -92,4 +100,50 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 			t.Error("it starts although it is stopped")
 		}
 	})
+}
+
+// TestRoomWait_Hangup: while a server waits for room, SIGHUP does not end the process. The server
+// looks for room at once, and opens the audit log again. The service manager is told that the
+// server lives and waits, and not that it stops, because it would kill the process soon after.
+func TestRoomWait_Hangup(t *testing.T) {
+	l := manage(t)
+	t.Setenv("WATCHDOG_USEC", "20000")
+	log, manager := hclog.NewNullLogger(), systemd{hclog.NewNullLogger()}
+	r := &reloader{manager: manager, log: log}
+	reopened, room := make(chan bool, 1), atomic.Int64{}
+	w := roomWait{
+		inv: &config.Invocation{}, log: log, free: func(string) (int64, bool) { return room.Load(), true },
+		again:  func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, config.Config{}, nil },
+		reopen: func() error { reopened <- true; return nil },
+	}
+	ended, calls := make(chan error, 1), 0
+	// Ends when there is room; awaited below.
+	go func() {
+		ended <- w.serve(t.Context(), manager, func(<-chan os.Signal) error {
+			if calls++; calls == 2 {
+				return nil
+			}
+			r.fails(syscall.ENOSPC)
+			return syscall.ENOSPC
+		})
+	}()
+	for _, want := range []string{"STATUS=stopping, because a disk is full", "STATUS=waiting for room", "WATCHDOG=1", "WATCHDOG=1"} {
+		buf := make([]byte, 4096)
+		n, err := l.Read(buf)
+		if got := string(buf[:n]); err != nil || got != want {
+			t.Fatalf("told %q, want %q: %v", got, want, err)
+		}
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-reopened
+	room.Store(leastRoom)
+	if err := <-ended; err != nil || calls != 2 {
+		t.Errorf("%d starts: %v", calls, err)
+	}
 }

@@ -17,8 +17,9 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// The service manager is notified of the start, reloads, liveness and the stop.
-func TestServe_Systemd(t *testing.T) {
+// manage plays the service manager: it returns the socket for notifications.
+func manage(t *testing.T) *net.UnixConn {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("no service manager of that kind there")
 	}
@@ -27,7 +28,15 @@ func TestServe_Systemd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
+	t.Cleanup(func() { _ = l.Close() })
+	t.Setenv("NOTIFY_SOCKET", socket)
+	_ = l.SetReadDeadline(time.Now().Add(10 * time.Minute))
+	return l
+}
+
+// The service manager is notified of the start, reloads, liveness and the stop.
+func TestServe_Systemd(t *testing.T) {
+	l := manage(t)
 	next := func(want string) {
 		t.Helper()
 		_ = l.SetReadDeadline(time.Now().Add(10 * time.Minute))
@@ -44,7 +53,6 @@ func TestServe_Systemd(t *testing.T) {
 			}
 		}
 	}
-	t.Setenv("NOTIFY_SOCKET", socket)
 	t.Setenv("WATCHDOG_USEC", "20000")
 	p := launch(t, "--memory", "--client-port", "0")
 	next("READY=1\nSTATUS=serving clients at " + p.ports.Client)
@@ -61,16 +69,7 @@ func TestServe_Systemd(t *testing.T) {
 
 // The first of several servers is ready for the service manager while it waits for the others.
 func TestReloader_SystemdWaiting(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no service manager of that kind there")
-	}
-	socket := filepath.Join(t.TempDir(), "n")
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	t.Setenv("NOTIFY_SOCKET", socket)
+	l := manage(t)
 	peers, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -101,16 +100,7 @@ func TestReloader_SystemdWaiting(t *testing.T) {
 // The service manager is not notified of a reload before the start or during the stop, because a
 // reload ends with READY=1.
 func TestReloader_Systemd(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no service manager of that kind there")
-	}
-	socket := filepath.Join(t.TempDir(), "n")
-	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	t.Setenv("NOTIFY_SOCKET", socket)
+	l := manage(t)
 	s, err := server.New(server.Config{InProcess: true})
 	if err != nil {
 		t.Fatal(err)
