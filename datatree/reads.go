@@ -99,11 +99,15 @@ func (s *znodeStore) AllChildrenNumber(path string, c Caller) (int32, proto.ErrC
 }
 
 // ReplyBytes returns about how many bytes the reply to a getData, getChildren or getACL has, 0 if
-// there is no znode at path.
-func (s *znodeStore) ReplyBytes(op proto.OpCode, path string) int {
-	n := s.lookup(path)
+// there is no znode at path that c may read.
+func (s *znodeStore) ReplyBytes(op proto.OpCode, path string, c Caller) int {
+	want := proto.PermRead
+	if op == proto.OpGetACL {
+		want |= proto.PermAdmin
+	}
+	n, code := s.readable(path, &c, want)
 	switch {
-	case n == nil:
+	case code != proto.OK:
 	case op == proto.OpGetACL:
 		return len(s.acls.key(n.acl))
 	case op == proto.OpGetData:

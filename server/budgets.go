@@ -1,10 +1,10 @@
 package server
 
 import (
-	"math"
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/identity"
@@ -25,11 +25,11 @@ func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, 
 	d := jute.NewDecoder(frame)
 	var h proto.RequestHeader
 	h.Decode(&d)
-	if d.Err() == nil && !c.spending.paid {
+	if d.Err() == nil && !c.spending.paid && c.Admitted(h.Op, c.server.live.Load().Auth.Required) {
 		if h.Op.Info().Path == proto.PathEach && len(frame) > cheapBulkBytes && !turn { // the bill takes some time
 			return pauseTurn, nil
 		}
-		bill := c.server.state.bill(h.Op, len(frame), d.Rest(), c.IDs)
+		bill := c.server.state.bill(h.Op, len(frame), d.Rest(), c.caller(c.IDs))
 		// A client that hears nothing for much longer takes its server for dead.
 		most := min(c.server.live.Load().BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
 		switch waits, refused := c.spending.pay(&bill, h.Op, most); {
@@ -64,7 +64,8 @@ func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, most time.Duration) (
 	if !ok {
 		wait = most
 		if op == proto.OpSetWatches || op == proto.OpSetWatches2 { // a refusal would lose watches
-			_, ok = bill.Take(now, math.MaxInt64)
+			bill.Take(now, most+time.Second) // many of them shut nobody out for longer
+			ok = true
 		}
 	}
 	s.paid, s.until = ok, now.Add(wait)
@@ -72,21 +73,21 @@ func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, most time.Duration) (
 }
 
 // bill returns what a request is charged. The lock is held.
-func (s *state) bill(op proto.OpCode, frame int, body []byte, ids []proto.ID) (bill tenant.Bill) {
+func (s *state) bill(op proto.OpCode, frame int, body []byte, who datatree.Caller) (bill tenant.Bill) {
 	switch op.Info().Class {
 	case proto.ClassWrite, proto.ClassRead, proto.ClassBulkRead, proto.ClassSync:
 	default:
 		return bill
 	}
 	if op == proto.OpPing || op == proto.OpCloseSession ||
-		slices.ContainsFunc(ids, func(id proto.ID) bool { return id.Scheme == identity.SchemeSuper }) {
+		slices.ContainsFunc(who.IDs, func(id proto.ID) bool { return id.Scheme == identity.SchemeSuper }) {
 		return bill
 	}
 	total := tenant.Cost{Ops: 1, Bytes: float64(4 + frame)}
 	switch op.Info().Path {
 	case proto.PathFirst:
 		if path, ok := meter.RequestPath(op, body); ok {
-			total.Bytes += s.readBytes(op, path)
+			total.Bytes += s.readBytes(op, path, who)
 			s.budgets.ChargePath(&bill, path, total)
 		}
 	case proto.PathEach:
@@ -99,20 +100,20 @@ func (s *state) bill(op proto.OpCode, frame int, body []byte, ids []proto.ID) (b
 		total.Ops = float64(max(1, len(m.Ops)))
 		for i := range m.Ops {
 			part := &m.Ops[i]
-			read := s.readBytes(part.Op, part.Path)
+			read := s.readBytes(part.Op, part.Path, who)
 			total.Bytes += read
 			cost := tenant.Cost{Ops: 1, Bytes: float64(len(part.Path)+len(part.Data)) + read}
 			s.budgets.ChargePath(&bill, part.Path, cost)
 		}
 	}
-	s.budgets.ChargeIDs(&bill, ids, total)
+	s.budgets.ChargeIDs(&bill, who.IDs, total)
 	return bill
 }
 
-// readBytes returns how many bytes of a znode a request reads.
-func (s *state) readBytes(op proto.OpCode, path string) float64 {
+// readBytes returns how many bytes of a znode a request reads, if the client may.
+func (s *state) readBytes(op proto.OpCode, path string, who datatree.Caller) float64 {
 	if op != proto.OpGetData && !isList(op) {
 		return 0
 	}
-	return float64(s.tree.ReplyBytes(op, path))
+	return float64(s.tree.ReplyBytes(op, path, who))
 }

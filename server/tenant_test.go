@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -42,10 +43,13 @@ func (r *raw) timed(op proto.OpCode, body record) (proto.ErrCode, time.Duration)
 	return h.Err, time.Since(began)
 }
 
-// spends sends a transaction, which must not be refused for a budget.
+// spends sends two transactions. If each has what a budget has per second, the first is done at
+// once, the second waits for a second, and whoever comes next must wait longer.
 func (r *raw) spends(body record) {
 	r.t.Helper()
-	if code, _ := r.timed(proto.OpMulti, body); code == proto.ErrThrottledOp {
+	b := encodeRequest(7, proto.OpMulti, body)
+	r.burst(b, b)
+	if h, _ := r.reply(); h.Err == proto.ErrThrottledOp {
 		r.t.Error("a transaction is refused, which should only take tokens")
 	}
 }
@@ -139,12 +143,13 @@ func TestTenant_Refused(t *testing.T) {
 		}
 		c := connected(dial)
 		time.Sleep(30 * time.Second)
-		big := proto.MultiRequest{}
-		for i := range 40 { // leaves 3 s of debt
-			big.Ops = append(big.Ops, proto.MultiOp{Op: proto.OpCheck, Path: "/a", Version: int32(i)})
-		}
-		if code, took := c.timed(proto.OpMulti, &big); code == proto.ErrThrottledOp || took != 0 {
+		big := checks("/a", 40) // counts as 10
+		if code, took := c.timed(proto.OpMulti, big); code == proto.ErrThrottledOp || took != 0 {
 			t.Errorf("a multi with more than a second has: %v after %v", code, took)
+		}
+		for range 2 { // they wait for 1 s and 2 s
+			connected(dial).request(1, proto.OpMulti, big)
+			synctest.Wait()
 		}
 		// xids 1 and 2 come together, and are answered in their order.
 		c.burst(encodeRequest(1, proto.OpCreate, create{path: "/a"}), encodeRequest(2, proto.OpExists, &proto.PathWatchRequest{Path: "/b"}))
@@ -153,7 +158,7 @@ func TestTenant_Refused(t *testing.T) {
 				t.Errorf("%+v, want xid %d and %v", h, 1+i, want)
 			}
 		}
-		if code, took := c.seek("/a"); code != proto.ErrNoNode || took != 1100*time.Millisecond {
+		if code, took := c.seek("/a"); code != proto.ErrNoNode || took != 100*time.Millisecond {
 			t.Errorf("after a refused create: %v after %v", code, took)
 		}
 		has(t, dial, fmt.Sprintf("zk_a_gozkd_budget_refusals_per_namespace\t%d", counts[proto.ErrThrottledOp]+1))
@@ -170,6 +175,8 @@ func TestTenant_ShortTimeout(t *testing.T) {
 		c := dial()
 		timeout := time.Duration(c.connect(6000, 0, nil).TimeoutMs) * time.Millisecond
 		connected(dial).spends(checks("/a", 100))
+		connected(dial).send(exists) // waits for 2 s
+		synctest.Wait()
 		if code, took := c.seek("/a"); code != proto.ErrThrottledOp || took != timeout/3 {
 			t.Errorf("%v after %v", code, took)
 		}
@@ -226,7 +233,6 @@ func TestTenant_Identities(t *testing.T) {
 		}
 		alice := "digest:" + digestOf("alice:secret")
 		connected(dial).budget("/zookeeper/identities/"+strings.ReplaceAll(alice, "/", "%2F"), 5, 0)
-		with("alice:secret").spends(checks("/a", 100))
 		for _, c := range []struct {
 			users []string
 			waits bool
@@ -234,6 +240,10 @@ func TestTenant_Identities(t *testing.T) {
 			{[]string{"alice:secret"}, true}, {[]string{"bob:x", "alice:secret"}, true}, {[]string{"alice:wrong"}, false},
 			{nil, false}, {[]string{"alice:secret", "super:pw"}, false},
 		} {
+			for range 2 {
+				with("alice:secret").request(7, proto.OpMulti, checks("/a", 5))
+				synctest.Wait()
+			}
 			if code, took := with(c.users...).seek("/b"); (code == proto.ErrThrottledOp) != c.waits || (took > 0) != c.waits {
 				t.Errorf("%v: %v after %v", c.users, code, took)
 			}
@@ -248,11 +258,14 @@ func TestTenant_MultiOfTwo(t *testing.T) {
 		c.budget("/a", 10, 0)
 		c.budget("/b", 10, 0)
 		both := &proto.MultiRequest{Ops: append(checks("/a", 10).Ops, checks("/b", 10).Ops...)}
-		d.spends(checks("/b", 15))
+		d.call(1, proto.OpMulti, checks("/b", 10))
+		d.request(2, proto.OpMulti, checks("/b", 5)) // waits for half a second
+		synctest.Wait()
 		if code, took := c.timed(proto.OpMulti, both); code != proto.ErrThrottledOp || took != time.Second {
 			t.Errorf("%v after %v", code, took)
 		}
-		d.spends(checks("/a", 10)) // all that /a has
+		d.reply()
+		d.call(1, proto.OpMulti, checks("/a", 10)) // all that /a has
 		if code, took := c.timed(proto.OpMulti, both); code == proto.ErrThrottledOp || took != time.Second {
 			t.Errorf("%v after %v", code, took)
 		}
@@ -265,7 +278,7 @@ func TestTenant_NeverDelayed(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		first := connected(dial)
 		first.budget("/zookeeper/identities/ip:127.0.0.1", 1, 0)
-		first.spends(checks("/a", 5))
+		connected(dial).spends(checks("/a", 5))
 		began := time.Now()
 		c := connected(dial)
 		c.call(proto.XidPing, proto.OpPing, nil)
@@ -278,9 +291,16 @@ func TestTenant_NeverDelayed(t *testing.T) {
 		if code, took := connected(dial).timed(proto.OpSetWatches, setWatches); code != proto.OK || took != time.Second {
 			t.Errorf("setWatches: %v after %v", code, took)
 		}
-		time.Sleep(3 * time.Second) // 5 + 1 - 4 = 2 are missing
 		if code, took := first.seek("/a"); code != proto.ErrThrottledOp || took != time.Second {
 			t.Errorf("setWatches was not charged: %v after %v", code, took)
+		}
+		for range 20 {
+			connected(dial).request(1, proto.OpSetWatches, setWatches)
+			synctest.Wait()
+		}
+		time.Sleep(3 * time.Second)
+		if code, took := first.seek("/a"); code != proto.ErrNoNode || took > time.Second {
+			t.Errorf("many setWatches shut a client out: %v after %v", code, took)
 		}
 	})
 }
@@ -290,11 +310,11 @@ func TestTenant_Change(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		c, admin := connected(dial), connected(dial)
 		admin.budget("/a", 1, 0)
-		c.spends(checks("/a", 100))
+		connected(dial).spends(checks("/a", 100))
 		c.burst(exists, exists, exists)
 		time.Sleep(500 * time.Millisecond)
 		admin.budget("/a", 1000, 0)
-		if h, _ := c.reply(); h.Err != proto.ErrNoNode { // it has waited for a second, and 99 tokens are there
+		if h, _ := c.reply(); h.Err != proto.ErrNoNode { // it has waited for a second
 			t.Error(h)
 		}
 		began := time.Now()
@@ -303,7 +323,7 @@ func TestTenant_Change(t *testing.T) {
 				t.Errorf("%+v after %v", h, time.Since(began))
 			}
 		}
-		c.spends(checks("/a", 10_000))
+		connected(dial).spends(checks("/a", 10_000))
 		admin.call(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/zookeeper/quota/a/zookeeper_budget", Version: -1})
 		if code, took := c.seek("/a"); code != proto.ErrNoNode || took != 0 {
 			t.Errorf("without a budget: %v after %v", code, took)
@@ -316,13 +336,15 @@ func TestTenant_Close(t *testing.T) {
 	cfg := ticks
 	cfg.BudgetWait = time.Hour
 	cfg.MaxSessionTimeout = 4 * time.Hour
+	cfg.MaxClientConns = -1
 	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
-		c := dial()
-		c.connect(4*60*60*1000, 0, nil)
-		c.budget("/a", 1, 0)
-		c.spends(checks("/a", 1000))
-		c.send(exists)
-		time.Sleep(time.Second)
+		connected(dial).budget("/a", 1, 0)
+		for range 1000 {
+			c := dial()
+			c.connect(4*60*60*1000, 0, nil)
+			c.send(exists)
+			synctest.Wait()
+		}
 		began := time.Now()
 		if err := s.Close(); err != nil || time.Since(began) > time.Minute {
 			t.Errorf("closed after %v: %v", time.Since(began), err)
@@ -385,7 +407,7 @@ func TestTenant_Chaos(t *testing.T) {
 						op, body = proto.OpMulti, &proto.MultiRequest{Ops: append(checks(path, n).Ops, checks("/b", 3).Ops...)}
 					}
 					if path == "/a" {
-						ofA[xid] = n
+						ofA[xid] = min(n, perSecond)
 					}
 					sent[xid] = encodeRequest(int32(xid), op, body)
 				}
@@ -429,8 +451,8 @@ func TestTenant_Chaos(t *testing.T) {
 			for i := range served {
 				for j := i; j < len(served); j++ {
 					most := perSecond * (1 + served[j].Sub(served[i]).Seconds())
-					// A multi may have 10 more than a second's, and may wait for /b for a second.
-					if n := j - i + 1; float64(n) > most+10+perSecond {
+					// A multi may wait for /b for a second.
+					if n := j - i + 1; float64(n) > most+perSecond {
 						t.Fatalf("%d operations in %v", n, served[j].Sub(served[i]))
 					}
 				}

@@ -124,21 +124,19 @@ func (b *budget) reserve(c Cost, now time.Time, most time.Duration) (wait time.D
 	return wait, true
 }
 
-// take takes tokens after settle. b.mu is held.
+// take takes tokens after settle, at most those of a second: one request does not shut a tenant
+// out. b.mu is held.
 func (b *budget) take(c Cost) {
-	if b.opsLimit > 0 {
-		b.ops.Take(c.Ops)
-	}
-	if b.byteRate > 0 {
-		b.bytes.Take(c.Bytes)
-	}
+	b.ops.Take(min(c.Ops, b.opsLimit))
+	b.bytes.Take(min(c.Bytes, b.byteRate))
 }
 
 func (b *budget) giveBack(c Cost, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settle(now)
-	b.take(Cost{-c.Ops, -c.Bytes})
+	b.ops.Take(-min(c.Ops, b.opsLimit))
+	b.bytes.Take(-min(c.Bytes, b.byteRate))
 }
 
 // Bill is what a request takes from each budget.

@@ -110,7 +110,9 @@ func TestBudgets_End(t *testing.T) {
 func TestBudgets_Change(t *testing.T) {
 	var b tenant.Budgets
 	set(t, &b, "/a", 10, 100, begin)
-	take(&b, tenant.Cost{Ops: 30, Bytes: 300}, begin, 0, "/a")
+	for range 3 {
+		take(&b, tenant.Cost{Ops: 30, Bytes: 300}, begin, time.Minute, "/a") // as 10 and 100
+	}
 	set(t, &b, "/a", 20, 0, begin.Add(time.Second)) // 20 operations are missing
 	set(t, &b, "/a", 20, 100, begin.Add(time.Second))
 	if wait, _ := take(&b, tenant.Cost{Ops: 1, Bytes: 100}, begin.Add(time.Second), time.Minute, "/a"); wait != 50*time.Millisecond {
@@ -127,20 +129,44 @@ func TestBill_ManySubtrees(t *testing.T) {
 		set(t, &b, path, 4, 0, begin)
 		paths = append(paths, path, path+"/x", path)
 	}
-	all := append(paths, paths...) // 6 operations for each
+	all := append(paths, paths...) // 6 operations for each, which count as 4
 	if wait, ok := take(&b, tenant.Cost{Ops: 1}, begin, 0, all...); wait != 0 || !ok {
 		t.Fatalf("full buckets: wait %v, %v", wait, ok)
 	}
-	if _, ok := take(&b, tenant.Cost{Ops: 1}, begin, time.Second, all...); ok {
-		t.Error("a bucket in debt is full after a second")
+	if _, ok := take(&b, tenant.Cost{Ops: 1}, begin, time.Second-1, all...); ok {
+		t.Error("an empty bucket is full within a second")
 	}
-	if wait, ok := take(&b, tenant.Cost{Ops: 1}, begin, 2*time.Second, all...); wait != 1500*time.Millisecond || !ok {
+	if wait, ok := take(&b, tenant.Cost{Ops: 1}, begin, 2*time.Second, all...); wait != time.Second || !ok {
 		t.Errorf("after a refusal: wait %v, %v", wait, ok)
 	}
 }
 
+// One request, however large, uses up no more than a second; after it others wait for that long. A
+// refused one gives back no more than that.
+func TestBudgets_LargeRequest(t *testing.T) {
+	var b tenant.Budgets
+	set(t, &b, "/a", 10, 1000, begin)
+	set(t, &b, "/b", 1, 0, begin)
+	large := tenant.Cost{Ops: 1e4, Bytes: 1e6}
+	for _, step := range []struct {
+		cost  tenant.Cost
+		wait  time.Duration
+		ok    bool
+		paths []string
+	}{
+		{tenant.Cost{Ops: 15}, 0, true, []string{"/a"}}, {large, 0, true, []string{"/b"}},
+		{large, time.Second, true, []string{"/a"}}, {large, 0, false, []string{"/b", "/a"}},
+		{tenant.Cost{Ops: 1}, time.Second, true, []string{"/b"}},
+		{tenant.Cost{Ops: 1, Bytes: 1}, 1100 * time.Millisecond, true, []string{"/a"}},
+	} {
+		if wait, ok := take(&b, step.cost, begin, 1500*time.Millisecond, step.paths...); wait != step.wait || ok != step.ok {
+			t.Errorf("%v on %v waits %v, %v, want %v, %v", step.cost, step.paths, wait, ok, step.wait, step.ok)
+		}
+	}
+}
+
 // B1, B2 for requests that come to two budgets in any order: in no second more begins than the
-// budget and what one request takes alone, a refused request takes nothing, and a request is
+// budget and what it holds, a refused request takes nothing, and a request is
 // refused only if it would wait longer than it may.
 func TestBill_Model(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -176,7 +202,7 @@ func TestBill_Model(t *testing.T) {
 				if free[i].After(now) {
 					from = free[i]
 				}
-				free[i] = from.Add(time.Duration(float64(n) / rates[i] * float64(time.Second)))
+				free[i] = from.Add(time.Duration(min(1, float64(n)/rates[i]) * float64(time.Second)))
 			}
 		}
 	})
