@@ -25,13 +25,14 @@ func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, 
 	d := jute.NewDecoder(frame)
 	var h proto.RequestHeader
 	h.Decode(&d)
-	if d.Err() == nil && !c.spending.paid && c.Admitted(h.Op, c.server.live.Load().Auth.Required) {
+	cfg := c.server.live.Load()
+	if d.Err() == nil && !c.spending.paid && !cfg.IgnoreBudgets && c.Admitted(h.Op, cfg.Auth.Required) {
 		if h.Op.Info().Path == proto.PathEach && len(frame) > cheapBulkBytes && !turn { // the bill takes some time
 			return pauseTurn, nil
 		}
 		bill := c.server.state.bill(h.Op, len(frame), d.Rest(), c.caller(c.IDs))
 		// A client that hears nothing for much longer takes its server for dead.
-		most := min(c.server.live.Load().BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
+		most := min(cfg.BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
 		switch waits, refused := c.spending.pay(&bill, h.Op, most); {
 		case refused:
 			t.InSpace(meter.BudgetRefusals, h.Op, d.Rest())
@@ -87,6 +88,9 @@ func (s *state) bill(op proto.OpCode, frame int, body []byte, who datatree.Calle
 	switch op.Info().Path {
 	case proto.PathFirst:
 		if path, ok := meter.RequestPath(op, body); ok {
+			if tenant.Free(path) {
+				return bill
+			}
 			total.Bytes += s.readBytes(op, path, who)
 			s.budgets.ChargePath(&bill, path, total)
 		}
@@ -97,14 +101,22 @@ func (s *state) bill(op proto.OpCode, frame int, body []byte, who datatree.Calle
 		if m.Decode(&d, op) != nil {
 			break // it fails
 		}
-		total.Ops = float64(max(1, len(m.Ops)))
+		total.Ops = float64(len(m.Ops))
 		for i := range m.Ops {
 			part := &m.Ops[i]
+			if tenant.Free(part.Path) {
+				total.Ops--
+				continue
+			}
 			read := s.readBytes(part.Op, part.Path, who)
 			total.Bytes += read
 			cost := tenant.Cost{Ops: 1, Bytes: float64(len(part.Path)+len(part.Data)) + read}
 			s.budgets.ChargePath(&bill, part.Path, cost)
 		}
+		if total.Ops == 0 && len(m.Ops) > 0 {
+			return bill
+		}
+		total.Ops = max(1, total.Ops)
 	}
 	s.budgets.ChargeIDs(&bill, who.IDs, total)
 	return bill

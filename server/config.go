@@ -201,6 +201,8 @@ type Config struct {
 	// longer than a third of its session's timeout. Then it fails with proto.ErrThrottledOp.
 	// Default: 1 s. See docs/adr/0015-budgets-per-tenant.md.
 	BudgetWait time.Duration
+	// IgnoreBudgets lets requests pass whatever budgets there are (gozkd.enforceBudgets=false).
+	IgnoreBudgets bool
 	// Requests with more than LargeRequestThreshold bytes (largeRequestThreshold) are large. The
 	// connection of a large request is closed if the large writes under way would have more than
 	// LargeRequestMaxBytes (largeRequestMaxBytes). Defaults: none is large; 100 MiB.

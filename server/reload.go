@@ -13,7 +13,7 @@ import (
 // that owns its rules.
 var reloads = []string{
 	"MinSessionTimeout", "MaxSessionTimeout", "MaxClientConns", "MaxConns", "ConnectionThrottle", "RequestThrottle",
-	"BudgetWait", "OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
+	"BudgetWait", "IgnoreBudgets", "OutstandingLimit", "ClientMemory", "WatchMemory", "HandshakeTimeout",
 	"TLS", "PortUnification", "HandshakeLimit", "Auth",
 	"Words", "SyncWarning", "SlowRequest", "SuperDigest", "DisableDigest", "EnforceQuota", "RefuseTTL", "ReconfigEnabled", "ReadOnlyMode",
 	"ContainerMaxPerMinute", "ContainerNeverUsed", "MaxFeatureLevel", "Settings", "PeerTLS",
@@ -30,13 +30,13 @@ var handedIn = []string{"Memory", "PeerListener", "PeerDial", "Listener", "Secur
 //
 // These fields change, for what begins afterwards: MinSessionTimeout, MaxSessionTimeout (a session
 // keeps its timeout until its client reconnects), MaxClientConns, MaxConns (no connection is
-// closed), ConnectionThrottle, RequestThrottle, BudgetWait, OutstandingLimit, ClientMemory,
-// WatchMemory, HandshakeTimeout, TLS, PortUnification, HandshakeLimit, Auth (connections keep what
-// they negotiated), Words, SyncWarning, SlowRequest, SuperDigest, DisableDigest (a connection keeps
-// its identities), EnforceQuota, RefuseTTL, ReconfigEnabled, ReadOnlyMode, ContainerMaxPerMinute,
-// ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS (which connections between members are
-// made again: peer.Network.SetTLS). Reload ignores the objects that the program hands in, such as
-// listeners, loggers and Now, and InProcess and Version.
+// closed), ConnectionThrottle, RequestThrottle, BudgetWait, IgnoreBudgets, OutstandingLimit,
+// ClientMemory, WatchMemory, HandshakeTimeout, TLS, PortUnification, HandshakeLimit, Auth
+// (connections keep what they negotiated), Words, SyncWarning, SlowRequest, SuperDigest,
+// DisableDigest (a connection keeps its identities), EnforceQuota, RefuseTTL, ReconfigEnabled,
+// ReadOnlyMode, ContainerMaxPerMinute, ContainerNeverUsed, MaxFeatureLevel, Settings, PeerTLS
+// (which connections between members are made again: peer.Network.SetTLS). Reload ignores the
+// objects that the program hands in, such as listeners, loggers and Now, and InProcess and Version.
 //
 // Reload may be called at any time, from any goroutine.
 func (s *Server) Reload(cfg Config) (restart []string, err error) {

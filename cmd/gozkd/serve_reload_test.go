@@ -121,7 +121,7 @@ func TestReloader(t *testing.T) {
 		"allowSaslFailedClients=true", "letAnySaslUserDoX=x", "sessionRequireClientSASLAuth=true", "ensembleAuthName=a", "extendedTypesEnabled=false",
 		"metricsProvider.ssl.need.client.auth=false", "metricsProvider.ssl.want.client.auth=false",
 		"gozkd.logLevel=off", "gozkd.slowRequestThresholdMs=5", "gozkd.maxFeatureLevel=1",
-		"gozkd.clientMemoryKB=70000", "gozkd.watchMemoryKB=7", "gozkd.budgetWaitMs=7",
+		"gozkd.clientMemoryKB=70000", "gozkd.watchMemoryKB=7", "gozkd.budgetWaitMs=7", "gozkd.enforceBudgets=false",
 	} {
 		next = load("-o", set)
 		key, _, _ := strings.Cut(set, "=")

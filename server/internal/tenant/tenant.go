@@ -61,15 +61,19 @@ func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err
 		var id proto.ID
 		id.Scheme, id.ID, _ = strings.Cut(text, ":")
 		put(&b.ids, id, float64(ops), float64(bytes), now)
-	} else if strings.HasPrefix(target, "/") && !free(target) {
+	} else if strings.HasPrefix(target, "/") && !Free(target) {
 		put(&b.paths, target, float64(ops), float64(bytes), now)
 		b.longest = max(b.longest, len(target))
 	}
 	return err
 }
 
-// free reports whether a path has no budget: the znodes of budgets are below it.
-func free(path string) bool { return strings.HasPrefix(path+"/", "/zookeeper/") }
+// Free reports whether a path costs nothing: it is /zookeeper or below it, as the znodes of budgets
+// are.
+func Free(path string) bool {
+	rest, ok := strings.CutPrefix(path, "/zookeeper")
+	return ok && (rest == "" || rest[0] == '/')
+}
 
 // put sets the budget of a key. What is missing from its buckets stays missing.
 func put[K comparable](m *map[K]*budget, key K, ops, bytes float64, now time.Time) {
@@ -152,7 +156,7 @@ type item struct {
 
 // ChargePath adds what a request costs to the budget of the nearest subtree at or above a path.
 func (b *Budgets) ChargePath(bill *Bill, path string, c Cost) {
-	if len(b.paths) == 0 || free(path) {
+	if len(b.paths) == 0 || Free(path) {
 		return
 	}
 	for len(path) > 1 {

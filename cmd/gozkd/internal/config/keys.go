@@ -242,6 +242,8 @@ func endpointKeys(c *Config) []key {
 		row("gozkd.diskReserveKB", property32(0, maxInt), "0", &c.Server.DiskReserve,
 			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
 				"0: the disk does not count"),
+		live("gozkd.enforceBudgets", boolean, "true", not{&c.Server.IgnoreBudgets},
+			"false: [budgets](../guide/capacity.md#budgets-of-tenants) slow nobody down"),
 		live("gozkd.budgetWaitMs", property32(1, maxInt), "1000", &c.Server.BudgetWait,
 			"ms for which a request over a [budget](../adr/0015-budgets-per-tenant.md) waits before it fails (-127); "+
 				"at most a third of its session's timeout"),
