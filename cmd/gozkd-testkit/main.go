@@ -38,6 +38,7 @@ flags:
   --port-file FILE       once ready, write one JSON line with the addresses:
                          {"client":"127.0.0.1:2181","members":[...],"faults":"http://127.0.0.1:8080"}
   --data-dir DIR         keep the data in DIR (default: in memory)
+  --stdin                end when standard input ends: with the program that holds the other end of it
   --tick DURATION        ZooKeeper's tickTime (default 500ms)
   --log-level LEVEL      trace, debug, info, warn, error or off (default info)
   --log-json             log one JSON object per line
@@ -53,12 +54,13 @@ type options struct {
 	logLevel   string
 	logJSON    bool
 	version    bool
+	stdin      bool
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run executes a command line and returns the exit status.
-func run(args []string, out, errOut io.Writer) int {
+func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	o, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -73,6 +75,13 @@ func run(args []string, out, errOut io.Writer) int {
 	}
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	if o.stdin {
+		// Ends with the input, or with the process.
+		go func() {
+			_, _ = io.Copy(io.Discard, in) // also a broken input is an end
+			cancel()
+		}()
+	}
 	if err := serve(stop, o, errOut); err != nil {
 		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n", err)
 		return 1
@@ -93,6 +102,7 @@ func parse(args []string) (*options, error) {
 	fs.DurationVar(&o.cluster.Server.Tick, "tick", 500*time.Millisecond, "")
 	fs.StringVar(&o.logLevel, "log-level", "info", "")
 	fs.BoolVar(&o.logJSON, "log-json", false, "")
+	fs.BoolVar(&o.stdin, "stdin", false, "")
 	fs.BoolVar(&o.version, "version", false, "")
 	if err := fs.Parse(args); err != nil {
 		return nil, err

@@ -117,13 +117,24 @@ func TestRun_WrongOrImpossible(t *testing.T) {
 		if c.status == 1 {
 			args = append(args, "--log-level", "off")
 		}
-		status := run(args, &stdout, &stderr)
+		status := run(args, strings.NewReader(""), &stdout, &stderr)
 		if status != c.status || strings.Count(stderr.String(), "gozkd-testkit: ") != 1 || !strings.Contains(stderr.String(), c.text) {
 			t.Errorf("%s: %d %q, want %d and %q", c.args, status, &stderr, c.status, c.text)
 		}
 	}
 	var stdout, stderr strings.Builder
-	if status := run([]string{"--help"}, &stdout, &stderr); status != 0 || stdout.String() != usage || stderr.Len() > 0 {
+	if status := run([]string{"--help"}, strings.NewReader(""), &stdout, &stderr); status != 0 || stdout.String() != usage || stderr.Len() > 0 {
 		t.Errorf("--help: %d", status)
+	}
+}
+
+// TestRun_EndsWithItsInput: with --stdin the program ends with the program that started it.
+func TestRun_EndsWithItsInput(t *testing.T) {
+	in, other := io.Pipe()
+	ended := make(chan int, 1)
+	go func() { ended <- run([]string{"--stdin", "--log-level", "off"}, in, io.Discard, io.Discard) }() // ends with in
+	_ = other.Close()                                                                                   // never fails
+	if status := <-ended; status != 0 {
+		t.Errorf("status %d", status)
 	}
 }

@@ -51,13 +51,14 @@ class _Process:
         place = tempfile.mkdtemp(prefix="gozkd-testkit-")
         ports, log = os.path.join(place, "ports"), os.path.join(place, "log")
         with open(log, "wb") as out:
-            child = subprocess.Popen([program(), "--port-file", ports, "--log-level", "warn"],
-                                     stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            # With --stdin it ends with this interpreter, also if that is killed.
+            child = subprocess.Popen([program(), "--port-file", ports, "--log-level", "warn", "--stdin"],
+                                     stdin=subprocess.PIPE, stdout=out, stderr=out)
         owner = os.getpid()
 
         def end():
             if os.getpid() == owner:
-                child.terminate()
+                child.stdin.close()
                 child.wait()
                 shutil.rmtree(place, ignore_errors=True)
 

@@ -1,4 +1,7 @@
 import os
+import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -104,6 +107,22 @@ def test_next_server_is_quick():
     for _ in range(50):
         Server().close()
     print(f"{(time.monotonic() - began) / 50 * 1000:.1f} ms for a server")  # pytest -s; measured, not judged
+
+
+def test_ends_with_its_interpreter(tmp_path):
+    said = tmp_path / "address"
+    program = "import os, sys; from gozkd_testkit import Server; s = Server(); open(sys.argv[1], 'w').write(s.connect_string); os._exit(1)"
+    subprocess.run([sys.executable, "-c", program, str(said)])
+    host, port = said.read_text().split(":")
+
+    def gone():
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return False
+        except OSError:
+            return True
+
+    eventually(gone)
 
 
 def test_fork():
