@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"slices"
 	"time"
 
@@ -16,12 +17,21 @@ import (
 type spending struct {
 	paid  bool      // it was charged, and may be handled from until on
 	since time.Time // when it began to wait; zero: it has not
-	until time.Time // when it is routed again, if it waits
+	until time.Time // when it is routed again, if it waits; not before, though pings are
 }
+
+// pingFrame is a ping of any client, with its length.
+var pingFrame = []byte{3: proto.RequestHeaderBytes, 4: 0xff, 5: 0xff, 6: 0xff, 7: 0xfe, 11: byte(proto.OpPing)}
 
 // chargedRequest is request for a server with budgets: it makes the request wait, or refuses it,
 // if it is over a budget. The tree's lock is held, and c is locked.
 func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
+	switch {
+	case bytes.Equal(frame, pingFrame[4:]): // before the request that waits, which c.spending is about
+		return c.request(frame, now, t, turn)
+	case time.Now().Before(c.spending.until):
+		return pauseBudget, nil
+	}
 	d := jute.NewDecoder(frame)
 	var h proto.RequestHeader
 	h.Decode(&d)

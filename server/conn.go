@@ -121,6 +121,7 @@ func (c *conn) awaitAudit(in *link.Input) bool {
 	if !c.server.trail.Full() {
 		return true
 	}
+	c.SetHandling(true)
 	c.HoldInput(in)
 	return c.server.trail.Await(c.IsClosed, c.server.life.Stopping())
 }

@@ -94,6 +94,7 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 		case p != nil && p.holdsInput:
 			c.HoldInput(in)
 		}
+		c.SetHandling(true) // unless ReadAhead has unset it, it is
 		c.Flush()
 		switch {
 		case err != nil:

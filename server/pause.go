@@ -61,10 +61,9 @@ func pauseUntilFree(big bool) pause {
 	return &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, big) }}
 }
 
-// pauseBudget: the next request is over a budget.
+// pauseBudget: the next request is over a budget. Pings that come meanwhile are the next requests.
 var pauseBudget pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
-	c.HoldInput(in)
-	c.AwaitUntil(c.spending.until)
+	in.ReadAhead(&c.Link, c.spending.until, pingFrame)
 	return true
 }}
 

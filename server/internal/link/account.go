@@ -132,6 +132,7 @@ func (l *Link) HoldInput(in *Input) { l.holdInput(len(in.buf), false) }
 // holdInput charges n bytes of input before the reader waits. partial: it waits for the rest of a
 // frame.
 func (l *Link) holdInput(n int, partial bool) {
+	partial = partial && !l.holdsBack
 	if m := &l.memory; m.input != n || m.partial != partial {
 		l.mu.Lock()
 		m.input, m.partial = n, partial

@@ -33,6 +33,7 @@ type Input struct {
 	few    *[SmallBytes]byte // nil: buf is not from smallInputs
 	small  bool              // the next buffer has SmallBytes
 	waited bool              // the last fill found nothing at first
+	behind bool              // ReadAhead left bytes in the socket, which may have come at any time
 }
 
 // SetSmall sets whether the next buffer is small, for a connection without a session.
@@ -166,5 +167,5 @@ func (in *Input) Release() {
 	if in.few != nil {
 		smallInputs.Put(in.few)
 	}
-	in.buf, in.pooled, in.few, in.r, in.w = nil, nil, nil, 0, 0
+	in.buf, in.pooled, in.few, in.r, in.w, in.behind = nil, nil, nil, 0, 0, false
 }

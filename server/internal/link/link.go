@@ -233,9 +233,13 @@ type hearing struct {
 	aliveAt  atomic.Int64 // when the client last took replies, or its bytes came and were not read
 	handling atomic.Bool  // requests that were read are handled; until they are, the link is not read
 	flushes  atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
+	full     atomic.Bool  // ReadAhead waits, and the input has no room
 	// inQueues is what was in the socket's queues when the last flush was found waiting. It is
 	// owned by the caller of NoteProgress.
 	inQueues rawio.Queued
+	// holdsBack: the reader reads although the input has requests, which the server holds back.
+	// Only the reader uses it.
+	holdsBack bool
 }
 
 // SetHandling sets whether requests that were read are handled. Until they are, the link is not
@@ -255,7 +259,8 @@ func (l *Link) LastBytes() time.Time {
 
 // LastAlive returns when the client was last alive, for the expiry of sessions. While requests are
 // handled (SetHandling), and so the link is not read, that is now, unless the server waits for the
-// client itself to take its replies.
+// client itself to take its replies. ReadAhead unsets it: a client whose requests wait for a budget
+// counts as any other whose requests are handled.
 func (l *Link) LastAlive() time.Time {
 	if l.handling.Load() && l.flushes.Load() == 0 {
 		return l.host.Now()
@@ -265,16 +270,23 @@ func (l *Link) LastAlive() time.Time {
 
 // NoteProgress notes whether a client is alive while its link is not read because the server waits
 // for the client to take replies. The client is alive if it has taken or sent bytes since the
-// previous call, as the socket's queues show. Only one goroutine may call NoteProgress.
+// previous call, as the socket's queues show.
+//
+// While ReadAhead has no room, NoteProgress looks, too. The client's system may then be waiting for
+// room in a socket with many bytes. Such a client is alive while its system takes all replies.
+//
+// Only one goroutine may call NoteProgress.
 func (l *Link) NoteProgress(now time.Time) {
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}
-	if l.raw == nil || !l.handling.Load() || l.flushes.Load() == 0 {
+	full := l.full.Load()
+	if l.raw == nil || !full && (!l.handling.Load() || l.flushes.Load() == 0) {
 		return
 	}
 	var open bool
 	if l.inQueues, open = l.raw.queued(); open &&
-		(l.inQueues.Unread > last.Unread || l.inQueues.Unsent < last.Unsent) {
+		(l.inQueues.Unread > last.Unread || l.inQueues.Unsent < last.Unsent ||
+			full && l.inQueues.Unread >= InputBytes && l.inQueues.Unsent == 0) {
 		l.noteAlive(now)
 	}
 }

@@ -43,6 +43,7 @@
 // A session also counts as heard when its client asks for it again with the right password
 // (heardOwner in package server), and while its connection is not read because the server handles
 // earlier requests. While the server waits for the client to take its replies, the session counts
-// as heard whenever the client takes some of them or its socket shows that it is alive. The rules
-// are in package link: SetHandling, writeRest, NoteProgress.
+// as heard whenever the client takes some of them or its socket shows that it is alive. While
+// requests wait for a budget, the client counts as heard from the bytes that come. The rules are in
+// package link: SetHandling, writeRest, NoteProgress, ReadAhead.
 package liveness

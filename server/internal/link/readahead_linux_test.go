@@ -1,0 +1,110 @@
+package link
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+type noBacklog struct{}
+
+func (noBacklog) Backlog() int64 { return 0 }
+
+// A socket's client whose frames are held back is alive while bytes come: those that are read, and
+// those for which the input has no room. What was in the socket does not count again when it is
+// read.
+func TestReadAhead_Socket(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	nc, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	now := time.Now()
+	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+	tick := func() time.Time { mu.Lock(); defer mu.Unlock(); now = now.Add(time.Second); return now }
+	var host Host
+	host.Init(HostConfig{Now: clock, Relieve: func() {}, Goroutines: new(sync.WaitGroup)})
+	l := &Link{}
+	l.Init(&host, noBacklog{}, nc)
+	defer l.Close()
+	send := func(b []byte) {
+		if _, err := client.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ping, frame := []byte{3: 8, 11: 11}, append([]byte{3: 60}, make([]byte, 60)...)
+	var in Input
+	defer in.Release()
+	send(frame)
+	if err := in.Fill(l); err != nil {
+		t.Fatal(err)
+	}
+	l.SetHandling(true)
+	sent := tick()
+	send(append(bytes.Repeat(frame, 3), ping...))
+	in.ReadAhead(l, time.Now().Add(time.Hour), ping)
+	if f, err := in.Frame(100); err != nil || len(f) != 8 || in.Len() != 4*len(frame) || !l.LastAlive().Equal(sent) {
+		t.Fatalf("%x %v, then %d bytes, alive at %v", f, err, in.Len(), l.LastAlive())
+	}
+	// More than the input holds, and less than what a socket does.
+	send(bytes.Repeat(frame, 2*InputBytes/len(frame)))
+	for q, ok := l.raw.queued(); ok && q.Unread < InputBytes*3/2; q, ok = l.raw.queued() {
+		time.Sleep(time.Millisecond) // loopback delivers in moments
+	}
+	read := tick()
+	if in.ahead(l, ping) || in.Len() != InputBytes || !l.LastAlive().Equal(read) {
+		t.Fatalf("%d bytes, alive at %v: bytes that are read do not count", in.Len(), l.LastAlive())
+	}
+	for in.Len() > InputBytes/2 {
+		if _, err := in.Frame(100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick()
+	if in.ahead(l, ping) || in.Len() != InputBytes || !l.LastAlive().Equal(read) {
+		t.Fatalf("%d bytes, alive at %v: old bytes that are read count", in.Len(), l.LastAlive())
+	}
+	done := make(chan struct{})
+	go func() { // ends with the link
+		defer close(done)
+		in.ReadAhead(l, time.Now().Add(time.Hour), ping)
+	}()
+	for !l.full.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	noted := func() bool {
+		at := tick()
+		l.NoteProgress(at)
+		return l.LastAlive().Equal(at)
+	}
+	noted() // finds what is in the socket
+	if noted() {
+		t.Error("bytes that only wait count")
+	}
+	send(ping)
+	for !noted() { // loopback delivers in moments
+		time.Sleep(time.Millisecond)
+	}
+	send(bytes.Repeat(frame, InputBytes/len(frame)))
+	for q, ok := l.raw.queued(); ok && q.Unread < InputBytes; q, ok = l.raw.queued() {
+		time.Sleep(time.Millisecond)
+	}
+	noted()
+	if !noted() {
+		t.Error("a client whose socket may be full does not count")
+	}
+	l.Close()
+	<-done
+}
