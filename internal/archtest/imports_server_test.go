@@ -47,6 +47,7 @@ var serverTable = []box{
 	}},
 	{pkg: "server/internal/tenant", there: true, may: []arrow{
 		{"internal/fair", "the tokens of budgets"},
+		{"internal/printable", "shortens malformed budgets"},
 		{"proto", "the text of a budget, and identities"},
 	}},
 	{pkg: "server/internal/trail", there: true, may: []arrow{

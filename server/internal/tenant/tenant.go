@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -20,6 +21,9 @@ const (
 	znode      = "/zookeeper_budget"
 	identities = "/zookeeper/identities/"
 )
+
+// maxLogged bounds a path and a text in an error, in bytes.
+const maxLogged = 256
 
 // Cost is what a request takes from a budget.
 type Cost struct{ Ops, Bytes float64 }
@@ -52,7 +56,8 @@ func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err
 	var limits proto.Quota
 	if exists {
 		if limits, err = proto.ParseQuota(string(data)); err != nil {
-			err = fmt.Errorf("%s: %w: there is no budget until setquota sets it again", path, err)
+			err = fmt.Errorf("%s: %s: there is no budget until setquota sets it again",
+				printable.Shortened(path, maxLogged), printable.Shortened(err.Error(), maxLogged))
 		}
 	}
 	ops, bytes := max(0, limits.Get(proto.QuotaOps)), max(0, limits.Get(proto.QuotaByteRate))

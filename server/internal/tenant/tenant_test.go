@@ -3,6 +3,7 @@ package tenant_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,8 +85,10 @@ func TestBudgets_End(t *testing.T) {
 			return b.Set("/zookeeper/quota/a/zookeeper_budget", []byte("opsPerSecond=0"), true, begin)
 		},
 		func() error {
-			if b.Set("/zookeeper/quota/a/zookeeper_budget", []byte("opsPerSecond=many"), true, begin) == nil {
-				t.Error("a malformed budget is accepted")
+			long := "opsPerSecond=" + strings.Repeat("many", 1e5)
+			err := b.Set("/zookeeper/quota/a/zookeeper_budget", []byte(long), true, begin)
+			if err == nil || len(err.Error()) > 1000 {
+				t.Errorf("a malformed budget is accepted, or fills the log: %.1000v", err)
 			}
 			return nil
 		},

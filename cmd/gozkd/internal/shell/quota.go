@@ -79,7 +79,11 @@ func (c *call) setBudget(ctx context.Context, arg string) error {
 		return err
 	}
 	target := quotaTarget(arg)
-	if target == arg {
+	if scheme, id, _ := strings.Cut(arg, ":"); target != arg {
+		if id == "" || slices.Contains([]string{"", "world", "auth", "super"}, scheme) {
+			return failure(arg + " cannot have a budget: choose an identity of a client, such as sasl:batch, or a path")
+		}
+	} else {
 		switch _, ok, err := c.zk.Exists(ctx, arg, false); {
 		case err != nil:
 			return err
@@ -93,7 +97,7 @@ func (c *call) setBudget(ctx context.Context, arg string) error {
 		return err
 	}
 	key := quotaKeys[c.given[0].name]
-	q, err := c.readQuota(ctx, budgetPath(target))
+	q, err := c.readBudget(ctx, budgetPath(target))
 	switch {
 	case errors.Is(err, proto.ErrNoNode):
 		q = proto.Quota{key: limits[key]}
@@ -234,7 +238,21 @@ func (c *call) readQuota(ctx context.Context, path string) (proto.Quota, error) 
 	}
 	q, err := proto.ParseQuota(string(data))
 	if err != nil {
-		return nil, failure(fmt.Sprintf("not a quota: %q", data))
+		return nil, failure(fmt.Sprintf("not a quota: %.256q", data))
+	}
+	return q, nil
+}
+
+// readBudget is readQuota for a budget that is written next: a malformed one has no limits.
+func (c *call) readBudget(ctx context.Context, path string) (proto.Quota, error) {
+	data, _, err := c.zk.Get(ctx, path, false)
+	if err != nil {
+		return nil, err
+	}
+	q, err := proto.ParseQuota(string(data))
+	if err != nil {
+		c.note("[Warning]: the malformed budget is replaced")
+		return proto.Quota{}, nil
 	}
 	return q, nil
 }
@@ -315,7 +333,11 @@ func runDelQuota(ctx context.Context, c *call) error {
 // deleteQuota deletes the quota and the parents that are not needed any more.
 func (c *call) deleteQuota(ctx context.Context, path, limits string) error {
 	if len(c.given) > 0 {
-		q, err := c.readQuota(ctx, limits)
+		read := c.readQuota
+		if c.budgets() {
+			read = c.readBudget
+		}
+		q, err := read(ctx, limits)
 		if err != nil {
 			return err
 		}
