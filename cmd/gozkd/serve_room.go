@@ -3,8 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -24,6 +31,9 @@ type roomWait struct {
 	hangup <-chan os.Signal
 	reopen func() error
 	log    hclog.Logger
+
+	data map[string]int64 // see dataFiles: where the wait began
+	dirs []string         // in which they were
 }
 
 // serve calls one, which serves until stop ends or the server fails, and calls it again whenever
@@ -55,6 +65,8 @@ func (w *roomWait) serve(stop context.Context, manager systemd, one func(hangup 
 // false if nobody can tell, or if stop has ended. It reads the configuration each time it looks,
 // because it may have changed since the start, and may name another disk now.
 func (w *roomWait) run(stop context.Context) bool {
+	w.data, w.dirs = dataFiles(w.c), dirsOf(w.c)
+	last := ""
 	for n := 0; ; n++ {
 		select { // also before the first look: not only bytes can be used up, and not only here
 		case <-stop.Done():
@@ -70,24 +82,71 @@ func (w *roomWait) run(stop context.Context) bool {
 		} else if n%roomLines == 0 {
 			w.log.Warn("the configuration is not read again before the server starts again", "error", err)
 		}
-		full := ""
-		for _, dir := range []string{w.c.Server.Dir, cmp.Or(w.c.Server.LogDir, w.c.Server.Dir)} {
-			free, known := w.free(dir)
-			if !known {
-				return false
-			}
-			if free < leastRoom {
-				full = dir
-			}
+		waits, known := w.obstacle()
+		if waits == "" || !known {
+			return known
 		}
-		if full == "" {
-			return true
+		if waits != last || n%roomLines == 0 {
+			w.log.Warn(waits)
 		}
-		if n%roomLines == 0 {
-			w.log.Warn("waiting for room: free space on the disk of this directory",
-				"directory", full, "needed_mib", leastRoom>>20)
+		last = waits
+	}
+}
+
+// obstacle returns why the server cannot start now, "" if it can. known is false if nobody can tell
+// whether there is room.
+func (w *roomWait) obstacle() (waits string, known bool) {
+	if len(w.data) > 0 && !maps.Equal(w.data, dataFiles(w.c)) {
+		return fmt.Sprintf("waiting for the data: %s lacks files that this server stopped with, or has others; "+
+			"move the files of %s there or correct dataDir and dataLogDir; "+
+			"to start with what is there now, restart this process",
+			strings.Join(dirsOf(w.c), " and "), strings.Join(w.dirs, " and ")), true
+	}
+	for _, dir := range dirsOf(w.c) {
+		free, known := w.free(dir)
+		if !known {
+			return "", false
+		}
+		if free < leastRoom {
+			waits = fmt.Sprintf("waiting for room: the disk of %s has less than %d MiB free", dir, leastRoom>>20)
 		}
 	}
+	return waits, true
+}
+
+// dirsOf returns the directories of the data and of the log.
+func dirsOf(c config.Config) []string {
+	return slices.Compact([]string{c.Server.Dir, cmp.Or(c.Server.LogDir, c.Server.Dir)})
+}
+
+// dataFiles returns the sizes of the files with a server's data, by their names below the data
+// directories; none if there is no data. The sizes tell a copy that is under way from a whole one.
+func dataFiles(c config.Config) map[string]int64 {
+	if c.Memory || existingData(c) == "" {
+		return nil
+	}
+	sizes := make(map[string]int64)
+	dirs := dirsOf(c)
+	paths, _ := os.ReadDir(filepath.Join(dirs[len(dirs)-1], "wal")) // files that cannot be read are missing
+	for _, e := range paths {
+		if info, err := e.Info(); err == nil {
+			sizes["wal/"+e.Name()] = info.Size()
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dirs[0], "checkpoint.db")); err == nil {
+		sizes["checkpoint.db"] = info.Size()
+	}
+	return sizes
+}
+
+// freeAt is vfs.Free. A directory that does not exist yet has the disk of its parent.
+func freeAt(dir string) (bytes int64, known bool) {
+	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return vfs.Free(dir)
 }
 
 const (

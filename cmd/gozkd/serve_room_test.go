@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
+	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 // TestRoomWait_RestsBetweenStarts: a server that stops because something on its disk is used up
@@ -87,7 +89,7 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 		if !<-ended || w.c.LogLevel != "debug" || w.c.Server.Dir != "other" {
 			t.Errorf("it starts again with %+v", w.c.Server)
 		}
-		if said.Count("zoo.cfg is gone") == 0 || said.Count("misspelled") == 0 || said.Count("directory=full ") == 0 || said.Count(`directory="full too"`) == 0 {
+		if said.Count("zoo.cfg is gone") == 0 || said.Count("misspelled") == 0 || said.Count("disk of full has") == 0 || said.Count("disk of full too has") == 0 {
 			t.Errorf("the log says:\n%s", said.String())
 		}
 		delete(room, "other")
@@ -146,5 +148,87 @@ func TestRoomWait_Hangup(t *testing.T) {
 	room.Store(leastRoom)
 	if err := <-ended; err != nil || calls != 2 {
 		t.Errorf("%d starts: %v", calls, err)
+	}
+}
+
+// TestRoomWait_KeepsItsData: a server whose disk was full starts again only where the files are
+// that it stopped with. So it does not begin with an empty tree, or with a part of its data, while
+// the operator moves them to another disk.
+func TestRoomWait_KeepsItsData(t *testing.T) {
+	top := t.TempDir()
+	at := func(names ...string) string { return filepath.Join(append([]string{top}, names...)...) }
+	write := func(path, text string) {
+		t.Helper()
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := errors.Join(err, os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(at("old", "checkpoint.db"), "checkpoint")
+	write(at("old", "wal", "1"), "entries")
+	synctest.Test(t, func(t *testing.T) {
+		var said logbuf.Buffer
+		var now atomic.Pointer[config.Config]
+		set := func(dir, logDir string) {
+			c := config.Config{}
+			c.Server.Dir, c.Server.LogDir = dir, logDir
+			now.Store(&c)
+		}
+		set(at("old"), at("old"))
+		w := roomWait{
+			inv: &config.Invocation{}, c: *now.Load(), log: hclog.New(&hclog.LoggerOptions{Output: &said}),
+			again: func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, *now.Load(), nil },
+			free:  func(string) (int64, bool) { return leastRoom, true },
+		}
+		set(at("new"), at("new"))
+		late, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		ended := make(chan bool, 1)
+		go func() { ended <- w.run(late) }() // ends when the data are there, or late
+		for _, step := range []struct {
+			what string
+			do   func()
+		}{
+			{"no directory", func() {}},
+			{"an empty directory", func() { _ = os.Mkdir(at("new"), 0o755) }},
+			{"no log", func() { write(at("new", "checkpoint.db"), "checkpoint") }},
+			{"a part of the log", func() { write(at("new", "wal", "1"), "ent") }},
+			{"the log elsewhere", func() { write(at("new", "wal", "1"), "entries"); set(at("new"), at("log")) }},
+			{"a part of the checkpoint", func() {
+				write(at("log", "wal", "1"), "entries")
+				write(at("new", "checkpoint.db"), "check")
+			}},
+			{"the old directory, emptied", func() { _ = os.Rename(at("old"), at("away")); set(at("old"), at("old")) }},
+		} {
+			step.do()
+			time.Sleep(5 * time.Minute)
+			select {
+			case <-ended:
+				t.Fatalf("%s: it waits no longer", step.what)
+			default:
+			}
+		}
+		write(at("new", "checkpoint.db"), "checkpoint")
+		set(at("new"), at("log"))
+		if !<-ended || w.c.Server.Dir != at("new") {
+			t.Errorf("it starts again in %s", w.c.Server.Dir)
+		}
+		for _, want := range []string{
+			at("new") + " and " + at("log") + " lacks files", "move the files of " + at("old") + " there",
+		} {
+			if said.Count(want) == 0 {
+				t.Errorf("the log does not say %q:\n%s", want, said.String())
+			}
+		}
+	})
+}
+
+// TestFreeAt_NoDirectoryYet: the server makes its directory at the start, so the disk is that of
+// the nearest directory that exists.
+func TestFreeAt_NoDirectoryYet(t *testing.T) {
+	dir := t.TempDir()
+	_, want := vfs.Free(dir)
+	if _, known := freeAt(filepath.Join(dir, "not", "yet")); known != want {
+		t.Errorf("the room is known: %v, want %v", known, want)
 	}
 }
