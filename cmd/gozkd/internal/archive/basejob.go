@@ -72,7 +72,9 @@ func (s *Shipper) makeBase(ctx context.Context) error {
 		select {
 		case err := <-j.done:
 			j.cancel()
-			s.base, s.baseDue = nil, err != nil
+			if s.base, s.baseDue = nil, err != nil; err == nil {
+				s.baseMade = time.Now()
+			}
 			return err
 		default:
 			return nil
@@ -111,7 +113,11 @@ func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 		for _, o := range path {
 			size += o.size
 		}
-		if len(path) == 0 || size < s.cfg.BaseBytes && time.Since(timeOf(b.ms)) < s.cfg.BaseInterval {
+		age := time.Since(c.at(b.ms, b.modified))
+		if age < -clockTolerance {
+			age = time.Since(s.baseMade) // for ever, if this shipper has made none
+		}
+		if len(path) == 0 || size < s.cfg.BaseBytes && age < s.cfg.BaseInterval {
 			s.baseDue = false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 )
@@ -12,25 +13,28 @@ import (
 // object is an object with entries.
 type object struct {
 	logName
-	name string
-	size int64
+	name     string
+	size     int64
+	modified int64 // ms; 0: not known
 }
 
 // base is a checkpoint.
 type base struct {
 	baseName
-	folder string
-	parts  []string // names, in order
-	size   int64
-	whole  bool // all pieces are listed
+	folder   string
+	parts    []string // names, in order
+	size     int64
+	modified int64 // its last piece
+	whole    bool  // all pieces are listed
 }
 
 // catalog is what a listing of an ensemble's objects shows.
 type catalog struct {
-	ensemble uint64
-	logs     []object // by byName
-	bases    []base   // by index
-	strange  []string // names that mean nothing here
+	ensemble  uint64
+	now, past int64    // ms: when it was made, and of the newest batch until then
+	logs      []object // by byName
+	bases     []base   // by index
+	strange   []string // names that mean nothing here
 }
 
 // readCatalog lists the objects of an ensemble.
@@ -41,7 +45,7 @@ func readCatalog(ctx context.Context, s store.Store, ensemble uint64) (*catalog,
 
 // newCatalog returns what a listing shows of the objects of an ensemble.
 func newCatalog(ensemble uint64, listed []store.Object) *catalog {
-	c := &catalog{ensemble: ensemble}
+	c := &catalog{ensemble: ensemble, now: time.Now().UnixMilli()}
 	for _, o := range listed {
 		if strings.HasPrefix(o.Name, folder(ensemble)) {
 			c.add(o)
@@ -51,13 +55,26 @@ func newCatalog(ensemble uint64, listed []store.Object) *catalog {
 	return c
 }
 
+// at returns when an object is from: its ms, or, while that is in the future, when it was modified.
+// The clock of a leader may have jumped ahead, and all later batches have the time of the jump. A
+// store's clock that is behind makes no object older than the batches before the jump.
+func (c *catalog) at(ms, modified int64) time.Time {
+	if ms > c.now && modified > 0 {
+		ms = max(min(ms, modified), c.past)
+	}
+	return timeOf(ms)
+}
+
 func (c *catalog) add(o store.Object) {
 	rest := strings.TrimPrefix(o.Name, folder(c.ensemble))
 	kind, rest, _ := strings.Cut(rest, "/")
 	switch kind {
 	case "log":
 		if n, err := parseLogName(rest); err == nil {
-			c.logs = append(c.logs, object{n, o.Name, o.Size})
+			c.logs = append(c.logs, object{n, o.Name, o.Size, msOf(o.Modified)})
+			if n.ms <= c.now {
+				c.past = max(c.past, n.ms)
+			}
 			return
 		}
 	case "verified":
@@ -77,7 +94,10 @@ func (c *catalog) add(o store.Object) {
 		}
 		b := &c.bases[len(c.bases)-1] // the listing is in the order of names
 		b.whole = last && part == len(b.parts)
-		b.parts, b.size = append(b.parts, o.Name), b.size+o.Size
+		if n.ms <= c.now {
+			c.past = max(c.past, n.ms)
+		}
+		b.parts, b.size, b.modified = append(b.parts, o.Name), b.size+o.Size, msOf(o.Modified)
 		return
 	}
 	c.strange = append(c.strange, o.Name)

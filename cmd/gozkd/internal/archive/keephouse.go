@@ -25,6 +25,8 @@ const (
 	mergeBytes = 32 << 20
 	// unfinishedAge is how old an unfinished base must be before it is deleted.
 	unfinishedAge = 24 * time.Hour
+	// clockTolerance is by how much a clock may be ahead.
+	clockTolerance = 10 * time.Minute
 )
 
 // keepHouse merges small objects and deletes what is older than the retention.
@@ -33,7 +35,12 @@ func (s *Shipper) keepHouse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := c.clock()
+	now, times := c.clock(), c.times()
+	if len(times) > 0 && time.Until(times[0]) > clockTolerance && time.Since(s.warned) >= 24*time.Hour {
+		s.warned = time.Now()
+		s.cfg.Logger.Warn("objects in the archive are from the future, also by the clock of the storage, and are kept"+
+			" for longer: set the clocks of the servers and of the storage", "archive", s.cfg.Store.String())
+	}
 	for _, run := range c.mergeable(now.Add(-settledAge)) {
 		if err := s.merge(ctx, run); err != nil {
 			return err
@@ -46,38 +53,41 @@ func (s *Shipper) keepHouse(ctx context.Context) error {
 // may have jumped ahead.
 func (c *catalog) clock() time.Time {
 	now := time.Now()
-	if times := c.times(); len(times) > 0 && timeOf(times[0]).Before(now) {
-		return timeOf(times[0])
+	for _, t := range c.times() {
+		if t.Before(now) {
+			return t
+		}
 	}
 	return now
 }
 
 // times returns the times of all objects with entries and of all complete bases, the newest first.
-func (c *catalog) times() (ms []int64) {
+func (c *catalog) times() (list []time.Time) {
 	for _, o := range c.logs {
-		ms = append(ms, o.ms)
+		list = append(list, c.at(o.ms, o.modified))
 	}
 	for _, b := range c.whole() {
 		if b.ms > 0 {
-			ms = append(ms, b.ms)
+			list = append(list, c.at(b.ms, b.modified))
 		}
 	}
-	slices.Sort(ms)
-	slices.Reverse(ms)
-	return ms
+	slices.SortFunc(list, func(a, b time.Time) int { return b.Compare(a) })
+	return list
 }
 
 // horizon returns the time up to which the retention keeps nothing. The time between two objects
 // counts as half of the retention at most: the clock of a leader may have jumped ahead, and then
-// the batches after the jump say so too.
+// the batches after the jump say so too. Those in the future do not count.
 func (c *catalog) horizon(now time.Time, retention time.Duration) time.Time {
 	left := retention
-	for _, ms := range c.times() {
-		gap := min(max(0, now.Sub(timeOf(ms))), retention/2)
+	for _, t := range c.times() {
+		gap := min(now.Sub(t), retention/2)
 		if gap >= left {
 			break
 		}
-		now, left = timeOf(ms), left-gap
+		if gap >= 0 {
+			now, left = t, left-gap
+		}
 	}
 	return now.Add(-left)
 }
@@ -99,7 +109,7 @@ func (c *catalog) mergeable(before time.Time) (runs [][]object) {
 		path := c.path(b.position)
 		covered = endOf(b.position, path).index
 		for level := range tiers {
-			if run := firstRun(path, based, level, before); run != nil {
+			if run := c.firstRun(path, based, level, before); run != nil {
 				runs = append(runs, run)
 				break
 			}
@@ -110,11 +120,11 @@ func (c *catalog) mergeable(before time.Time) (runs [][]object) {
 
 // firstRun returns fanIn or more objects in a row that are of a level or of lower ones, and
 // together not too large.
-func firstRun(path []object, based map[uint64]bool, level int, before time.Time) []object {
+func (c *catalog) firstRun(path []object, based map[uint64]bool, level int, before time.Time) []object {
 	var run []object
 	size := int64(0)
 	for _, o := range path {
-		fits := tier(o.size) <= level && timeOf(o.ms).Before(before)
+		fits := tier(o.size) <= level && c.at(o.ms, o.modified).Before(before)
 		if !fits || based[o.first-1] || size+o.size > pieceBytes {
 			if len(run) >= fanIn {
 				break
@@ -189,7 +199,7 @@ func (c *catalog) outdated(now time.Time, retention time.Duration, uploading str
 		horizon := c.horizon(now, retention)
 		for _, b := range c.whole() {
 			_, end := c.reach(b.position)
-			if end.index >= furthest && b.ms > 0 && !timeOf(b.ms).After(horizon) {
+			if end.index >= furthest && b.ms > 0 && !c.at(b.ms, b.modified).After(horizon) {
 				keep = b.index
 			}
 			furthest = max(furthest, end.index)
@@ -201,7 +211,7 @@ func (c *catalog) outdated(now time.Time, retention time.Duration, uploading str
 			continue
 		}
 		// The base at the end of the log may be under way, however old its last batch is.
-		if b.index < keep || !b.whole && b.index < tail.index && timeOf(b.ms).Before(now.Add(-unfinishedAge)) {
+		if b.index < keep || !b.whole && b.index < tail.index && now.Sub(c.at(b.ms, b.modified)) > unfinishedAge {
 			names = append(names, b.parts...)
 		}
 	}

@@ -56,8 +56,10 @@ type Shipper struct {
 	checked  bool      // the history that ends at pos is that of this member
 	attempt  string    // name of the last object that was to be written
 	seen     []sighting
-	base     *baseJob // the base that is being made
-	baseDue  bool     // a base is needed
+	base     *baseJob  // the base that is being made
+	baseDue  bool      // a base is needed
+	baseMade time.Time // by this shipper, the last one
+	warned   time.Time // of objects in the future
 	rounds   int
 	failing  bool // the last round failed, and the log says so
 

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -357,46 +355,6 @@ func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
 	}
 	if got := catalogOf(append(names, base(60))...).outdated(time.Now(), time.Millisecond, ""); len(got) != len(names) {
 		t.Errorf("of %d objects before a base with everything, %d are outdated", len(names), len(got))
-	}
-}
-
-// A clock that jumps ahead by more than the retention, that of the writer or that of the leader,
-// does not make the bases before the jump outdated. Those that were outdated before still are.
-func TestOutdated_ClockJumpsAhead(t *testing.T) {
-	const day = 24 * time.Hour
-	begin := time.Unix(1e9, 0)
-	// A base and the entry after it for each time.
-	archive := func(times ...time.Time) (names []string) {
-		at := position{4, firstChain(ensemble, 4, 5)}
-		for _, when := range times {
-			entry, err := consensus.DecodeLogEntry(at.index+1, binary.AppendUvarint([]byte{5, 0, 1}, uint64(when.UnixMilli())))
-			if err != nil {
-				t.Fatal(err)
-			}
-			n, _ := encodeLog(ensemble, at, []consensus.LogEntry{entry})
-			names = append(names, baseName{position: at, ms: when.UnixMilli(), writer: "00000000"}.in(ensemble)+partName(0, true), n.in(ensemble))
-			at = n.after()
-		}
-		return names
-	}
-	var times []time.Time
-	for i := range 12 {
-		times = append(times, begin.Add(time.Duration(i)*day/2))
-	}
-	jumped := append(slices.Clone(times), begin.Add(1000*day), begin.Add(1000*day+time.Minute))
-	for name, c := range map[string]struct {
-		times []time.Time
-		kept  time.Time // the oldest
-	}{
-		"no jump":          {times, begin.Add(day / 2)},
-		"the leader jumps": {jumped, begin.Add(3 * day)},
-	} {
-		got := catalogOf(archive(c.times...)...)
-		gone := got.outdated(got.clock(), 5*day, "")
-		oldest := slices.IndexFunc(got.bases, func(b base) bool { return !slices.Contains(gone, b.parts[0]) })
-		if b := got.bases[oldest]; !timeOf(b.ms).Equal(c.kept) {
-			t.Errorf("%s: the oldest base is of %v, want %v", name, timeOf(b.ms).Sub(begin), c.kept.Sub(begin))
-		}
 	}
 }
 

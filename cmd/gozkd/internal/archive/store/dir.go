@@ -99,7 +99,7 @@ func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err
 			return nil
 		}
 		if err == nil {
-			list = append(list, Object{name, info.Size()})
+			list = append(list, Object{name, info.Size(), info.ModTime()})
 		}
 		return err
 	})

@@ -98,7 +98,7 @@ func (b *bucket) List(ctx context.Context, prefix, after string) (list []Object,
 		if o.Err != nil {
 			return nil, b.explain(o.Err)
 		}
-		list = append(list, Object{strings.TrimPrefix(o.Key, b.prefix), o.Size})
+		list = append(list, Object{strings.TrimPrefix(o.Key, b.prefix), o.Size, o.LastModified})
 	}
 	return list, ctx.Err()
 }

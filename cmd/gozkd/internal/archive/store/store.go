@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ErrNotFound means that there is no object of a name.
@@ -18,8 +19,9 @@ var errPassword = errors.New("archive: the URL has a password: give credentials 
 
 // Object is an object in a listing.
 type Object struct {
-	Name string
-	Size int64
+	Name     string
+	Size     int64
+	Modified time.Time // by the clock of the store; zero: it does not say
 }
 
 // Store is a place for objects. Its methods may be called from any goroutine. After an error of Put

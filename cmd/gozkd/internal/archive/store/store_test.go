@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fakeS3 answers as an S3 server does, at the edge of the network. It fails the requests that fail
@@ -35,9 +36,12 @@ type listed struct {
 	Contents              []listedObject
 }
 
+const fakeModified = "2026-11-22T08:00:00Z"
+
 type listedObject struct {
-	Key  string
-	Size int
+	Key          string
+	Size         int
+	LastModified string
 }
 
 func (f *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +106,7 @@ func (f *fakeS3) list(w http.ResponseWriter, q url.Values) {
 			answer.IsTruncated, answer.NextContinuationToken = true, answer.Contents[page-1].Key
 			break
 		}
-		answer.Contents = append(answer.Contents, listedObject{key, len(f.objects[key])})
+		answer.Contents = append(answer.Contents, listedObject{key, len(f.objects[key]), fakeModified})
 	}
 	_ = xml.NewEncoder(w).Encode(answer) // the client has gone, or reads it
 }
@@ -159,6 +163,9 @@ func TestStores_Keep(t *testing.T) {
 				var got []string
 				for _, o := range list {
 					got = append(got, o.Name)
+					if o.Modified.IsZero() || name == "s3" && o.Modified.Format(time.RFC3339) != fakeModified {
+						t.Errorf("%s is from %v", o.Name, o.Modified)
+					}
 				}
 				if err != nil || strings.Join(got, " ") != c.want {
 					t.Errorf("%s after %s: %v, %v", c.prefix, c.after, got, err)

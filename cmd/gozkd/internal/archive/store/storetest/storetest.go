@@ -27,6 +27,7 @@ type Faults struct {
 	Repeat      float64       // a write happens again later
 	MaxDelay    time.Duration // of requests
 	ListDelay   time.Duration // until a new object is in listings, and a deleted one is not, at most
+	Ahead       time.Duration // the store's clock is
 	Unavailable string        // of a handle that was killed
 }
 
@@ -43,9 +44,10 @@ type Memory struct {
 
 // stored is an object and what listings show of it.
 type stored struct {
-	data    []byte
-	listed  time.Time // from then on
-	deleted bool
+	data     []byte
+	listed   time.Time // from then on
+	modified time.Time
+	deleted  bool
 }
 
 // New returns an empty store without faults.
@@ -84,7 +86,7 @@ func (m *Memory) Change(name string, f func([]byte) []byte) {
 	if b := f(slices.Clone(m.objects[name].data)); b == nil {
 		delete(m.objects, name)
 	} else {
-		m.objects[name] = stored{data: b}
+		m.objects[name] = stored{data: b, modified: time.Now().Add(m.faults.Ahead)}
 	}
 }
 
@@ -182,7 +184,9 @@ func (c *Client) Put(ctx context.Context, name string, data []byte) error {
 			m.clash = fmt.Errorf("%s was replaced by another content", name)
 		case !there:
 			m.puts++
-			m.objects[name] = stored{data: data, listed: time.Now().Add(m.delay(m.faults.ListDelay))}
+			now := time.Now()
+			listed := now.Add(m.delay(m.faults.ListDelay))
+			m.objects[name] = stored{data: data, listed: listed, modified: now.Add(m.faults.Ahead)}
 		}
 	})
 }
@@ -208,7 +212,7 @@ func (c *Client) List(ctx context.Context, prefix, after string) (list []store.O
 		for _, name := range slices.Sorted(maps.Keys(c.m.objects)) {
 			o := c.m.objects[name]
 			if strings.HasPrefix(name, prefix) && name > after && !o.deleted && !now.Before(o.listed) {
-				list = append(list, store.Object{Name: name, Size: int64(len(o.data))})
+				list = append(list, store.Object{Name: name, Size: int64(len(o.data)), Modified: o.modified})
 			}
 		}
 	})
