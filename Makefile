@@ -59,7 +59,7 @@ fmt:      ## gofmt everything
 compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
 	$(MAKE) -j$(COMPAT_JOBS) --output-sync=line $(COMPAT)
 # The programs wait most of the time: COMPAT_JOBS of them run at once. The longest come first.
-COMPAT = $(addprefix compat-,clients suites moving migrate hostile modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit config)
+COMPAT = $(addprefix compat-,config clients suites moving migrate hostile modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
 .PHONY: $(COMPAT)
 COMPAT_SEEDED = $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
 compat-clients: ; $(GO) run ./test/compat
