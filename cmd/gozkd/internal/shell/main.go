@@ -169,7 +169,7 @@ const Usage = `usage: gozkd cli [flags] [command [arguments]]
                                               (30s); a number is milliseconds, as for zkCli.sh
   -r                                          accept a server without a quorum, which answers reads
                                               only
-  -waitforconnection                          accepted for compatibility: gozkd cli always waits
+  -waitforconnection                          try again until a server accepts the session
   --output text|json                          output format (text)
 ` + clientflags.Usage + `
 Without a command, gozkd cli reads lines from standard input. The command help lists all commands.`
@@ -179,6 +179,7 @@ type settings struct {
 	server   string
 	timeout  time.Duration
 	readOnly bool
+	wait     bool // for servers that do not answer yet
 	json     bool
 	help     bool
 	secure   clientflags.Flags
@@ -202,7 +203,7 @@ func parseSettings(args []string) (set settings, words []string, err error) {
 		return nil
 	})
 	fs.BoolVar(&set.readOnly, "r", false, "")
-	fs.Bool("waitforconnection", false, "")
+	fs.BoolVar(&set.wait, "waitforconnection", false, "")
 	set.secure.Register(fs)
 	cli.OutputFlag(fs, &set.json)
 	err = fs.Parse(args)

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -72,6 +73,9 @@ func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
 // connectTimeout bounds how long a server may take to accept a session if others can be tried.
 const connectTimeout = 5 * time.Second
 
+// retryInterval is how soon -waitforconnection tries the servers again.
+const retryInterval = 100 * time.Millisecond
+
 // connect closes the session, if any, and waits at most the session timeout for another. The error
 // names every address and its cause.
 func (s *Shell) connect(ctx context.Context, host string) error {
@@ -93,6 +97,13 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	}
 	s.settings.security.Configure(&cfg)
 	zk, err := client.Connect(limited, cfg)
+	for err != nil && s.settings.wait && limited.Err() == nil && !errors.Is(err, proto.ErrAuthFailed) {
+		select {
+		case <-limited.Done():
+		case <-time.After(retryInterval):
+			zk, err = client.Connect(limited, cfg)
+		}
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}

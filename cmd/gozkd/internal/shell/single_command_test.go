@@ -94,6 +94,11 @@ func TestSingleCommand_Unreachable(t *testing.T) {
 	if want := "gozkd cli: client: no session: 127.0.0.1:1: connect: connection refused\n"; got.status != cli.Failed || got.out != "" || got.err != want {
 		t.Errorf("%+v, want %q", got, want)
 	}
+	began := time.Now()
+	got = runCLI(t, "", nil, "-waitforconnection", "-timeout", "300", "-server", "127.0.0.1:1", "ls", "/")
+	if took := time.Since(began); got.status != cli.Failed || took < 300*time.Millisecond {
+		t.Errorf("-waitforconnection gives up after %v: %+v", took, got)
+	}
 	soon := watchdog.Context(t, 20*time.Second)
 	got = runCLI(t, "", nil, "-timeout", "200", "-server", "127.0.0.1:1,"+silent.Addr().String(), "ls", "/")
 	if soon.Err() != nil {
