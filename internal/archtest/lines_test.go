@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 106_330, goal: 97_000}
+	shippedBudget = budget{limit: 106_340, goal: 97_000}
 	neverBudget   = budget{limit: 39_790, goal: 34_000}
 )
 
