@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +47,8 @@ func (i Info) String() string {
 	if i.Dirty {
 		s += "-dirty"
 	}
-	return unsafe.ReplaceAllString(s+"-"+i.Go, "-")
+	others := func(r rune) bool { return !strings.ContainsRune(allowed, r) }
+	return strings.Join(strings.FieldsFunc(s+"-"+i.Go, others), "-")
 }
 
 // Line returns the Info as people read it: "0.1.0 (f70422a5f4b5), go1.26.8, linux/amd64".
@@ -64,10 +65,23 @@ func (i Info) line(goos, goarch string) string {
 	return fmt.Sprintf("%s%s, %s, %s/%s", i.Number, of, i.Go, goos, goarch)
 }
 
-var unsafe = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
+const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-"
 
-// pseudo matches the end of a version that the go command makes for a commit without a tag.
-var pseudo = regexp.MustCompile(`[-.]\d{14}-([0-9a-f]{12})$`)
+// pseudo returns the commit of a version that the go command makes for a commit without a tag, such
+// as v0.1.1-0.20261129074240-f70422a5f4b5, or "". Not by package regexp, which a program that
+// embeds a server would link for this alone.
+func pseudo(v string) (commit string) {
+	const at, digits = "20060102150405", 12
+	if n := len(v) - len(at) - 1 - digits; n > 0 && strings.IndexByte("-.", v[n-1]) >= 0 && v[n+len(at)] == '-' {
+		commit = v[n+len(at)+1:]
+		_, errTime := time.Parse(at, v[n:n+len(at)])
+		_, errHex := strconv.ParseUint(commit, 16, 64)
+		if errTime == nil && errHex == nil {
+			return commit
+		}
+	}
+	return ""
+}
 
 // read takes the version from the module of the program, or from that of the library in somebody
 // else's program, and the commit from the repository that the program was built in, if it is ours.
@@ -84,8 +98,8 @@ func read(b *debug.BuildInfo, tag, revision string) Info {
 		}
 	}
 	v, i.Dirty = strings.CutSuffix(v, "+dirty")
-	if commit := pseudo.FindStringSubmatch(v); commit != nil {
-		i.Revision, v = commit[1], ""
+	if commit := pseudo(v); commit != "" {
+		i.Revision, v = commit, ""
 	}
 	if i.Number = strings.TrimPrefix(v, "v"); v == "" || v == "(devel)" {
 		i.Number = Devel

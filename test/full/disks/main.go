@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command disks fills the disks of running members until they stop, and says what happens then:
 // docs/guide/capacity.md. The data directories of three gozkd servers, and their archive, are on
 // small file systems in memory. Needs root and Linux.
