@@ -113,6 +113,10 @@ func TestReconnect_EachKindOfWatch(t *testing.T) {
 		w.Break(false)
 		e.awaitState(t, client.Connecting)
 		e.awaitState(t, client.Connected)
+		// Requests follow the watches on the new connection (C5).
+		if _, _, err := c.Exists(ctx, path, false); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := other.Set(ctx, path, nil, -1); err != nil {
 			t.Fatal(err)
 		}

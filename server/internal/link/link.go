@@ -186,7 +186,11 @@ func (l *Link) Await(cond func() bool) {
 
 // AwaitUntil waits until that moment, or until the link ends.
 func (l *Link) AwaitUntil(moment time.Time) {
-	timer := time.AfterFunc(time.Until(moment), func() {
+	wait := time.Until(moment)
+	if wait <= 0 { // as a timer, Go 1.26 crashes now and then in a bubble with the race detector
+		return
+	}
+	timer := time.AfterFunc(wait, func() {
 		l.mu.Lock()
 		l.Wake()
 		l.mu.Unlock()
