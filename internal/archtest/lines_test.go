@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 106_352, goal: 97_000}
+	shippedBudget = budget{limit: 106_356, goal: 97_000}
 	neverBudget   = budget{limit: 39_797, goal: 34_000}
 )
 
