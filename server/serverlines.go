@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -72,7 +71,7 @@ func (s *serverLines) note(current serverlist.Set) {
 // changeMembers proposes a reconfig in the name of the configuration files. version is that of the
 // members that it replaces.
 func (s *serverLines) changeMembers(wanted serverlist.Set, version proto.Zxid) {
-	text, _, _ := strings.Cut(wanted.Text(0), "\nversion=")
+	text := members.Text(wanted)
 	flags := s.requestFlags() | datatree.FlagSkipACL
 	one, multi := flags&datatree.FlagOneVoter != 0, flags&datatree.FlagMultiAddress != 0
 	request := serverlist.Request{NewMembers: &text, OneVoter: one, MultiAddress: multi}

@@ -199,8 +199,14 @@ func (s *state) session(id proto.SessionID) (info datatree.SessionInfo, known bo
 // membership returns the members, and whether they are about to change. version is 0 if the tree
 // does not name the members yet.
 func (s *state) membership() (set serverlist.Set, version proto.Zxid, changing bool) {
-	f := s.figures()
-	return f.members, f.version, f.changing
+	before := s.look(func() {
+		set, version = s.tree.Config()
+		_, changing = s.tree.PendingConfig()
+	})
+	if before != nil {
+		return before.members, before.version, before.changing
+	}
+	return set, version, changing
 }
 
 // stats returns the figures of the tree that srvr and mntr have.

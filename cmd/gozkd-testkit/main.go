@@ -21,7 +21,6 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
-	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/version"
 )
 
@@ -149,11 +148,7 @@ func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
 		}
 	}()
 	log.Info("all members serve", "connect", c.ConnectString(), "faults", faults.URL())
-	where := portfile.Ports{Client: c.ConnectString(), Faults: faults.URL()}
-	for _, m := range c.Members() {
-		where.Members = append(where.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
-	}
-	if err := where.Write(o.portFile); err != nil {
+	if err := faultsapi.Ports(c, faults.URL()).Write(o.portFile); err != nil {
 		return err
 	}
 	select {

@@ -219,7 +219,6 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
 		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
 		{"internal/cluster", "the members"},
-		{"internal/portfile", "says where they listen"},
 		{"internal/version", "--version"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

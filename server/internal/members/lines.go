@@ -57,11 +57,14 @@ func (l *Lines) Recent(voters []uint64, patience time.Duration) map[uint64]serve
 	return recent
 }
 
-// OneLine returns the server lines of set in one line, without their version.
-func OneLine(set serverlist.Set) string {
+// Text returns the server lines of set without their version.
+func Text(set serverlist.Set) string {
 	text, _, _ := strings.Cut(set.Text(0), "\nversion=")
-	return strings.ReplaceAll(text, "\n", " ")
+	return text
 }
+
+// OneLine is Text in one line.
+func OneLine(set serverlist.Set) string { return strings.ReplaceAll(Text(set), "\n", " ") }
 
 // ReconfigCommand returns the command of the shell that makes the members those of the lines.
 func ReconfigCommand(wanted, current serverlist.Set) string {

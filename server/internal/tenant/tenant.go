@@ -15,11 +15,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Root is the znode below which budgets are kept, in znodes with the name Znode.
 const (
-	Root       = "/zookeeper/quota"
-	znode      = "/zookeeper_budget"
-	identities = "/zookeeper/identities/"
+	Root       = "/zookeeper/quota"       // the znode below which budgets are kept
+	znode      = "/zookeeper_budget"      // the end of a budget's path
+	identities = "/zookeeper/identities/" // stands for the path of a subtree before an identity
 )
 
 // maxLogged bounds a path and a text in an error, in bytes.
@@ -118,34 +117,36 @@ func (b *budget) settle(now time.Time) {
 func (b *budget) reserve(c Cost, now time.Time, most time.Duration) (wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c = b.due(c)
 	for _, x := range []struct {
 		bucket            *fair.Bucket
 		perSecond, tokens float64
 	}{{&b.ops, b.opsLimit, c.Ops}, {&b.bytes, b.byteRate, c.Bytes}} {
 		if x.perSecond > 0 {
-			wait = max(wait, x.bucket.Wait(limit(x.perSecond), min(x.tokens, x.perSecond), now))
+			wait = max(wait, x.bucket.Wait(limit(x.perSecond), x.tokens, now))
 		}
 	}
 	if wait > most {
 		return 0, false
 	}
-	b.take(c)
+	b.ops.Take(c.Ops)
+	b.bytes.Take(c.Bytes)
 	return wait, true
 }
 
-// take takes tokens after settle, at most those of a second: one request does not shut a tenant
-// out. b.mu is held.
-func (b *budget) take(c Cost) {
-	b.ops.Take(min(c.Ops, b.opsLimit))
-	b.bytes.Take(min(c.Bytes, b.byteRate))
+// due returns what a cost takes from the budget, at most the tokens of a second: one request does
+// not shut a tenant out. b.mu is held.
+func (b *budget) due(c Cost) Cost {
+	return Cost{min(c.Ops, b.opsLimit), min(c.Bytes, b.byteRate)}
 }
 
 func (b *budget) giveBack(c Cost, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.settle(now)
-	b.ops.Take(-min(c.Ops, b.opsLimit))
-	b.bytes.Take(-min(c.Bytes, b.byteRate))
+	c = b.due(c)
+	b.ops.Take(-c.Ops)
+	b.bytes.Take(-c.Bytes)
 }
 
 // Bill is what a request takes from each budget.

@@ -32,18 +32,21 @@ type api struct {
 	cluster   *cluster.Cluster
 	logger    hclog.Logger
 	base      string // of the paths: empty, or that of the servers that a request started
+	handler   http.Handler
 	faults    registry[*fault]
 	snapshots registry[cluster.Snapshot]
 	further   registry[*api] // of the clusters that requests started
 }
 
 func newAPI(l *cluster.Cluster, logger hclog.Logger, base string) *api {
-	return &api{cluster: l, logger: logger, base: base}
+	a := &api{cluster: l, logger: logger, base: base}
+	a.handler = a.routed()
+	return a
 }
 
-// handler serves requests about the cluster. Faults, snapshots and servers of requests are kept
-// until requests delete them.
-func (a *api) handler() http.Handler {
+// routed returns the handler of requests about the cluster. Faults, snapshots and servers of
+// requests are kept until requests delete them.
+func (a *api) routed() http.Handler {
 	byPath := make(map[string][]route)
 	for _, r := range routes() {
 		byPath[r.path] = append(byPath[r.path], r)

@@ -47,7 +47,7 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 		url: "http://" + listener.Addr().String(), api: newAPI(l, logger, ""), cancel: cancel, served: make(chan error, 1),
 	}
 	s.http = &http.Server{
-		Handler: s.api.handler(), ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,
+		Handler: s.api.handler, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
 	}
@@ -73,7 +73,7 @@ func (s *Server) Close() error {
 	if served := <-s.served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, fmt.Errorf("faultsapi: %w", served))
 	}
-	return errors.Join(err, s.api.close())
+	return errors.Join(err, s.api.closeFurther())
 }
 
 // registry holds values by number, from 1. The zero value is empty. Safe for concurrent use.

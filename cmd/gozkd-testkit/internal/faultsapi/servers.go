@@ -39,14 +39,19 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	answer := struct {
+	return struct {
 		ID int `json:"id"`
 		portfile.Ports
-	}{id, portfile.Ports{Client: c.ConnectString(), Faults: fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id)}}
+	}{id, Ports(c, fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id))}, nil
+}
+
+// Ports says where the servers of a cluster listen, and where the requests about them go.
+func Ports(c *cluster.Cluster, faults string) portfile.Ports {
+	where := portfile.Ports{Client: c.ConnectString(), Faults: faults}
 	for _, m := range c.Members() {
-		answer.Members = append(answer.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
+		where.Members = append(where.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
 	}
-	return answer, nil
+	return where
 }
 
 // toFurther serves the requests about a cluster that a request started.
@@ -57,7 +62,7 @@ func (a *api) toFurther(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	http.StripPrefix("/servers/"+q.PathValue("id"), further.handler()).ServeHTTP(w, r)
+	http.StripPrefix("/servers/"+q.PathValue("id"), further.handler).ServeHTTP(w, r)
 }
 
 // closeServers closes a cluster that a request started.
@@ -66,13 +71,13 @@ func (a *api) closeServers(_ context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct{}{}, errors.Join(further.close(), further.cluster.Close())
+	return struct{}{}, errors.Join(further.closeFurther(), further.cluster.Close())
 }
 
-// close closes the clusters that requests started, but not a's own.
-func (a *api) close() (err error) {
+// closeFurther closes the clusters that requests started, but not a's own.
+func (a *api) closeFurther() (err error) {
 	for _, further := range a.further.all() {
-		err = errors.Join(err, further.close(), further.cluster.Close())
+		err = errors.Join(err, further.closeFurther(), further.cluster.Close())
 	}
 	return err
 }

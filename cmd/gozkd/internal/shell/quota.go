@@ -97,7 +97,7 @@ func (c *call) setBudget(ctx context.Context, arg string) error {
 		return err
 	}
 	key := quotaKeys[c.given[0].name]
-	q, err := c.readBudget(ctx, budgetPath(target))
+	q, err := c.readQuota(ctx, budgetPath(target), true)
 	switch {
 	case errors.Is(err, proto.ErrNoNode):
 		q = proto.Quota{key: limits[key]}
@@ -210,7 +210,7 @@ func (c *call) storeQuota(ctx context.Context, path string, limits proto.Quota) 
 		}
 		limits = proto.Quota{}
 	}
-	q, err := c.readQuota(ctx, limitPath(path))
+	q, err := c.readQuota(ctx, limitPath(path), false)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (c *call) storeQuota(ctx context.Context, path string, limits proto.Quota) 
 			q[key] = v
 		}
 	}
-	used, err := c.readQuota(ctx, usedPath(path))
+	used, err := c.readQuota(ctx, usedPath(path), false)
 	if err != nil {
 		return err
 	}
@@ -231,28 +231,20 @@ func (c *call) storeQuota(ctx context.Context, path string, limits proto.Quota) 
 	return err
 }
 
-func (c *call) readQuota(ctx context.Context, path string) (proto.Quota, error) {
+// readQuota returns a quota or a budget. A malformed one is an error unless the caller replaces it:
+// then it has no limits.
+func (c *call) readQuota(ctx context.Context, path string, replaces bool) (proto.Quota, error) {
 	data, _, err := c.zk.Get(ctx, path, false)
 	if err != nil {
 		return nil, err
 	}
 	q, err := proto.ParseQuota(string(data))
-	if err != nil {
-		return nil, failure(fmt.Sprintf("not a quota: %.256q", data))
-	}
-	return q, nil
-}
-
-// readBudget is readQuota for a budget that is written next: a malformed one has no limits.
-func (c *call) readBudget(ctx context.Context, path string) (proto.Quota, error) {
-	data, _, err := c.zk.Get(ctx, path, false)
-	if err != nil {
-		return nil, err
-	}
-	q, err := proto.ParseQuota(string(data))
-	if err != nil {
+	switch {
+	case err != nil && replaces:
 		c.note("[Warning]: the malformed budget is replaced")
 		return proto.Quota{}, nil
+	case err != nil:
+		return nil, failure(fmt.Sprintf("not a quota: %.256q", data))
 	}
 	return q, nil
 }
@@ -274,14 +266,14 @@ func (c *call) warnExceeded(limit, used proto.Quota) {
 func runListQuota(ctx context.Context, c *call) error {
 	path := quotaTarget(c.args[0])
 	c.say(c.err, "absolute path is "+limitPath(path))
-	budget, err := c.readQuota(ctx, budgetPath(path))
+	budget, err := c.readQuota(ctx, budgetPath(path), false)
 	if err != nil && !errors.Is(err, proto.ErrNoNode) {
 		return err
 	}
 	var used proto.Quota
-	limit, err := c.readQuota(ctx, limitPath(path))
+	limit, err := c.readQuota(ctx, limitPath(path), false)
 	if err == nil {
-		used, err = c.readQuota(ctx, usedPath(path))
+		used, err = c.readQuota(ctx, usedPath(path), false)
 	}
 	path = c.args[0]
 	text := fmt.Sprintf("Output quota for %s %s\nOutput stat for %s %s\n", path, limit, path, used)
@@ -333,11 +325,7 @@ func runDelQuota(ctx context.Context, c *call) error {
 // deleteQuota deletes the quota and the parents that are not needed any more.
 func (c *call) deleteQuota(ctx context.Context, path, limits string) error {
 	if len(c.given) > 0 {
-		read := c.readQuota
-		if c.budgets() {
-			read = c.readBudget
-		}
-		q, err := read(ctx, limits)
+		q, err := c.readQuota(ctx, limits, c.budgets())
 		if err != nil {
 			return err
 		}
