@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	Root       = "/zookeeper/quota"       // the znode below which budgets are kept
+	// Root is the znode below which budgets are kept.
+	Root       = "/zookeeper/quota"
 	znode      = "/zookeeper_budget"      // the end of a budget's path
 	identities = "/zookeeper/identities/" // stands for the path of a subtree before an identity
-)
 
-// maxLogged bounds a path and a text in an error, in bytes.
-const maxLogged = 256
+	maxLogged = 256 // bytes of a path or a text in an error
+)
 
 // Cost is what a request takes from a budget.
 type Cost struct{ Ops, Bytes float64 }
