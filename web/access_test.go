@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,11 @@ func TestIdentity_NotOnThisMachine(t *testing.T) {
 	}
 	s.want(421, "gozkd.web.hosts", "GET", "/ui/", "", "Host: evil.example.org") // DNS rebinding
 	s.want(421, "gozkd.web.hosts", "GET", "/znodes/v2/", "", "Host: evil.example.org:8080")
+	s.want(421, "gozkd.web.hosts", "GET", "/znodes/v2/", "", "Host: intranet")
 	s.want(200, "", "GET", "/znodes/v2/", "", "Host: localhost:8080")
+	if own, err := os.Hostname(); err == nil {
+		s.want(200, "", "GET", "/znodes/v2/", "", "Host: "+own+":8080")
+	}
 	s.want(200, "", "GET", "/znodes/v2/", "", "Host: [::1]:8080")
 	// The caller sends an empty header, and the proxy adds a line of its own.
 	s.want(200, `"role":"none"`, "GET", "/identity/v2", "", "X-Forwarded-For: ", "X-Forwarded-For: 10.0.0.1")

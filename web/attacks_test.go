@@ -83,14 +83,17 @@ func TestAttack_LargeRequests(t *testing.T) {
 	st.want("created /a") // and no reset
 }
 
-// A deleted znode that exists again has the same version, so no ETag can say that data is
-// unchanged.
+// A deleted znode that exists again has the same version, and another ETag.
 func TestAttack_CreatedAgain(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	tag := s.want(201, "", "POST", "/znodes/v2/?name=a", "old").Header.Get("ETag")
 	s.want(204, "", "DELETE", "/znodes/v2/a", "", "If-Match: "+tag)
 	s.want(201, "", "POST", "/znodes/v2/?name=a", "new")
 	s.want(200, b64("new"), "GET", "/znodes/v2/a", "", "If-None-Match: "+tag)
+	s.want(412, `"code":-103`, "PUT", "/znodes/v2/a", "overwritten", "If-Match: "+tag)
+	s.want(412, `"code":-103`, "DELETE", "/znodes/v2/a", "", "If-Match: "+tag)
+	s.want(412, `"code":-103`, "PUT", "/znodes/v2/a?acl", `{"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}`, "If-Match: "+strings.Replace(tag, `"`, `"acl-`, 1))
+	s.want(200, b64("new"), "GET", "/znodes/v2/a", "")
 }
 
 // A request with two lengths is the last one of its connection.

@@ -16,6 +16,7 @@ import (
 // Bounds on requests, of a caller and of all. Streams of events have bounds of their own.
 const (
 	defaultRate     = 1000 // per second, with bursts of twice that
+	localFactor     = 10   // as many for callers on this machine
 	maxInFlightEach = 64
 	maxInFlight     = 256
 	maxRateKeys     = 4096
@@ -32,6 +33,7 @@ const maxStreamsEach = 1024
 type bounds struct {
 	perSec   float64
 	rate     *fair.Rate
+	local    *fair.Rate // of callers on this machine
 	inFlight *fair.Gauge
 	streams  *fair.Gauge
 }
@@ -39,17 +41,26 @@ type bounds struct {
 func newBounds(rate float64) bounds {
 	return bounds{
 		perSec:   rate,
-		rate:     fair.NewRate(time.Duration(float64(time.Second)/rate), int(2*rate), maxRateKeys),
+		rate:     newRate(rate),
+		local:    newRate(localFactor * rate),
 		inFlight: fair.NewGauge(maxInFlightEach, maxInFlight),
 		streams:  fair.NewGauge(maxStreamsEach, MaxStreams),
 	}
 }
 
+func newRate(perSec float64) *fair.Rate {
+	return fair.NewRate(time.Duration(float64(time.Second)/perSec), int(2*perSec), maxRateKeys)
+}
+
 // admit returns a function that must be called at the end of the request, or a Problem.
 func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *answer.Problem) {
-	key := who.Account()
-	if wait, _ := b.rate.Take(key, time.Now()); wait > 0 {
-		return nil, answer.Busy(int(math.Ceil(wait.Seconds())), "a caller may send %.0f requests per second", b.perSec)
+	key, rate, perSec := who.Account(), b.rate, b.perSec
+	if who.Local {
+		rate, perSec = b.local, localFactor*b.perSec
+	}
+	if wait, _ := rate.Take(key, time.Now()); wait > 0 {
+		return nil, answer.Busy(int(math.Ceil(wait.Seconds())),
+			"a caller may send %.0f requests per second: gozkd.web.rate", perSec)
 	}
 	if strings.HasPrefix(r.URL.Path, "/znodes/v2/") && r.URL.Query().Has("watch") {
 		return func() {}, nil

@@ -21,6 +21,25 @@ func TestBounds_Rate(t *testing.T) {
 	}
 }
 
+// Callers on this machine may send ten times as many requests.
+func TestBounds_RateOnThisMachine(t *testing.T) {
+	s := open(t, users(nil), web.Options{Anonymous: web.Read, Roles: roles(t, "read=sasl:bob"), Rate: 0.05})
+	answered := func(headers ...string) (n int) {
+		for range 9 {
+			if r := s.ask("GET", "/identity/v2", "", headers...); r.StatusCode != 429 {
+				n++
+			}
+		}
+		return n
+	}
+	if n := answered("X-Forwarded-For: 192.0.2.1"); n != 0 { // a bucket of a tenth
+		t.Errorf("%d of 9 requests of another machine were answered", n)
+	}
+	if n := answered(); n == 0 { // a bucket of one
+		t.Errorf("%d of 9 requests of this machine were answered", n)
+	}
+}
+
 func TestBounds_Stats(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	s.stream("/znodes/v2/?watch", "").want("")

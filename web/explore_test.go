@@ -232,7 +232,12 @@ func TestExplore_SubtreesAndFiles(t *testing.T) {
 	}
 	s.want(412, "/a/c was", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","zxid":"`+shown+`"}`)
 	shown = decode[struct{ Zxid string }](t, s.want(200, `"znodes":5`, "GET", "/ui/api/subtree?root=/a", "")).Zxid
-	s.want(200, `"deleted":5`, "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","zxid":"`+shown+`"}`)
+	s.want(400, "limit", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","limit":-1}`)
+	s.want(413, "/a goes deeper than 1 znodes: delete /a/b first", "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","limit":1}`)
+	// In rounds: /a goes in the last one.
+	for _, round := range []string{`{"deleted":2,"of":2,"more":true}`, `{"deleted":3,"of":3}`} {
+		s.want(200, "event: end\ndata: "+round, "POST", "/ui/api/delete", `{"path":"/a","confirm":"/a","limit":3,"zxid":"`+shown+`"}`)
+	}
 	s.want(404, "", "HEAD", "/znodes/v2/a", "")
 	s.want(501, "gozkd history", "GET", "/ui/api/history?path=/copy", "")
 	s.want(404, "-101", "GET", "/ui/api/export?root=/a", "")

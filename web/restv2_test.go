@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/server"
@@ -15,7 +16,7 @@ func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) 
 func TestV2_DataAndVersions(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	r := s.want(201, `"path":"/a"`, "POST", "/znodes/v2/?name=a", "one")
-	if r.Header.Get("Location") != "/znodes/v2/a" || r.Header.Get("ETag") != `"0"` {
+	if r.Header.Get("Location") != "/znodes/v2/a" || !strings.HasSuffix(r.Header.Get("ETag"), `-0"`) {
 		t.Errorf("%v", r.Header)
 	}
 	s.want(200, `"data":"`+b64("one")+`"`, "GET", "/znodes/v2/a", "")
@@ -37,9 +38,66 @@ func TestV2_DataAndVersions(t *testing.T) {
 	s.want(412, `"code":-103`, "DELETE", "/znodes/v2/a", "", `If-Match: "7"`)
 	s.want(204, "", "DELETE", "/znodes/v2/a", "", `If-Match: "2"`)
 	s.want(405, "", "OPTIONS", "/znodes/v2/a", "")
-	for _, tag := range []string{"", "7", `"x"`, `"-1"`, `"1", "2"`, `W/"1"`} {
+	for _, tag := range []string{"", "7", `"x"`, `"-1"`, `"acl-1-0-1-0"`, `"1-x"`, `"1", "2"`, `W/"1"`} {
 		s.want(400, "If-Match", "DELETE", "/znodes/v2/b", "", "If-Match: "+tag)
 	}
+}
+
+// Behind a proxy that serves a part of its paths, addresses begin with that part.
+func TestV2_Prefix(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	for i, c := range [][2]string{{"/zk/", "/zk"}, {"/a/b", "/a/b"}, {"//evil.example", ""}, {"/\\evil", ""}, {"https://evil.example", ""}, {"", ""}} {
+		r := s.want(201, "", "POST", fmt.Sprintf("/znodes/v2/?name=n%d", i), "", "X-Forwarded-Prefix: "+c[0])
+		if want := fmt.Sprintf("%s/znodes/v2/n%d", c[1], i); r.Header.Get("Location") != want {
+			t.Errorf("%q: %s, want %s", c[0], r.Header.Get("Location"), want)
+		}
+	}
+}
+
+// An ETag changes with what its representation shows, and with nothing else.
+func TestV2_ETags(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "one")
+	tag := func(query, accept string) string {
+		return s.want(200, "", "HEAD", "/znodes/v2/a"+query, "", "Accept: "+accept).Header.Get("ETag")
+	}
+	tags := func() [3]string {
+		return [3]string{tag("", "application/octet-stream"), tag("", "application/json"), tag("?acl", "*/*")}
+	}
+	before := tags()
+	for _, step := range []struct {
+		about   string
+		change  func()
+		changes [3]bool // the bytes, the JSON, the ACL
+	}{
+		{"nothing", func() {}, [3]bool{}},
+		{"a child", func() { s.want(201, "", "POST", "/znodes/v2/a?name=b", "") }, [3]bool{false, true, true}},
+		{"its end", func() { s.want(204, "", "DELETE", "/znodes/v2/a/b", "", "If-Match: *") }, [3]bool{false, true, true}},
+		{"data", func() { s.want(200, "", "PUT", "/znodes/v2/a", "two", "If-Match: "+before[1]) }, [3]bool{true, true, true}},
+		{"an ACL", func() {
+			s.want(200, "", "PUT", "/znodes/v2/a?acl", `{"acl":[{"scheme":"world","id":"anyone","perms":"cdrwa"}]}`, "If-Match: "+before[2])
+		}, [3]bool{false, true, true}},
+		{"created again", func() {
+			s.want(204, "", "DELETE", "/znodes/v2/a", "", "If-Match: "+before[0])
+			s.want(201, "", "POST", "/znodes/v2/?name=a", "two")
+		}, [3]bool{true, true, true}},
+	} {
+		step.change()
+		after := tags()
+		for i := range after {
+			if (after[i] != before[i]) != step.changes[i] {
+				t.Errorf("%s: tag %d is %s after %s", step.about, i, after[i], before[i])
+			}
+		}
+		before = after
+	}
+	if before[0] == before[1] || before[1] == before[2] {
+		t.Errorf("representations share a tag: %q", before)
+	}
+	s.want(304, "", "GET", "/znodes/v2/a", "", `If-None-Match: "x", W/`+before[1])
+	s.want(304, "", "GET", "/znodes/v2/a?acl", "", "If-None-Match: "+before[2])
+	s.want(304, "", "GET", "/znodes/v2/a", "", "Accept: application/octet-stream", "If-None-Match: "+before[0])
+	s.want(200, "", "GET", "/znodes/v2/a", "", "If-None-Match: "+before[0])
 }
 
 func TestV2_KindsOfZnodes(t *testing.T) {

@@ -49,7 +49,8 @@ type Options struct {
 	// Roles are the roles of identities: scheme:id as in ACLs, such as sasl:alice. The superuser
 	// has the role Admin.
 	Roles map[string]Role
-	// Hosts are names of this server that callers may use beside addresses and names without a dot.
+	// Hosts are names of this server that callers may use beside addresses, localhost and the
+	// machine's name; callers of other machines may also use any name without a dot.
 	Hosts []string
 	// ProxyHeader is a header in which the proxies at these addresses name the SASL user of a
 	// request. Proxies must remove the header from the requests that they get. Empty: no proxy is
@@ -58,8 +59,8 @@ type Options struct {
 	Proxies     []netip.Prefix
 	// MaxBody bounds the body of a request in bytes. Default: server.Config.MaxBuffer.
 	MaxBody int64
-	// Rate bounds the requests of a caller per second; twice as many may come at once. Default:
-	// 1,000.
+	// Rate bounds the requests of a caller per second; twice as many may come at once. Callers on
+	// this machine may send ten times as many. Default: 1,000.
 	Rate float64
 	// Ask asks another member a four-letter word at its address for clients, for the view of the
 	// ensemble. It must bound the answer. Default: the view shows what this server knows.
@@ -89,6 +90,8 @@ type Handler struct {
 	handler  http.Handler
 	closing  context.Context // ends with Close, and with it all requests
 	close    context.CancelFunc
+	// unregister ends what the explorer does by itself.
+	unregister func()
 }
 
 // New returns a Handler for s, which need not be started yet.
@@ -114,7 +117,9 @@ func New(s *server.Server, o Options) *Handler {
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
-	explore.Register(api, explore.Deps{Server: s, MaxBody: o.MaxBody, Ask: o.Ask, AskPort: o.AskPort, History: o.History})
+	h.unregister = explore.Register(api, explore.Deps{
+		Server: s, MaxBody: o.MaxBody, Ask: o.Ask, AskPort: o.AskPort, History: o.History,
+	})
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})
@@ -137,6 +142,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.
 func (h *Handler) Close() {
 	if h != nil {
 		h.close()
+		h.unregister()
 		h.sessions.Close()
 		h.pool.Close()
 	}
@@ -200,7 +206,7 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 		defer context.AfterFunc(h.closing, cancel)()
 		r, end := call.Begin(r.WithContext(ctx), who, h.gate, h.pool)
 		defer end()
-		if unknown != nil && r.URL.Path != "/identity/v2" {
+		if unknown != nil && (r.URL.Path != "/identity/v2" || r.Header.Get("Authorization") != "") {
 			if r.Method != http.MethodGet && r.Method != http.MethodHead {
 				call.Of(r).Audit(r.Method+" "+r.URL.Path, proto.ErrNoAuth)
 			}

@@ -210,7 +210,7 @@ func adminHandler(
 	if c.AdminCommandURL != "" { // otherwise / is the list of commands
 		all.HandleFunc("GET /{$}", func(w http.ResponseWriter, req *http.Request) {
 			if strings.Contains(req.Header.Get("Accept"), "text/html") { // a browser
-				http.Redirect(w, req, "/ui/", http.StatusFound)
+				http.Redirect(w, req, httplocal.Prefix(req)+"/ui/", http.StatusFound)
 				return
 			}
 			commandsAndProfiles.ServeHTTP(w, req)
@@ -236,9 +236,9 @@ func localToken(c config.Config, log hclog.Logger) string {
 }
 
 // refuseForeignHosts protects an endpoint on the loopback interface against DNS rebinding: it
-// refuses requests whose Host header contains a dot and is neither an IP address nor the listen
-// address. Otherwise a web page whose host name resolves to the loopback address could read the
-// endpoint. address is the listen address.
+// refuses requests whose Host header is none of an IP address, localhost, the machine's name, and
+// address, which is the listen address. Otherwise a web page whose host name resolves to the
+// loopback address could read the endpoint.
 func refuseForeignHosts(h http.Handler, address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)

@@ -25,6 +25,7 @@ func webOptions(c config.Config) (o web.Options, err error) {
 		o.Anonymous = web.Write
 	}
 	o.Hosts, o.ProxyHeader, o.Proxies, o.MaxBody = c.WebHosts, c.WebProxyHeader, c.WebProxies, int64(c.Server.MaxBuffer)
+	o.Rate = float64(c.WebRate)
 	return o, nil
 }
 

@@ -39,6 +39,7 @@ var webTable = []box{
 		{"internal/fair", "bounds sessions"},
 	}},
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
+		{"internal/httplocal", "below which path a proxy serves"},
 		{"internal/history", "earlier states of znodes"},
 		{"client", "requests"},
 		{"proto", "ACLs, Stats, paths, error codes"},

@@ -6,7 +6,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 )
 
 // OnThisMachine reports whether the request comes from a program on this machine, and not through a
@@ -40,12 +43,20 @@ func Host(r *http.Request) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
+// ownName is the name of this machine, in lower case; "" if it has none.
+var ownName = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return strings.ToLower(name)
+})
+
 // KnownHost reports whether only this machine can have a name of Host, because it is an address,
-// has no dot, or is below localhost, or whether it is one of known. One that begins with a dot
-// stands for all names below.
+// localhost or below it, or this machine's own name, whether it is none, which no browser sends, or
+// whether it is one of known. One that begins with a dot stands for all names below.
 func KnownHost(host string, known ...string) bool {
+	own := ownName()
+	short, _, _ := strings.Cut(own, ".")
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if err == nil || !strings.Contains(host, ".") || strings.HasSuffix(host, ".localhost") {
+	if err == nil || slices.Contains([]string{"", "localhost", own, short}, host) || strings.HasSuffix(host, ".localhost") {
 		return true
 	}
 	for _, name := range known {
@@ -55,6 +66,17 @@ func KnownHost(host string, known ...string) bool {
 		}
 	}
 	return false
+}
+
+// Prefix returns the path below which a proxy serves this server, as X-Forwarded-Prefix says,
+// without a slash at its end; or "". Whoever makes the header up gets an odd address in return.
+func Prefix(r *http.Request) string {
+	p := r.Header.Get("X-Forwarded-Prefix")
+	odd := func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' }
+	if !strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") || strings.ContainsFunc(p, odd) {
+		return ""
+	}
+	return strings.TrimRight(p, "/")
 }
 
 // ForwardedFor returns whom X-Forwarded-For names: first whom the caller may have made up, last

@@ -164,19 +164,57 @@ func TestLocks(t *testing.T) {
 	b.until("person.normal(" + card("/fx/sem") + ".innerText).includes('2 of 2 leases')")
 	b.until("person.normal(" + card("/locks/b") + ".innerText).includes('“first, too”')")
 	b.until("document.querySelectorAll('.graph .wait').length >= 3")
-	b.see("main", "no cycles")
+	b.see("main", "no deadlocks")
 
 	request(two, "/locks/a", "second, too") // now each waits for the other
 	b.press("r")
-	b.see("main .cycle", "These sessions wait for each other")
-	b.until("document.querySelectorAll('.graph .wait.stuck').length === 2")
-	b.see("main", "1 cycle")
+	b.see("main .cycle", "Deadlock: these sessions wait for each other")
+	b.until("document.querySelectorAll('.graph:not(.loop) .wait.stuck').length === 2")
+	b.until("document.querySelectorAll('.graph.loop .wait.stuck').length === 2")
+	b.see(".cycle li", "waits for")
+	b.see("main", "1 deadlock")
 	b.fill("input", "Filter by path", "/locks/")
 	b.gone(".lock", "/fx/lock")
 	b.until("person.all('.lock').length === 2")
 	hash := ask[string](b, "location.hash")
 	b.open(hash)
 	b.until("person.all('.lock').length === 2")
+}
+
+// The first screen says whether all is well, and what matters of the applications that it finds.
+func TestOverview(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	b := x.visit(t, "")
+	b.see("main h1", "Overview")
+	b.see(".verdict", "All is well")
+	b.see("main", "None yet")
+	x.fill(map[string]string{
+		"/brokers/ids/1": "{}", "/brokers/ids/2": "{}", "/controller_epoch": "1", "/controller": `{"brokerid":2}`,
+		"/brokers/topics/a/partitions/0/state": `{"leader":1}`, "/brokers/topics/a/partitions/1/state": `{"leader":-1}`,
+		"/solr/live_nodes/n1": "", "/solr/collections/c1": "", "/solr/overseer_elect/leader": `{"id":"72-n1:8983_solr-n_0000000000"}`,
+		"/service/main/members/pg-1": "", "/service/main/initialize": "1", "/service/main/leader": "pg-1",
+		"/clickhouse/task_queue/ddl": "", "/clickhouse/tables/s1/t1/metadata": "", "/clickhouse/tables/s1/t1/replicas/r1/is_active": "", "/clickhouse/tables/s1/t1/replicas/r2/log": "",
+		"/discovery/web/i1": `{"address":"10.0.0.1","enabled":true}`, "/discovery/web/i2": `{"address":"10.0.0.2","enabled":false}`,
+		"/other/a": "", "/other/b": "",
+	})
+	b.open("#/overview")
+	for _, app := range [][]string{
+		{"Kafka", "1 partition without leader", "2 brokers", "1 topic", "controller is broker 2"},
+		{"Solr", "1 live node", "1 collection", "overseer is n1:8983_solr"},
+		{"Patroni", "main: leader is pg-1", "main: 1 member"},
+		{"ClickHouse", "1 replica read-only", "2 replicas"},
+		{"Services", "1 service", "2 instances, 1 disabled"},
+	} {
+		card := "person.all('.app').find((e) => e.querySelector('h3').textContent === " + quote(app[0]) + ")"
+		for _, fact := range app[1:] {
+			b.until("person.normal(" + card + "?.innerText || '').includes(" + quote(fact) + ")")
+		}
+	}
+	b.see(".verdict", "Somebody should look")
+	b.see(".verdict", "Kafka at /: 1 partition without leader.")
+	b.see(".facts", "/other 2 children")
+	b.click(".app a", "Solr")
+	b.until("location.hash === '#/z/solr'")
 }
 
 func TestEnsembleAndActivity(t *testing.T) {

@@ -17,6 +17,7 @@ var rulesJS string
 
 // views are the addresses of all views, each with a text that it shows once it is complete.
 var views = []struct{ name, hash, text string }{
+	{"overview", "#/overview", "What lives here"},
 	{"znode", "#/z/app/config", "5432"},
 	{"children", "#/z/app", "Children"},
 	{"sessions", "#/sessions?filter=0x1", "on this server"},
@@ -165,6 +166,8 @@ func TestAddresses(t *testing.T) {
 	b.eval("history.back()", nil)
 	b.see("main", "db1.example")
 	b.open("")
+	b.see("main h1", "Overview")
+	b.click("#nav a", "Znodes")
 	b.see("main", "db1.example") // where the person was last
 }
 
@@ -246,7 +249,15 @@ func TestKeyboardAlone(t *testing.T) {
 	b.see("dialog", "Jump to a path")
 	b.press("Escape")
 	b.closed()
-	b.press("]")
+	b.press("Control+k")
+	b.until("person.focused().startsWith('input')")
+	b.see("#completions", "/app/typed recent")
+	b.write("watch")
+	b.see("#completions", "Watches view")
+	b.see("#completions", "Search for names with")
+	b.press("Enter")
+	b.see("main h1", "Watches")
+	b.press("[")
 	b.see("main h1", "Sessions")
 	// Sort and filter; the order of Tab leads from the head of the page to the table.
 	reached := []string{}

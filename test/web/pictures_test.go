@@ -32,16 +32,22 @@ func shop(t *testing.T) *site {
 	t.Helper()
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
 	znodes := map[string]string{
-		"/kafka/brokers/topics/orders":   `{"version":3,"topic_id":"q1Rk0bXvT8y","partitions":{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,3,2]},"adding_replicas":{},"removing_replicas":{}}`,
-		"/kafka/brokers/topics/payments": `{"version":3,"topic_id":"Zx81kQpT2Lm","partitions":{"0":[2,3,1]},"adding_replicas":{},"removing_replicas":{}}`,
-		"/kafka/config/topics/orders":    `{"version":1,"config":{"retention.ms":"604800000"}}`,
-		"/kafka/controller_epoch":        "7",
-		"/shop/config/database":          `{"host": "db1.example", "port": 5432, "pool": {"min": 4, "max": 64}, "tls": true, "replicas": ["db2.example", "db3.example"]}`,
-		"/shop/config/features":          "checkout:\n  express: true\n  limit: 250\nsearch:\n  engine: v2\n",
-		"/shop/config/log4j.properties":  "rootLogger=INFO, stdout\nappender.stdout.type=Console\n",
-		"/shop-old/config/database":      `{"host": "db0.example", "port": 5432, "pool": {"min": 4, "max": 32}, "tls": false}`,
-		"/shop-old/config/features":      "checkout:\n  express: false\n  limit: 250\nsearch:\n  engine: v2\n",
-		"/shop/locks":                    "", "/shop/leader": "", "/shop/services/billing": "",
+		"/kafka/brokers/topics/orders":                      `{"version":3,"topic_id":"q1Rk0bXvT8y","partitions":{"0":[1,2,3],"1":[2,3,1],"2":[3,1,2],"3":[1,3,2]},"adding_replicas":{},"removing_replicas":{}}`,
+		"/kafka/brokers/topics/payments":                    `{"version":3,"topic_id":"Zx81kQpT2Lm","partitions":{"0":[2,3,1]},"adding_replicas":{},"removing_replicas":{}}`,
+		"/kafka/config/topics/orders":                       `{"version":1,"config":{"retention.ms":"604800000"}}`,
+		"/kafka/controller_epoch":                           "7",
+		"/kafka/controller":                                 `{"version":2,"brokerid":2}`,
+		"/kafka/brokers/topics/orders/partitions/0/state":   `{"leader":1}`,
+		"/kafka/brokers/topics/payments/partitions/0/state": `{"leader":-1}`,
+		"/solr/live_nodes/solr1:8983_solr":                  "", "/solr/live_nodes/solr2:8983_solr": "", "/solr/collections/products": "",
+		"/solr/overseer_elect/leader": `{"id":"72057-solr1:8983_solr-n_0000000003"}`,
+		"/service/pg/members/pg-1":    "{}", "/service/pg/members/pg-2": "{}", "/service/pg/initialize": "7", "/service/pg/leader": "pg-1",
+		"/shop/config/database":         `{"host": "db1.example", "port": 5432, "pool": {"min": 4, "max": 64}, "tls": true, "replicas": ["db2.example", "db3.example"]}`,
+		"/shop/config/features":         "checkout:\n  express: true\n  limit: 250\nsearch:\n  engine: v2\n",
+		"/shop/config/log4j.properties": "rootLogger=INFO, stdout\nappender.stdout.type=Console\n",
+		"/shop-old/config/database":     `{"host": "db0.example", "port": 5432, "pool": {"min": 4, "max": 32}, "tls": false}`,
+		"/shop-old/config/features":     "checkout:\n  express: false\n  limit: 250\nsearch:\n  engine: v2\n",
+		"/shop/locks":                   "", "/shop/leader": "", "/shop/services/billing": "",
 	}
 	for i := range 2500 {
 		znodes[fmt.Sprintf("/shop/jobs/job-%010d", i)] = fmt.Sprintf(`{"order":%d}`, 7000+i)
@@ -161,6 +167,8 @@ func TestPictures(t *testing.T) {
 		text  string
 		act   func()
 	}{
+		{"overview", 1280, false, "#/overview", "What lives here", func() { b.see(".app", "Kafka") }},
+		{"overview-small", 360, true, "#/overview", "What lives here", func() { b.see(".app", "Kafka") }},
 		{"znode", 1280, false, "#/z/shop/config/database", "db1.example", func() { b.press("l") }},
 		{"locks", 1280, true, "#/locks", "wait for each other", nil},
 		{"conflict", 768, false, "#/z/shop/config/features", "express", func() {

@@ -43,7 +43,7 @@ func openEnsemble(t *testing.T) (*site, *server.Ensemble) {
 	place := "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")
 	keys := server.Defaults()
 	maps.Copy(keys, map[string]string{
-		"admin.enableServer": "true", "admin.serverPort": "0", "gozkd.archive.url": place, "gozkd.archive.intervalMs": "100",
+		"admin.enableServer": "true", "admin.serverPort": "0", "gozkd.web": "write", "gozkd.archive.url": place, "gozkd.archive.intervalMs": "100",
 	})
 	e, err := server.StartGozkdEnsemble(t.Context(), binary, server.EnsembleOptions{Members: 3, Keys: keys})
 	if err != nil {
@@ -139,7 +139,29 @@ func TestProgram(t *testing.T) {
 	b.until(other(lost) + ".innerText.includes('no connection')")
 	b.see("main", "no connection to 1")
 	b.gone("main", "all members vote")
+	b.see("#health", "2 of 3 voting members connected")
+
+	// Without a quorum every page says so, and offers no changes until it is back.
+	b.gotoHash("#/z/config")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.until("!" + edit + ".disabled")
+	if err := e.Members[4-lost].Kill(); err != nil { // the one besides the server of the page
+		t.Fatal(err)
+	}
+	b.see("#quorum", "No quorum: this server reaches 1 of 3 members")
+	b.until("person.all('.live[aria-label=live]').length === 0")
+	b.until(edit + ".disabled")
+	b.gotoHash("#/locks")
+	b.see("#quorum", "No quorum")
+	if err := e.Members[4-lost].Start(); err != nil {
+		t.Fatal(err)
+	}
+	b.until("document.getElementById('quorum').hidden")
+	b.gotoHash("#/z/config")
+	b.until("!" + edit + ".disabled")
 }
+
+const edit = "person.all('.actions button').find((e) => e.textContent.includes('Edit'))"
 
 // archived reports whether the archive has a znode's version, or any state at all for -1.
 func (x *site) archived(path string, version int) bool {

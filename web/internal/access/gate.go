@@ -73,8 +73,8 @@ type Config struct {
 	Anonymous Role
 	// Roles are the roles of identities, which are written SCHEME:ID. The superuser has Admin.
 	Roles map[string]Role
-	// Hosts are names that the Host header may have besides addresses and names without a dot. They
-	// may begin with a dot, for all names below.
+	// Hosts are names that the Host header may have beside those that every server has, see
+	// knownHost. They may begin with a dot, for all names below.
 	Hosts []string
 	// ProxyHeader is the header in which Proxies name the SASL user of a request. Empty: none.
 	ProxyHeader string
@@ -171,7 +171,7 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 	if len(user) > maxUser || len(password) > maxUser {
 		return answer.Errorf(http.StatusUnauthorized, "a name or password is longer than %d bytes", maxUser)
 	}
-	end, wait, ok := g.guesses.begin(c.Host, user)
+	end, wait, ok := g.guesses.begin(c.Host, user, password)
 	if !ok {
 		return answer.Busy(int(wait.Seconds())+1, "too many failed logins: try again in %v", wait.Round(time.Second)+time.Second)
 	}

@@ -172,12 +172,17 @@ func (g *Gate) cookieName(r *http.Request) string {
 }
 
 // guesses bounds failed logins: per network, per user, and in all. The failures of others do not
-// lock out a user with a recent login from the same network.
+// lock out a user with a recent login from the same network. Nor do failures with other names lock
+// out who sends from there what proved right in the last hour. So that this tells nobody which
+// password is right, it has a bound of its own: on guesses for that user from that network.
 //
 // A guess takes its tokens before the password is compared, and a right one gives them back.
 // Otherwise guesses that are compared at the same time would all use the same token.
 type guesses struct {
 	hosts, users, all, known *fair.Rate
+	right                    *fair.Rate // a proof that must wait was right within the last hour
+	pairs                    *fair.Rate // guesses of a user from a network
+	salt                     [32]byte   // of proofs
 	now                      func() time.Time
 
 	mu        sync.Mutex
@@ -193,16 +198,37 @@ func (g *guesses) init(now func() time.Time) {
 	g.hosts = fair.NewRate(10*time.Second, 10, maxGuessers)
 	g.users = fair.NewRate(5*time.Second, 20, maxGuessers)
 	g.all = fair.NewRate(time.Second/20, 200, 1)
+	g.right = fair.NewRate(time.Hour, 1, maxGuessers)
+	g.pairs = fair.NewRate(5*time.Second, 20, maxGuessers)
+	_, _ = rand.Read(g.salt[:])
 	g.known = fair.NewRate(30*24*time.Hour, 1, maxGuessers) // a pair that must wait has logged in
 	g.compared.L, g.comparing = &g.mu, make(map[string]int)
+}
+
+// proof is a key for a name and a password from a network, from which nobody gets them.
+func (g *guesses) proof(host, user, password string) string {
+	sum := sha256.Sum256(append(g.salt[:], pair(host, user)+"\x00"+password...))
+	return string(sum[:])
 }
 
 // begin returns a function that must be called after the comparison of a password, or false and how
 // long to wait. While guesses of the same network that may be right hold its tokens, begin waits
 // for them.
-func (g *guesses) begin(host, user string) (end func(right bool), wait time.Duration, ok bool) {
+func (g *guesses) begin(host, user, password string) (end func(right bool), wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	proof, guess := g.proof(host, user, password), func() {}
+	if wait, _ := g.pairs.Take(pair(host, user), g.now()); wait == 0 {
+		guess = func() { g.pairs.Give(pair(host, user), g.now()) }
+		if g.right.Wait(proof, g.now()) > 0 {
+			guess()
+			return func(right bool) {
+				if !right { // the password was changed
+					g.right.Give(proof, g.now())
+				}
+			}, 0, true
+		}
+	}
 	from := network(host)
 	for {
 		giveBack, wait, ok := g.take(host, user)
@@ -219,6 +245,8 @@ func (g *guesses) begin(host, user string) (end func(right bool), wait time.Dura
 			defer g.mu.Unlock()
 			if right {
 				giveBack()
+				guess()
+				g.right.Take(proof, g.now())
 				g.known.Take(pair(host, user), g.now())
 			}
 			if g.comparing[from]--; g.comparing[from] == 0 {

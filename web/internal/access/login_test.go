@@ -177,7 +177,57 @@ func TestGuesses(t *testing.T) {
 	if wrong("192.0.2.1") != http.StatusTooManyRequests {
 		t.Error("a known network is not throttled")
 	}
+	mustLogin(t, g, from("192.0.2.1")) // what proved right is no guess
+	for range 20 {
+		wrong("192.0.2.1")
+	}
+	if _, err := logIn(t, g, from("192.0.2.1"), "right"); err == nil {
+		t.Error("any number of guesses finds out which password is right")
+	}
+	*now = now.Add(time.Hour)
+	mustLogin(t, g, from("192.0.2.1"))
 }
+
+// Failures with another name do not lock out a caller with a right password, nor does the memory of
+// it outlive the password.
+func TestGuesses_ProvedRight(t *testing.T) {
+	g, now := gate()
+	ask := func(user, password string) int {
+		r := from("192.0.2.1")
+		r.SetBasicAuth(user, password)
+		_, err := g.Identify(r)
+		var p *answer.Problem
+		if errors.As(err, &p) {
+			return p.Status
+		}
+		return http.StatusOK
+	}
+	if s := ask("ann", "right"); s != http.StatusOK {
+		t.Fatal(s)
+	}
+	for ask("eve", "wrong") != http.StatusTooManyRequests {
+	}
+	if s := ask("ann", "right"); s != http.StatusOK {
+		t.Errorf("the right password is answered with %d after the failures of another user", s)
+	}
+	g.Realm = refusing{}
+	if s := ask("ann", "right"); s != http.StatusUnauthorized {
+		t.Errorf("%d after the password was changed", s)
+	}
+	if s := ask("ann", "right"); s != http.StatusTooManyRequests {
+		t.Errorf("%d: the old password is still known as right", s)
+	}
+	g.Realm = realm{}
+	*now = now.Add(time.Hour + time.Second)
+	if s := ask("ann", "right"); s != http.StatusOK {
+		t.Error(s)
+	}
+}
+
+// refusing knows no password.
+type refusing struct{ realm }
+
+func (refusing) Identify(string, string, string) ([]proto.ID, error) { return nil, errors.New("wrong") }
 
 // slowRealm is a realm that compares a password when it may.
 type slowRealm struct {

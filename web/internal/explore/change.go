@@ -73,11 +73,16 @@ func (e *explorer) subtree(q *request) (any, error) {
 	return found, nil
 }
 
-// delete deletes a subtree in multis, children before parents. Each delete names the version that
-// was read, so a znode that somebody changes meanwhile ends it. With the zxid that subtree has
-// answered, nothing is deleted if a znode was created or changed since then: nobody has seen it.
+// delete deletes a subtree in multis, children before parents, and sends an event for each. Each
+// delete names the version that was read, so a znode that somebody changes meanwhile ends it. With
+// the zxid that subtree has answered, nothing is deleted if a znode was created or changed since
+// then: nobody has seen it. Of a large subtree it deletes maxDelete znodes, or limit, and says that
+// there are more.
 func (e *explorer) delete(q *request) (any, error) {
-	var want struct{ Path, Confirm, Zxid string }
+	var want struct {
+		Path, Confirm, Zxid string
+		Limit               int
+	}
 	if err := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, 64<<10)).Decode(&want); err != nil {
 		return nil, answer.Bad(`the body must be {"path": "/a", "confirm": "/a"}: %v`, err)
 	}
@@ -87,38 +92,72 @@ func (e *explorer) delete(q *request) (any, error) {
 	if want.Confirm != want.Path {
 		return nil, answer.Bad("confirm is not the path %s", want.Path)
 	}
+	if want.Limit < 0 {
+		return nil, answer.Bad("limit is %d, allowed are 0 to %d", want.Limit, maxDelete)
+	}
+	limit := min(cmp.Or(want.Limit, maxDelete), maxDelete)
 	seen := q.zxid("zxid", want.Zxid, math.MaxInt64)
 	zk, err := q.client()
 	if err != nil {
 		return nil, err
 	}
 	var ops []client.Op
+	var paths []string // of ops
+	more := ""         // the first znode that is left for another request
 	err = subtree.Walk(q.Context(), zk, want.Path, subtree.Options{Below: subtree.All}, func(n *subtree.Znode) error {
 		switch {
 		case n.Denied != nil:
 			return n.Denied
 		case n.Stat.Mzxid > seen:
 			return answer.Errorf(http.StatusPreconditionFailed, "%s was created or changed in the meantime.", n.Path)
-		case len(ops) == maxDelete:
-			return answer.Errorf(http.StatusRequestEntityTooLarge, "%s has more than %d znodes: delete its children one after another", want.Path, maxDelete)
+		case len(ops) == limit:
+			more = n.Path
+			return errEnough
 		}
-		ops = append(ops, client.DeleteOp(n.Path, n.Stat.Version))
+		ops, paths = append(ops, client.DeleteOp(n.Path, n.Stat.Version)), append(paths, n.Path)
 		return nil
 	})
-	if err != nil {
+	if err != nil && more == "" {
 		return nil, err
 	}
-	slices.Reverse(ops)
-	for deleted := 0; deleted < len(ops); {
-		batch := ops[deleted:min(deleted+deleteBatch, len(ops))]
-		if _, err := zk.Multi(q.Context(), batch...); err != nil {
-			p := *call.ProblemOf(err)
-			p.Detail = fmt.Sprintf("%d of %d znodes were deleted, then: %v", deleted, len(ops), err)
-			return nil, &p
+	left := ops[:0]
+	for i, op := range ops {
+		if !strings.HasPrefix(more, paths[i]+"/") { // a znode that keeps children stays
+			left = append(left, op)
 		}
-		deleted += len(batch)
 	}
-	return map[string]int{"deleted": len(ops)}, nil
+	if len(left) == 0 {
+		return nil, answer.Errorf(http.StatusRequestEntityTooLarge,
+			"%s goes deeper than %d znodes: delete %s first", want.Path, limit, more)
+	}
+	slices.Reverse(left)
+	e.deleteAll(q, zk, left, more != "")
+	return nil, nil
+}
+
+// deletion is an event of a recursive delete.
+type deletion struct {
+	Deleted int    `json:"deleted"`
+	Of      int    `json:"of"`
+	More    bool   `json:"more,omitempty"`  // the subtree has more than Of
+	Error   string `json:"error,omitempty"` // why the rest was not deleted
+}
+
+// deleteAll sends progress until the end, or until the caller leaves.
+func (e *explorer) deleteAll(q *request, zk *client.Client, ops []client.Op, more bool) {
+	ev, d := startEvents(q.w), deletion{Of: len(ops), More: more}
+	for d.Deleted < len(ops) {
+		batch := ops[d.Deleted:min(d.Deleted+deleteBatch, len(ops))]
+		if _, err := zk.Multi(q.Context(), batch...); err != nil {
+			d.Error = call.ProblemOf(err).Detail
+			break
+		}
+		d.Deleted += len(batch)
+		if ev.send("progress", d) != nil {
+			return
+		}
+	}
+	_ = ev.send("end", d) // the caller may have gone
 }
 
 // export answers with a subtree as JSON lines, as the shell exports it.

@@ -57,8 +57,9 @@ type Deps struct {
 
 type explorer struct {
 	Deps
-	others others
-	long   *fair.Gauge // requests that walk through a subtree
+	others  others
+	samples *past
+	long    *fair.Gauge // requests that walk through a subtree
 }
 
 // request is a request whose caller may send it, with its parameters. The methods that read
@@ -94,9 +95,10 @@ func isInsider(c *call.Call) bool {
 }
 
 // Register adds the handlers to mux. Everybody who can reach the server gets as far as the
-// permission.
-func Register(mux *http.ServeMux, d Deps) {
+// permission. stop must be called before the server is closed.
+func Register(mux *http.ServeMux, d Deps) (stop func()) {
 	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: fair.NewGauge(maxLongEach, maxLong)}
+	e.samples = newPast(d.Server)
 	short := func(pattern string, may permission, f handler) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { serve(w, r, shortTime, may, f) })
 	}
@@ -110,6 +112,7 @@ func Register(mux *http.ServeMux, d Deps) {
 	short("GET /ui/api/lock", reader, e.lock)
 	short("GET /ui/api/ensemble", reader, e.ensemble)
 	short("GET /ui/api/activity", reader, e.activity)
+	short("GET /ui/api/past", reader, e.pastHour)
 	short("POST /ui/api/decode", reader, e.decode)
 	long("GET /ui/api/search", reader, e.search)
 	long("GET /ui/api/compare", reader, e.compare)
@@ -118,6 +121,7 @@ func Register(mux *http.ServeMux, d Deps) {
 	long("GET /ui/api/export", reader, e.export)
 	long("GET /ui/api/history", reader, e.history)
 	long("POST /ui/api/import", writer, e.importLines)
+	return e.samples.stop
 }
 
 // serve answers with the result of f, which has this much time.

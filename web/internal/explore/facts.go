@@ -57,7 +57,8 @@ var shown = []string{
 	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size", "gozkd_data_weight_bytes", "gozkd_data_limit_bytes",
 }
 
-// ensemble answers with the members, and the state of this server.
+// ensemble answers with the members, and the state of this server. With brief it does not ask the
+// other members.
 func (e *explorer) ensemble(q *request) (any, error) {
 	s := e.Server.Facts()
 	st, stats := s.Status(), s.Stats()
@@ -86,7 +87,10 @@ func (e *explorer) ensemble(q *request) (any, error) {
 		v.add(value)
 	}
 	members := s.Members()
-	answers := e.others.of(members, st.Member)
+	var answers map[int]*answers
+	if !q.query.Has("brief") {
+		answers = e.others.of(members, st.Member)
+	}
 	for _, m := range members {
 		row := newMember(m, &st, peers[m.ID])
 		row.Answers = answers[m.ID]

@@ -10,6 +10,6 @@
 //     holds or any number of readers.
 //   - L2 A contender that waits has a contender before it, and that contender precedes it in the
 //     queue.
-//   - L3 Sessions in a Cycle all wait, and each waits for another session of the cycle. A
-//     mutex alone never makes a cycle.
+//   - L3 A Cycle is a loop: each of its sessions waits for the next, the last for the first. A
+//     mutex alone never makes a cycle, and an election is part of none.
 package locks

@@ -2,39 +2,47 @@ package locks
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
 // Wait says that a session waits for another session.
 type Wait struct {
-	From Session `json:"from"`
-	To   Session `json:"to"`
-	Lock string  `json:"lock"`          // path of the lock
-	Any  bool    `json:"any,omitempty"` // From also waits for others, of which one is enough
+	From     Session `json:"from"`
+	To       Session `json:"to"`
+	Lock     string  `json:"lock"`               // path of the lock
+	Any      bool    `json:"any,omitempty"`      // From also waits for others, of which one is enough
+	Election bool    `json:"election,omitempty"` // From waits to lead: its process goes on meanwhile
 }
 
-// Cycle is a group of sessions that wait for each other. If no client gives up, they wait forever.
-// A client with several threads can hold with one and wait with another, so that its session may
-// let go all the same.
+// Cycle is a loop of sessions of which each waits for the next. If no client gives up, they wait
+// forever. A client with several threads can hold with one and wait with another, so that its
+// session may let go all the same.
 type Cycle struct {
-	Sessions []Session `json:"sessions"` // ascending
-	Waits    []Wait    `json:"waits"`
+	Sessions []Session `json:"sessions"` // in the order of Waits; the least id is the first
+	Waits    []Wait    `json:"waits"`    // each leads to the session of the next, the last to the first
 }
 
 // waiting is a contender that keeps a session waiting.
 type waiting struct {
-	lock     string
-	any      bool
-	sessions []Session // without its own
+	Wait               // without To
+	sessions []Session // that it waits for, without its own
+}
+
+// to returns the wait for one of the sessions.
+func (w *waiting) to(s Session) Wait {
+	wait := w.Wait
+	wait.To = s
+	return wait
 }
 
 // Waits returns which session waits for which, by lock and place.
 func Waits(all []Lock) []Wait {
 	found := []Wait{}
 	for i := range all {
-		for session, w := range all[i].waits() {
+		for w := range all[i].waits() {
 			for _, to := range w.sessions {
-				found = append(found, Wait{session, to, w.lock, w.any})
+				found = append(found, w.to(to))
 			}
 		}
 	}
@@ -43,20 +51,20 @@ func Waits(all []Lock) []Wait {
 
 // waits ranges over the sessions that wait in a lock. Of a session with several places only the
 // first counts: with the others it waits for itself at most, as its threads do.
-func (l *Lock) waits() func(yield func(Session, waiting) bool) {
-	return func(yield func(Session, waiting) bool) {
+func (l *Lock) waits() iter.Seq[waiting] {
+	return func(yield func(waiting) bool) {
 		for i := range l.Queue {
 			c := &l.Queue[i]
 			if c.Session == 0 || c.Repeated || !c.isWaiting() {
 				continue
 			}
-			w := waiting{lock: l.Path, any: c.Any}
+			w := waiting{Wait: Wait{From: c.Session, Lock: l.Path, Any: c.Any, Election: l.Kind == Election}}
 			for _, before := range l.past(i) {
 				if s := l.Queue[before].Session; s != 0 && s != c.Session && !slices.Contains(w.sessions, s) {
 					w.sessions = append(w.sessions, s)
 				}
 			}
-			if len(w.sessions) > 0 && !yield(c.Session, w) {
+			if len(w.sessions) > 0 && !yield(w) {
 				return
 			}
 		}
@@ -79,31 +87,50 @@ func (l *Lock) past(i int) []int {
 	return places
 }
 
-// Cycles returns the groups of sessions that wait for each other across locks.
+// Cycles returns loops of sessions that wait for each other across locks: of each group that can
+// reach each other, a shortest one through its least session. No election is part of a loop,
+// because it keeps nobody from letting go of a lock.
 func Cycles(all []Lock) []Cycle {
 	waits := make(map[Session][]waiting)
 	for i := range all {
-		for session, w := range all[i].waits() {
-			waits[session] = append(waits[session], w)
+		for w := range all[i].waits() {
+			if !w.Election {
+				waits[w.From] = append(waits[w.From], w)
+			}
 		}
 	}
 	release(waits)
 	found := []Cycle{}
 	for _, group := range components(waits) {
-		c := Cycle{Sessions: group}
-		for _, from := range group {
-			for _, w := range waits[from] {
-				for _, to := range w.sessions {
-					if slices.Contains(group, to) {
-						c.Waits = append(c.Waits, Wait{from, to, w.lock, w.any})
-					}
-				}
-			}
-		}
-		found = append(found, c)
+		found = append(found, shortest(group, waits))
 	}
 	slices.SortFunc(found, func(a, b Cycle) int { return cmp.Compare(a.Sessions[0], b.Sessions[0]) })
 	return found
+}
+
+// shortest searches from the first session of a group, breadth first, until it is back.
+func shortest(group []Session, waits map[Session][]waiting) (c Cycle) {
+	first := group[0]
+	by := make(map[Session]Wait) // that led to a session
+	for at := []Session{first}; by[first].To == 0; at = at[1:] {
+		for _, w := range waits[at[0]] {
+			for _, to := range w.sessions {
+				_, inGroup := slices.BinarySearch(group, to)
+				if _, seen := by[to]; inGroup && !seen {
+					by[to] = w.to(to)
+					at = append(at, to)
+				}
+			}
+		}
+	}
+	for s := first; len(c.Waits) == 0 || s != first; s = by[s].From {
+		c.Waits = append(c.Waits, by[s])
+	}
+	slices.Reverse(c.Waits)
+	for _, w := range c.Waits {
+		c.Sessions = append(c.Sessions, w.From)
+	}
+	return c
 }
 
 // release removes the waits that can end, until only those are left that depend on each other.
@@ -123,7 +150,7 @@ func release(waits map[Session][]waiting) {
 		check = check[:len(check)-1]
 		left := slices.DeleteFunc(waits[s], func(w waiting) bool {
 			stuck := func(to Session) bool { return len(waits[to]) > 0 }
-			if w.any {
+			if w.Any {
 				return slices.ContainsFunc(w.sessions, func(to Session) bool { return !stuck(to) })
 			}
 			return !slices.ContainsFunc(w.sessions, stuck)

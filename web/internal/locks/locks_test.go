@@ -155,6 +155,15 @@ func mutex(path string, sessions ...Session) Directory {
 	return d
 }
 
+// latch is an election whose queue are these sessions.
+func latch(path string, sessions ...Session) Directory {
+	d := mutex(path, sessions...)
+	for i := range d.Children {
+		d.Children[i].Name = protect(i, fmt.Sprintf("latch-%010d", i))
+	}
+	return d
+}
+
 func TestCycles(t *testing.T) {
 	lease := func(path string, limit int, holders []Session, waiters ...Session) []Directory {
 		d := Directory{Path: path, Data: fmt.Append(nil, limit)}
@@ -181,7 +190,14 @@ func TestCycles(t *testing.T) {
 		{"threads of two sessions", []Directory{mutex("/a", 1, 2, 1, 2, 1)}, ""},
 		{"behind the second place of a session", []Directory{mutex("/a", 1, 2, 1, 3), mutex("/b", 3, 2)}, "[2 3]"},
 		{"a lease can come from another holder", append(lease("/s", 2, []Session{1, 2}, 3), mutex("/a", 3, 1)), ""},
-		{"no lease can come", append(lease("/s", 2, []Session{1, 2}, 3), mutex("/a", 3, 1, 2)), "[1 2 3]"},
+		{"no lease can come", append(lease("/s", 2, []Session{1, 2}, 3), mutex("/a", 3, 1, 2)), "[1 3]"},
+		{"two leader latches, led by two instances", []Directory{latch("/a", 1, 2), latch("/b", 2, 1)}, ""},
+		{"two shards of Solr", []Directory{
+			{"/collections/c/leader_elect/shard1/election", nil, children("1-core_node1-n_0000000000@1", "2-core_node2-n_0000000001@2")},
+			{"/collections/c/leader_elect/shard2/election", nil, children("2-core_node4-n_0000000000@2", "1-core_node3-n_0000000001@1")}}, ""},
+		{"locks beside an election", []Directory{latch("/e", 3, 1), mutex("/a", 1, 2), mutex("/b", 2, 1)}, "[1 2]"},
+		{"two loops of a group: the shortest of the least session", []Directory{
+			mutex("/a", 1, 2), mutex("/b", 2, 3), mutex("/c", 3, 1), mutex("/d", 3, 2)}, "[1 3 2]"},
 	} {
 		var got []string
 		for _, cycle := range Cycles(Find(c.dirs)) {
@@ -234,11 +250,15 @@ func TestCycles_Model(t *testing.T) {
 				}
 			}
 		}
+		waits := Waits(all)
 		for _, c := range cycles { // L3
-			for _, s := range c.Sessions {
-				if !slices.ContainsFunc(c.Waits, func(w Wait) bool { return w.From == s && slices.Contains(c.Sessions, w.To) && w.To != s }) {
-					rt.Fatalf("session %d of %v waits for nobody", s, c)
+			for i, w := range c.Waits {
+				if w.From != c.Sessions[i] || w.To != c.Sessions[(i+1)%len(c.Sessions)] || !slices.Contains(waits, w) {
+					rt.Fatalf("wait %d of %v is not of a loop of %v", i, c, waits)
 				}
+			}
+			if len(c.Waits) != len(c.Sessions) || len(slices.Compact(slices.Sorted(slices.Values(c.Sessions)))) != len(c.Sessions) {
+				rt.Fatalf("%v is not one loop", c)
 			}
 		}
 	})

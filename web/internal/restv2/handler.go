@@ -1,7 +1,7 @@
 // Package restv2 serves znodes over HTTP: /znodes/v2 and /identity/v2. openapi.json lists the
 // requests.
 //
-// The ETag of data is the version, that of an ACL the aversion. A write needs If-Match: without it
+// Each representation of a znode has its own ETag: see etag.go. A write needs If-Match: without it
 // the answer is 428, after a conflict 412 with the present Stat. A child that the caller may not
 // read has no Stat. A multi makes no ephemeral znodes; its problem has the index of the first
 // failed operation.
@@ -188,22 +188,4 @@ func WhoIs(s ServerInfo, g *access.Gate, c *access.Caller) *Who {
 		who.Hint = g.Remedy(c, access.Read)
 	}
 	return who
-}
-
-// etag is a version as an ETag.
-func etag(version int32) string { return `"` + strconv.Itoa(int(version)) + `"` }
-
-// ifMatch returns the version that a write demands.
-func ifMatch(r *http.Request) (int32, error) {
-	switch given := r.Header.Values("If-Match"); {
-	case len(given) == 0:
-		return 0, answer.Errorf(http.StatusPreconditionRequired, "the header If-Match must have the version that you saw, as \"3\", or * for any")
-	case len(given) == 1 && given[0] == "*":
-		return client.AnyVersion, nil
-	case len(given) == 1 && len(given[0]) > 2 && given[0][0] == '"' && given[0][len(given[0])-1] == '"':
-		if n, err := strconv.ParseInt(given[0][1:len(given[0])-1], 10, 32); err == nil && n >= 0 {
-			return int32(n), nil
-		}
-	}
-	return 0, answer.Bad(`If-Match is %q, allowed are * and one version such as "3"`, strings.Join(r.Header.Values("If-Match"), ", "))
 }

@@ -63,9 +63,12 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 		return err
 	}
 	defer leave()
-	w.Header().Set("ETag", etag(stat.Version))
 	w.Header().Set("Vary", "Accept")
-	if !wantsBytes(r) {
+	asBytes := wantsBytes(r)
+	if tag := map[bool]string{true: dataTag(&stat), false: jsonTag(&stat)}[asBytes]; unchanged(w, r, tag) {
+		return nil
+	}
+	if !asBytes {
 		return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})
 	}
 	answer.Attachment(w, data)
@@ -92,7 +95,9 @@ func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", etag(stat.Aversion))
+	if unchanged(w, r, aclTag(&stat)) {
+		return nil
+	}
 	return call.Of(r).JSON(w, struct {
 		ACL  []proto.ACLJSON `json:"acl"`
 		Stat *Stat           `json:"stat"`

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -24,14 +25,17 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 		return q.err
 	}
 	creates := r.Header.Get("If-None-Match") == "*" && !acl
-	version := client.AnyVersion
+	var want condition
 	if !creates {
-		if version, err = ifMatch(r); err != nil {
+		if want, err = ifMatch(r, acl); err != nil {
 			return err
 		}
 	}
 	data, err := h.body(w, r)
 	if err != nil {
+		return err
+	}
+	if err := h.demand(r, cl, path, want); err != nil {
 		return err
 	}
 	var stat proto.Stat
@@ -43,19 +47,19 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 			err = p
 		}
 		if err == nil {
-			w.Header().Set("ETag", etag(stat.Version))
+			w.Header().Set("ETag", dataTag(&stat))
 			answer.JSON(w, http.StatusCreated, znode{Path: path, Stat: h.stat(path, stat)})
 			return nil
 		}
 	case acl:
-		return h.putACL(w, r, cl, path, data, version)
+		return h.putACL(w, r, cl, path, data, want.version)
 	default:
-		stat, err = cl.Set(r.Context(), path, data, version)
+		stat, err = cl.Set(r.Context(), path, data, want.version)
 	}
 	if err != nil {
 		return h.conflict(r, cl, path, err)
 	}
-	w.Header().Set("ETag", etag(stat.Version))
+	w.Header().Set("ETag", dataTag(&stat))
 	answer.JSON(w, http.StatusOK, znode{Path: path, Stat: h.stat(path, stat)})
 	return nil
 }
@@ -76,7 +80,7 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	if err != nil {
 		return h.conflict(r, cl, path, err)
 	}
-	w.Header().Set("ETag", etag(stat.Aversion))
+	w.Header().Set("ETag", aclTag(&stat))
 	answer.JSON(w, http.StatusOK, znode{Path: path, Stat: h.stat(path, stat)})
 	return nil
 }
@@ -110,8 +114,8 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", etag(stat.Version))
-	w.Header().Set("Location", Root+escape(created))
+	w.Header().Set("ETag", dataTag(&stat))
+	w.Header().Set("Location", httplocal.Prefix(r)+Root+escape(created))
 	answer.JSON(w, http.StatusCreated, znode{Path: created, Stat: h.stat(created, stat)})
 	return nil
 }
@@ -129,11 +133,14 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	if _, err := query(r); err != nil {
 		return err
 	}
-	version, err := ifMatch(r)
+	want, err := ifMatch(r, false)
+	if err == nil {
+		err = h.demand(r, cl, path, want)
+	}
 	if err != nil {
 		return err
 	}
-	if err := cl.Delete(r.Context(), path, version); err != nil {
+	if err := cl.Delete(r.Context(), path, want.version); err != nil {
 		return h.conflict(r, cl, path, err)
 	}
 	w.WriteHeader(http.StatusNoContent)

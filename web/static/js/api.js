@@ -248,6 +248,25 @@ export function stream(path, query, handlers) {
   };
 }
 
+/** parts calls a handler for each server-sent event of a response until its end. */
+export async function parts(response, handlers) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = '';
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) {
+      break;
+    }
+    text += value;
+    const parts = text.split('\n\n');
+    text = parts.pop();
+    for (const part of parts) {
+      const [, name, data] = part.match(/^event: (.*)\ndata: (.*)$/s) || [];
+      handlers[name]?.(JSON.parse(data));
+    }
+  }
+}
+
 /** events follows a znode, or its whole subtree: handlers created, changed, deleted, children, reset. */
 export function events(path, recursive, handlers) {
   return stream(znodes(path), {watch: recursive ? 'recursive' : true}, handlers);

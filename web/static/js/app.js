@@ -14,12 +14,13 @@ import * as api from './api.js';
 import {confirm, dialog, toast} from './dialog.js';
 import {badge, button, h, icon, loading, problem, remember, replace, setting} from './dom.js';
 import {decodePath, tickTimes, znodeHref} from './format.js';
+import {barred, watchHealth} from './health.js';
 import {jumpBox} from './jump.js';
 import {loginForm, loginDialog} from './login.js';
 import {endSession} from './session.js';
 
 const tabs = [
-  ['z', 'Znodes'], ['sessions', 'Sessions'], ['watches', 'Watches'], ['locks', 'Locks'], ['ensemble', 'Ensemble'],
+  ['overview', 'Overview'], ['z', 'Znodes'], ['sessions', 'Sessions'], ['watches', 'Watches'], ['locks', 'Locks'], ['ensemble', 'Ensemble'],
   ['activity', 'Activity'], ['search', 'Search'], ['compare', 'Compare'], ['history', 'History'], ['transfer', 'Import & export'],
 ];
 
@@ -28,7 +29,8 @@ const roles = ['none', 'read', 'write', 'admin'];
 const view = document.getElementById('view');
 let identity = {ids: [], role: 'none', server: {}};
 let current = null; // {name, path, view}
-let lastPath = '/';
+let lastPath = setting('path', '/');
+let jump = null;
 let visit = 0; // counts calls of route, so that a slow import does not replace a later view
 
 /** parseHash splits #/z/a/b?x=1 or #/sessions?x=1 into {name, path, params}. */
@@ -72,8 +74,13 @@ function may(role) {
   return roles.indexOf(identity.role) >= roles.indexOf(role);
 }
 
+/** mayNot returns why the person may not change what needs the role, or ''; missing says it of the role. */
+function mayNot(role, missing) {
+  return barred() || (may(role) ? '' : missing);
+}
+
 function context(at) {
-  return {api, params: at.params, path: at.path, go, setParams, role: identity.role, identity, may, dialog, confirm, toast};
+  return {api, params: at.params, path: at.path, go, setParams, role: identity.role, identity, may, mayNot, dialog, confirm, toast};
 }
 
 async function route() {
@@ -163,7 +170,9 @@ function setIdentity(next) {
   replace(document.getElementById('user'),
     identity.server?.version && h('span', {class: 'server dim hide-small', title: 'Server ' + identity.server.id + ', version ' + identity.server.version},
       'server ' + identity.server.id + ' · ' + identity.server.mode),
-    identity.role !== 'none' && badge(identity.role === 'read' ? 'read-only' : identity.role, identity.role === 'read' ? '' : 'accent', 'Your role. Logged in as ' + name),
+    identity.role !== 'none' && badge(identity.role === 'read' ? 'read-only' : identity.role + (identity.anonymous ? ', open' : ''),
+      identity.role === 'read' ? '' : identity.anonymous ? 'warn' : 'accent',
+      identity.anonymous ? 'Your role, and that of everybody on this machine: nobody had to log in' : 'Your role. Logged in as ' + name),
     identity.anonymous || identity.role === 'none'
       ? button('Log in', login, {kind: 'quiet', iconName: 'user', title: 'Log in as another identity'})
       : button('Log out', logout, {kind: 'quiet', iconName: 'user', title: 'Logged in as ' + name}),
@@ -206,7 +215,7 @@ async function logout() {
 }
 
 const keyHelp = [
-  ['/', 'Jump to a path; Tab completes'], ['j  k', 'Next, previous znode'], ['h  l  ← →', 'Fold, unfold'],
+  ['/', 'Jump to a path; Tab completes'], ['Ctrl-K', 'Jump to a view, a recent path, or search'], ['j  k', 'Next, previous znode'], ['h  l  ← →', 'Fold, unfold'],
   ['Enter', 'Open'], ['u', 'Up to the parent'], ['e', 'Edit the data'], ['a', 'Edit the ACL'], ['n', 'New child'], ['d', 'Delete'],
   ['y', 'Copy the path'], ['f', 'Follow changes live'], ['r', 'Read again'], ['[  ]', 'Previous, next tab'], ['?', 'This help'], ['Esc', 'Close, cancel'],
 ];
@@ -224,6 +233,11 @@ function help() {
 }
 
 function onkey(event) {
+  if ((event.ctrlKey || event.metaKey) && event.key === 'k' && !document.querySelector('dialog[open]')) {
+    event.preventDefault();
+    jump.anything();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) {
     return;
   }
@@ -291,8 +305,8 @@ async function start() {
     return asking;
   };
   replace(document.getElementById('nav'), tabs.map(([name, label]) =>
-    h('a', {href: name === 'z' ? '#/z/' : '#/' + name, dataset: {tab: name}}, label)));
-  jumpBox(document.getElementById('jump'), {go, current: () => lastPath});
+    h('a', {href: name === 'z' ? znodeHref(lastPath) : '#/' + name, dataset: {tab: name}}, label)));
+  jump = jumpBox(document.getElementById('jump'), {go, current: () => lastPath, views: tabs});
   try {
     setIdentity(await api.identity());
   } catch (error) {
@@ -307,10 +321,14 @@ async function start() {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => setIdentity(identity));
   setInterval(tickTimes, 5000);
   if (!location.hash) {
-    history.replaceState(null, '', znodeHref(setting('path', '/')));
+    history.replaceState(null, '', '#/overview');
   }
+  watchHealth(document.getElementById('health'), document.getElementById('quorum'), () => may('read'), (mode) => {
+    setIdentity({...identity, server: {...identity.server, mode}});
+    current?.view.refresh?.();
+  });
   await route();
-  tabs.slice(1).forEach(([name]) => openModule(name).catch(() => null)); // views open even while the server is away
+  tabs.filter(([name]) => name !== 'z').forEach(([name]) => openModule(name).catch(() => null)); // views open even while the server is away
 }
 
 start();

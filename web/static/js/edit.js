@@ -391,7 +391,10 @@ export async function removeZnode(ctx, seen) {
 async function removeSubtree(ctx) {
   const preview = h('div', {class: 'stack'}, loading(3));
   const typed = h('input', {class: 'mono', placeholder: ctx.path, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off'});
+  const progress = h('p', {class: 'row', role: 'status'});
   let shown = null; // the zxid of what the person sees
+  let deleted = 0; // znodes, of a run
+  let stop = null;
   const show = () => api.get('subtree', {root: ctx.path}).then((s) => {
     replace(preview, subtreeSummary(s));
     shown = s.zxid;
@@ -406,27 +409,55 @@ async function removeSubtree(ctx) {
     if (!shown) {
       throw new Error('Wait until this window shows what would be deleted.');
     }
+    stop = new AbortController();
     try {
-      return await api.post('delete', {path: ctx.path, confirm: typed.value, zxid: shown}) || {};
+      return await deleteRounds(ctx.path, shown, stop, (n) => {
+        deleted = n;
+        replace(progress, h('span', null, n ? count(n) + ' znodes deleted …' : 'Checking that nothing has changed …'),
+          button('Stop', () => stop.abort(), {kind: 'quiet'}));
+      });
     } catch (error) {
-      if (error.status !== 412 || error.code) {
-        throw error;
-      }
       await show();
-      throw new Error(error.body.detail + ' Nothing was deleted. Look again, then delete.');
+      throw new Error(rest(error, deleted));
+    } finally {
+      replace(progress);
     }
   };
   show();
   const done = await ctx.dialog({
     title: 'Delete ' + base(ctx.path) + ' and everything below', id: 'delete-subtree',
-    body: [preview, field('Type the path to confirm', typed)],
+    body: [preview, field('Type the path to confirm', typed), progress],
     actions: [{label: 'Cancel', value: null}, {label: 'Delete all', kind: 'danger', run}],
   });
   if (!done) {
+    stop?.abort();
     return null;
   }
   ctx.toast('Deleted ' + (done.deleted ? count(done.deleted) + ' znodes' : ctx.path), 'good');
   return {deleted: true};
+}
+
+/** deleteRounds deletes a subtree in as many requests as it takes; tell hears how many znodes have gone. */
+async function deleteRounds(path, zxid, stop, tell) {
+  let before = 0;
+  for (let end = {more: true}; end.more; before += end.deleted) {
+    tell(before);
+    end = null;
+    const response = await api.request('POST', 'ui/api/delete', {
+      body: JSON.stringify({path, confirm: path, zxid}), headers: {'Content-Type': 'application/json'}, signal: stop.signal});
+    await api.parts(response, {progress: (d) => tell(before + d.deleted), end: (d) => {
+      end = d;
+    }});
+    if (!end || end.error) {
+      throw new Error(end ? end.error : 'The server ended its answer too early.');
+    }
+  }
+  return {deleted: before};
+}
+
+function rest(error, deleted) {
+  const done = deleted ? count(deleted) + ' znodes were deleted; this window shows what is left.' : 'Nothing was deleted. Look again, then delete.';
+  return error.name === 'AbortError' ? 'Stopped. ' + done : (error.body?.detail || error.message) + ' ' + done;
 }
 
 function subtreeSummary(s) {

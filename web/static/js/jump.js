@@ -1,17 +1,25 @@
-// The box that jumps to a path and completes names.
+// The box that jumps to a path, completing names, or to a view, a recent path or a search.
 import * as api from './api.js';
-import {debounce, h, icon, replace} from './dom.js';
-import {join, normal, parent, znodeHref} from './format.js';
+import {debounce, h, icon, remember, replace, setting} from './dom.js';
+import {join, normal, znodeHref} from './format.js';
 
-/** jumpBox fills the form. current() returns the path which is open. */
-export function jumpBox(form, {go, current}) {
-  let names = [];
+const maxRecent = 12;
+
+/** visited notes a path that a person opened. */
+export function visited(path) {
+  remember('recent', [path, ...setting('recent', []).filter((p) => p !== path)].slice(0, maxRecent));
+}
+
+/** jumpBox fills the form. current() returns the path which is open; views are [name, label] of the tabs. */
+export function jumpBox(form, {go, current, views}) {
+  let entries = []; // {text, hint, hash}
   let chosen = -1;
   let asked = 0;
-  const list = h('ul', {class: 'completions', id: 'completions', role: 'listbox', 'aria-label': 'Znodes', hidden: true});
+  let anything = false; // opened by Ctrl-K: begins without a path
+  const list = h('ul', {class: 'completions', id: 'completions', role: 'listbox', 'aria-label': 'Znodes and views', hidden: true});
   const input = h('input', {
     type: 'text', role: 'combobox', 'aria-label': 'Jump to a path', 'aria-controls': 'completions', 'aria-expanded': 'false',
-    'aria-autocomplete': 'list', placeholder: 'Jump to a path', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
+    'aria-autocomplete': 'list', placeholder: 'Jump to a path or a view', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
   });
   const hide = () => {
     list.hidden = true;
@@ -20,14 +28,14 @@ export function jumpBox(form, {go, current}) {
     input.removeAttribute('aria-activedescendant');
   };
   const draw = () => {
-    replace(list, names.map((path, i) => h('li', {
-      role: 'option', id: 'completion' + i, class: 'mono', 'aria-selected': String(i === chosen),
+    replace(list, entries.map(({text, hint, hash}, i) => h('li', {
+      role: 'option', id: 'completion' + i, class: hint ? '' : 'mono', 'aria-selected': String(i === chosen),
       onmousedown: (e) => {
         e.preventDefault();
-        open(path);
+        open(hash);
       },
-    }, path)));
-    list.hidden = names.length === 0;
+    }, text, hint && h('span', {class: 'dim'}, ' ' + hint))));
+    list.hidden = entries.length === 0;
     input.setAttribute('aria-expanded', String(!list.hidden));
     if (chosen >= 0) {
       input.setAttribute('aria-activedescendant', 'completion' + chosen);
@@ -36,23 +44,38 @@ export function jumpBox(form, {go, current}) {
       input.removeAttribute('aria-activedescendant');
     }
   };
-  const open = (path) => {
+  const open = (hash) => {
     hide();
     input.blur();
-    go(znodeHref(normal(path)));
+    go(hash);
   };
-  const complete = async () => {
-    const mine = ++asked;
-    const text = input.value.startsWith('/') ? input.value : '/' + input.value;
+  const toPath = (path) => ({text: path, hash: znodeHref(path)});
+  const paths = async (text) => {
     const above = normal(text.slice(0, text.lastIndexOf('/')) || '/');
     const prefix = text.slice(text.lastIndexOf('/') + 1);
     try {
       const page = await api.children(above, {prefix: prefix || null, limit: 12, stat: false});
-      names = page.children.map((c) => join(above, c.name));
+      return page.children.map((c) => toPath(join(above, c.name)));
     } catch (error) {
-      names = [];
+      return [];
     }
+  };
+  // Words of views and recent paths, then the names of the root that begin so, then a search.
+  const others = async (text) => {
+    const like = (name) => name.toLowerCase().includes(text.toLowerCase());
+    return [
+      ...views.filter(([, label]) => like(label)).map(([name, label]) => ({text: label, hint: 'view', hash: name === 'z' ? '#/z/' : '#/' + name})),
+      ...setting('recent', []).filter(like).map((path) => ({...toPath(path), hint: 'recent'})),
+      ...(text ? await paths('/' + text) : []),
+      ...(text ? [{text: 'Search for names with “' + text + '”', hint: 'in all znodes', hash: '#/search?' + new URLSearchParams({root: '/', name: '*' + text + '*'})}] : []),
+    ];
+  };
+  const complete = async () => {
+    const mine = ++asked;
+    const text = input.value;
+    const found = text.startsWith('/') ? await paths(text) : await others(text);
     if (mine === asked && document.activeElement === input) {
+      entries = found;
       chosen = -1;
       draw();
     }
@@ -61,7 +84,8 @@ export function jumpBox(form, {go, current}) {
   input.addEventListener('input', later);
   input.addEventListener('focus', () => {
     const path = current();
-    input.value = path === '/' ? '/' : path + '/';
+    input.value = anything ? '' : path === '/' ? '/' : path + '/';
+    anything = false;
     input.select();
     later();
   });
@@ -71,11 +95,11 @@ export function jumpBox(form, {go, current}) {
   });
   input.addEventListener('keydown', (e) => {
     if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
-      chosen = names.length ? (chosen + (e.key === 'ArrowDown' ? 1 : names.length) + (chosen < 0 && e.key === 'ArrowUp' ? 1 : 0)) % names.length : -1;
+      chosen = entries.length ? (chosen + (e.key === 'ArrowDown' ? 1 : entries.length) + (chosen < 0 && e.key === 'ArrowUp' ? 1 : 0)) % entries.length : -1;
       draw();
-    } else if (e.key === 'Tab' && !e.shiftKey && names.length > 0) {
-      const common = chosen >= 0 ? names[chosen] : commonPrefix(names);
-      input.value = names.length === 1 || chosen >= 0 ? common + '/' : common;
+    } else if (e.key === 'Tab' && !e.shiftKey && input.value.startsWith('/') && entries.length > 0) {
+      const common = chosen >= 0 ? entries[chosen].text : commonPrefix(entries.map((x) => x.text));
+      input.value = entries.length === 1 || chosen >= 0 ? common + '/' : common;
       complete();
     } else if (e.key === 'Escape') {
       input.blur();
@@ -85,11 +109,26 @@ export function jumpBox(form, {go, current}) {
     }
     e.preventDefault();
   });
-  form.addEventListener('submit', (e) => {
+  form.addEventListener('submit', async (e) => {
     e.preventDefault();
-    open(chosen >= 0 ? names[chosen] : input.value || parent('/'));
+    const text = input.value;
+    if (chosen >= 0) {
+      open(entries[chosen].hash);
+    } else if (text.startsWith('/')) {
+      open(znodeHref(normal(text)));
+    } else {
+      open((await others(text))[0]?.hash || znodeHref(normal('/' + text)));
+    }
   });
   form.append(icon('search'), input, h('kbd', {class: 'hide-small'}, '/'), list);
+  return {
+    /** anything opens the box for views, recent paths and searches. */
+    anything() {
+      anything = true;
+      input.blur();
+      input.focus();
+    },
+  };
 }
 
 /** commonPrefix returns the longest text with which all texts begin. */

@@ -1,5 +1,6 @@
 // Follows the open znode, or its subtree, and keeps the last events for the panel.
 import * as api from './api.js';
+import {barred} from './health.js';
 import {badge, button, empty, h, replace} from './dom.js';
 import {znodeLink} from './format.js';
 
@@ -7,13 +8,14 @@ const maxEvents = 200;
 
 /**
  * follow subscribes to a path. on.event(kind, path) and on.reset() tell of changes; on.state(text)
- * of the connection: 'connecting', 'live', 'lost', 'paused'. on.opened() tells that changes are
+ * of the connection: 'connecting', 'live', 'stale' (without a quorum), 'lost', 'paused'. on.opened() tells that changes are
  * reported from now on: what was read before may be out of date. While the page is hidden the stream
  * is closed: a browser opens only six connections to a server, and a person may have many tabs.
  */
 export function follow(path, recursive, on) {
   let stop = null;
   let missed = false;
+  let live = false;
   const handle = (kind) => (data) => on.event(kind, data.path || path, data);
   const open = () => {
     on.state('connecting');
@@ -21,7 +23,8 @@ export function follow(path, recursive, on) {
       created: handle('created'), changed: handle('changed'), deleted: handle('deleted'), children: handle('children'),
       reset: () => on.reset(),
       open: () => {
-        on.state('live');
+        live = true;
+        state();
         if (missed) {
           missed = false;
           on.reset();
@@ -29,11 +32,16 @@ export function follow(path, recursive, on) {
           on.opened();
         }
       },
-      lost: () => on.state('lost'),
+      lost: () => {
+        live = false;
+        on.state('lost');
+      },
     });
   };
+  const state = () => live && on.state(barred() ? 'stale' : 'live');
   const visible = () => {
     if (document.hidden && stop) {
+      live = false;
       stop();
       stop = null;
       missed = true;
@@ -43,11 +51,13 @@ export function follow(path, recursive, on) {
     }
   };
   document.addEventListener('visibilitychange', visible);
+  addEventListener('health', state);
   if (!document.hidden) {
     open();
   }
   return () => {
     document.removeEventListener('visibilitychange', visible);
+    removeEventListener('health', state);
     stop?.();
   };
 }

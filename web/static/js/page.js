@@ -29,7 +29,7 @@ export function page({ctx, act, following, showTree, updated}) {
   let loaded = null; // a promise: until then nobody knows what a change would change
 
   function actions() {
-    const reason = blocked ? blocked : ctx().may('write') ? null : 'Your role “' + ctx().role + '” may not change znodes';
+    const reason = blocked || ctx().mayNot('write', 'Your role “' + ctx().role + '” may not change znodes');
     return [
       button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : seen?.failed ? 'The data could not be read' : null), title: 'Edit the data (e)'}),
       button('New child', () => act('create'), {iconName: 'plus', reason: reason || (seen && isEphemeral(seen.stat) ? 'An ephemeral znode has no children' : null), title: 'Create a child (n)'}),
@@ -92,7 +92,7 @@ export function page({ctx, act, following, showTree, updated}) {
 
   function drawACL(result) {
     const header = h('header', null, h('h2', null, 'ACL'), result.status === 'fulfilled' && button('', () => act('acl'), {
-      kind: 'quiet', iconName: 'edit', title: 'Edit the ACL (a)', reason: ctx().may('write') ? null : 'Your role may not change znodes'}));
+      kind: 'quiet', iconName: 'edit', title: 'Edit the ACL (a)', reason: ctx().mayNot('write', 'Your role may not change znodes')}));
     if (result.status === 'rejected') {
       replace(aclCard, header, h('p', {class: 'dim'}, result.reason.message));
       return;
@@ -228,7 +228,7 @@ export function page({ctx, act, following, showTree, updated}) {
   function state(text) {
     status.className = 'live ' + text;
     status.setAttribute('aria-label', text);
-    status.title = {connecting: 'Connecting: changes do not appear by themselves yet', live: 'Live: changes of this znode appear by themselves', lost: 'The stream of changes was lost; reconnecting', paused: 'Paused while the page was hidden'}[text];
+    status.title = {connecting: 'Connecting: changes do not appear by themselves yet', live: 'Live: changes of this znode appear by themselves', lost: 'The stream of changes was lost; reconnecting', stale: 'No quorum: changes appear when a majority is back', paused: 'Paused while the page was hidden'}[text];
   }
 
   return {

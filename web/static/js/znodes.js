@@ -2,6 +2,7 @@
 import {button, copy, h, remember, setting} from './dom.js';
 import {parent, znodeHref} from './format.js';
 import * as edit from './edit.js';
+import {visited} from './jump.js';
 import {follow, tail} from './live.js';
 import {page} from './page.js';
 import {tree} from './tree.js';
@@ -111,8 +112,9 @@ export default function (first) {
         return;
       default:
     }
-    if (!ctx.may('write')) {
-      ctx.toast('Your role “' + ctx.role + '” may not change znodes. Log in as another identity, or start the server with gozkd.web=write.', 'bad');
+    const reason = ctx.mayNot('write', 'Your role “' + ctx.role + '” may not change znodes. Log in as another identity, or start the server with gozkd.web=write.');
+    if (reason) {
+      ctx.toast(reason, 'bad');
       return;
     }
     const seen = await main.seen();
@@ -141,6 +143,7 @@ export default function (first) {
     side.select(ctx.path);
     subscribe();
     remember('path', ctx.path);
+    visited(ctx.path);
   }
 
   show();

@@ -1,7 +1,8 @@
 // What the server does now: rates, latencies, hot paths and clients.
-import {badge, h, svg} from '../js/dom.js';
+import {chart} from '../js/chart.js';
+import {badge, h} from '../js/dom.js';
 import {table} from '../js/list.js';
-import {client, compact, count, duration, time, znodeLink} from '../js/format.js';
+import {client, count, duration, time, znodeLink} from '../js/format.js';
 import {page, sessionLink} from './list.js';
 
 const kept = 120;
@@ -23,8 +24,8 @@ export default function (ctx) {
     push(rates.connections, a.connections);
     before = a;
     return [
-      h('div', {class: 'grid'}, chart('Packets received per second', rates.in), chart('Packets sent per second', rates.out),
-        chart('Writes under way', rates.waiting), chart('Connections', rates.connections)),
+      h('div', {class: 'grid'}, chart('Packets received per second', rates.in, 'two minutes'), chart('Packets sent per second', rates.out, 'two minutes'),
+        chart('Writes under way', rates.waiting, 'two minutes'), chart('Connections', rates.connections, 'two minutes')),
       h('div', {class: 'row'}, badge('latency ' + duration(a.latencyMs.avg) + ' on average'), badge('at most ' + duration(a.latencyMs.max), '', 'Since the start, or the word srst'),
         badge(count(a.sessions) + ' sessions'), badge(count(a.znodes) + ' znodes')),
       a.hot ? hot(a.hot, keep) : h('p', {class: 'dim'}, 'Hot paths and clients are for administrators.'),
@@ -32,18 +33,6 @@ export default function (ctx) {
       times('Requests', 'From the arrival of a request to its reply', a.operations, keep), times('Stages of a write', 'Where writes spend their time', a.stages, keep),
     ];
   }});
-}
-
-function chart(title, values) {
-  const [width, height] = [300, 64];
-  const top = Math.max(1, ...values);
-  const step = width / (Math.max(20, values.length) - 1);
-  const points = values.map((v, i) => `${(width - (values.length - 1 - i) * step).toFixed(1)},${(height - 2 - (height - 6) * v / top).toFixed(1)}`);
-  const now = values.at(-1);
-  return h('section', {class: 'card'}, h('header', null, h('h2', null, title), h('strong', {class: 'num'}, now === undefined ? '–' : compact(Math.round(now)))),
-    svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': title + ', last two minutes, at most ' + Math.round(top)},
-      points.length > 1 && svg('polygon', {points: `${points[0].split(',')[0]},${height} ${points.join(' ')} ${width},${height}`}), svg('polyline', {points: points.join(' ')})),
-    h('div', {class: 'dim'}, values.length > 1 ? 'at most ' + compact(Math.round(Math.max(...values))) + ' in two minutes' : 'measuring …'));
 }
 
 function hot(spots, keep) {

@@ -1,5 +1,5 @@
 // Earlier versions of a znode, from the archive.
-import {badge, button, field, h, replace} from '../js/dom.js';
+import {badge, button, empty, field, h, replace} from '../js/dom.js';
 import {bytes, normal, time, znodeLink} from '../js/format.js';
 import {dataDiff, dataText, page, sessionLink} from './list.js';
 
@@ -11,7 +11,11 @@ export default function (ctx) {
     ctx.go('#/history?path=' + encodeURIComponent(normal(input.value)));
   }}, field('', input), h('button', {type: 'submit', class: 'button'}, 'Show'));
   const read = (before) => ctx.api.get('history', {path, before, limit: 20});
-  return page({title: 'History', head: form, load: async () => (path ? read() : null), draw: (first) => {
+  return page({title: 'History', head: form, load: async () => (path ? read().catch(without) : null), draw: (first) => {
+    if (first?.without) {
+      return empty('No archive keeps earlier versions', 'Write gozkd.archive.url=file:///backups/zk (or a bucket: s3://…) into zoo.cfg and restart the server. ' +
+        'From then on this view has each version of each znode, with who made it.');
+    }
     if (!first) {
       return h('div', {class: 'empty'}, h('p', {class: 'empty-title'}, 'Which znode?'), h('p', null, 'Type a path above. An archive of the log has its earlier versions.'));
     }
@@ -53,6 +57,14 @@ export default function (ctx) {
     versions.length === 0 && !first.next ? h('div', {class: 'empty'}, h('p', {class: 'empty-title'}, 'No versions'), h('p', null, 'The archive has no change of this znode. New changes appear after some seconds.')) : null,
     between, list];
   }});
+}
+
+// without is shown instead of the error of a server that has no archive.
+function without(error) {
+  if (error.status !== 501) {
+    throw error;
+  }
+  return {without: true};
 }
 
 const kinds = {created: ['created', 'good'], changed: ['changed', ''], acl: ['ACL', ''], deleted: ['deleted', 'bad'], earlier: ['as the archive begins', ''], gap: ['the archive has a gap here', 'warn']};

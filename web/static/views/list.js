@@ -1,6 +1,7 @@
 // What the views of this directory share.
 import {diffView} from '../js/diff.js';
 import {badge, button, h, keepFocus, loading, problem, replace} from '../js/dom.js';
+import {count} from '../js/format.js';
 import {formatted} from '../js/viewers/json.js';
 
 /**
@@ -65,6 +66,26 @@ export function sessionLink(id) {
   return id ? h('a', {class: 'mono', href: '#/sessions?filter=' + id}, id) : h('span', {class: 'dim'}, 'none');
 }
 
+/** mayEnd returns why the person may not end sessions, or ''. */
+export function mayEnd(ctx) {
+  return ctx.mayNot('admin', 'Ending sessions needs the role admin');
+}
+
+/** endSession asks, ends a session {id, address, ephemerals}, and calls done. */
+export async function endSession(ctx, s, done) {
+  const lost = s.ephemerals === 0 ? 'It has no ephemeral znodes.'
+    : h('b', null, 'Its ' + (s.ephemerals ? count(s.ephemerals) + ' ' : '') + 'ephemeral znodes are deleted, and its locks released.');
+  const ended = await ctx.dialog({
+    title: 'End session ' + s.id + '?',
+    body: [h('p', null, 'The client ', h('b', null, s.address || 'of another server'), ' learns that its session has expired. ', lost)],
+    actions: [{label: 'Cancel', value: false}, {label: 'End the session', kind: 'danger', run: () => ctx.api.post('sessions/' + s.id + '/end')}],
+  });
+  if (ended) {
+    ctx.toast('Session ' + s.id + ' has ended.', 'good');
+    done();
+  }
+}
+
 /** more says that an answer was cut off. */
 export function more(truncated) {
   return truncated ? badge('more exist', 'warn', 'The answer has a bound. Narrow the filter to see the rest.') : null;
@@ -76,21 +97,7 @@ export function flow(api, path, query, handlers) {
   (async () => {
     try {
       const response = await api.request('GET', path, {query, signal: stop.signal});
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      let text = '';
-      for (;;) {
-        const {done, value} = await reader.read();
-        if (done) {
-          break;
-        }
-        text += value;
-        const parts = text.split('\n\n');
-        text = parts.pop();
-        for (const part of parts) {
-          const [, name, data] = part.match(/^event: (.*)\ndata: (.*)$/s) || [];
-          handlers[name]?.(JSON.parse(data));
-        }
-      }
+      await api.parts(response, handlers);
       handlers.closed?.();
     } catch (error) {
       if (error.name !== 'AbortError') {

@@ -2,23 +2,12 @@
 import {badge, button, h} from '../js/dom.js';
 import {filterBox, table} from '../js/list.js';
 import {client, count, duration, time} from '../js/format.js';
-import {more, page} from './list.js';
+import {endSession, mayEnd, more, page} from './list.js';
 
 export default function (ctx) {
   let text = ctx.params.get('filter') || '';
   let shown = null;
-  const end = async (s) => {
-    const ended = await ctx.dialog({
-      title: 'End session ' + s.id + '?',
-      body: [h('p', null, 'The client ', h('b', null, s.address || 'of another server'), ' learns that its session has expired. ',
-        s.ephemerals ? h('b', null, 'Its ' + count(s.ephemerals) + ' ephemeral znodes are deleted, and its locks released.') : 'It has no ephemeral znodes.')],
-      actions: [{label: 'Cancel', value: false}, {label: 'End the session', kind: 'danger', run: () => ctx.api.post('sessions/' + s.id + '/end')}],
-    });
-    if (ended) {
-      ctx.toast('Session ' + s.id + ' has ended.', 'good');
-      view.reload();
-    }
-  };
+  const end = (s) => endSession(ctx, s, () => view.reload());
   const columns = [
     {key: 'id', title: 'Session and client', value: (s) => s.id + ' ' + (s.address || ''), cell: (s) => [h('div', {class: 'mono nowrap'}, s.id),
       h('div', {class: 'nowrap'}, s.address ? [h('span', {class: 'dim'}, client(s.address)), ' ', s.tls && badge('TLS', 'good')]
@@ -30,7 +19,7 @@ export default function (ctx) {
     {key: 'watches', title: 'Watches', align: 'right', value: (s) => s.watches || 0,
       cell: (s) => s.watches ? h('a', {href: '#/watches?session=' + s.id}, count(s.watches)) : '0'},
     {key: 'avgLatencyMs', title: 'Latency', align: 'right', hide: 'small', value: (s) => s.avgLatencyMs || 0, cell: (s) => s.connected ? duration(s.avgLatencyMs || 0) : '–'},
-    {key: 'end', title: '', cell: (s) => button('End', () => end(s), {kind: 'quiet', reason: ctx.may('admin') ? '' : 'Ending sessions needs the role admin'})},
+    {key: 'end', title: '', cell: (s) => button('End', () => end(s), {kind: 'quiet', reason: mayEnd(ctx)})},
   ];
   const view = page({
     title: 'Sessions', interval: 5000,

@@ -44,7 +44,7 @@ export default function (ctx) {
     }
     importing = false;
   };
-  const reason = ctx.may('write') ? '' : 'Importing needs the role write';
+  const reason = ctx.mayNot('write', 'Importing needs the role write');
   return {title: 'Import & export', element: h('div', {class: 'page'}, h('div', {class: 'page-head'}, h('h1', null, 'Import & export')),
     h('p', {class: 'dim'}, 'A file of JSON lines, the same as of gozkd’s shell: kinds, data and ACLs of all znodes below a path.'),
     h('div', {class: 'halves'},

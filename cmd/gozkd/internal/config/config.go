@@ -97,6 +97,7 @@ type Config struct {
 	// WebRoles is a list as in zoo.cfg.
 	Web, WebRoles, WebProxyHeader string
 	WebHosts                      []string
+	WebRate                       int // requests of a caller per second
 	WebProxies                    []netip.Prefix
 	// Pprof serves profiles on the admin server.
 	Pprof bool

@@ -28,6 +28,8 @@ func webKeys(c *Config) []key {
 			"who may log in, and their [roles](../guide/rest.md#roles): ROLE=SCHEME:ID, separated by semicolons").hidden(),
 		row("gozkd.web.hosts", wordList, "", &c.WebHosts,
 			"names that browsers may use for this server without HTTPS; `.example.org`: all names below"),
+		row("gozkd.web.rate", integer(1, 1_000_000), "1000", &c.WebRate,
+			"requests of a caller per second, twice as many at once; ten times as many on this machine. Beyond: 429"),
 		row("gozkd.web.proxyHeader", text, "", &c.WebProxyHeader,
 			"header in which a proxy of gozkd.web.proxies names the user (`sasl:USER`). The proxy must remove it from the requests that it gets, and add the caller's address to `X-Forwarded-For`, which ACLs of the scheme ip and the audit log use"),
 		row("gozkd.web.proxies", networks, "", &c.WebProxies,

@@ -107,7 +107,7 @@ func TestLoad_Defaults(t *testing.T) {
 		Kerberos: Kerberos{Conf: "/etc/krb5.conf", AuthToLocal: "DEFAULT"},
 		Found:    true, AutoCreate: true,
 		AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: 8080, AdminCommandURL: "/commands", AdminIdleTimeout: 30 * time.Second,
-		AdminSnapshot: true, AdminInterval: 5 * time.Minute, Web: "read",
+		AdminSnapshot: true, AdminInterval: 5 * time.Minute, Web: "read", WebRate: 1000,
 		MetricsProvider: defaultProvider, MetricsHost: "0.0.0.0", MetricsPort: 7000, MetricsRuntime: true,
 		MetricsHTTPSPort: -1, MetricsNeedCert: true, MetricsWantCert: true,
 		LogLevel: "info",

@@ -1,0 +1,88 @@
+// The line below the tabs: how the ensemble is, on every page, and the banner without a quorum.
+import * as api from './api.js';
+import {badge, h, icon, replace} from './dom.js';
+import {count} from './format.js';
+
+const every = 3000;
+
+let reason = ''; // why nothing can be changed
+let last = null; // {zxid, at}: the newest change, and when it was first seen
+let changedAt = 0; // when a change was last seen to happen
+
+/** barred returns why nobody can change anything, or ''. */
+export function barred() {
+  return reason;
+}
+
+/**
+ * watchHealth keeps the line up to date while the page is visible and the person is allowed to see it. Without a quorum the banner says so,
+ * and changed(mode) runs, as it does when the server's mode changes or the quorum is back.
+ */
+export function watchHealth(line, banner, allowed, changed) {
+  let mode = null;
+  const draw = (e) => {
+    const rate = changes(e.zxid);
+    const lost = e.mode !== 'standalone' && e.values.gozkd_quorum_reachable === 0;
+    const voters = e.members.filter((m) => m.role !== 'observer').length;
+    const reached = e.values.gozkd_voters_connected;
+    const at = changedAt ? 'last change ' + new Date(changedAt).toLocaleTimeString('en-GB') : '';
+    reason = lost ? 'No quorum: nothing can be changed' : '';
+    banner.hidden = !lost;
+    if (lost) {
+      replace(banner, icon('warn'), 'No quorum: this server reaches ' + reached + ' of ' + voters + ' members' + (at && ', ' + at) +
+        '. What you see may be out of date, and nothing can be changed until a majority is back.');
+    }
+    replace(line, h('span', {class: 'dot ' + (lost ? 'bad' : well(e, reached, voters) ? 'good' : 'warn')}), members(e, lost, reached, voters),
+      !lost && h('span', null, rate === null ? '' : count(rate) + ' changes per second'), h('span', {class: 'dim'}, at),
+      e.dataStatus && badge('data near or at their limit', 'bad', e.dataStatus));
+    if (mode !== e.mode + lost) {
+      mode = e.mode + lost;
+      dispatchEvent(new Event('health'));
+      changed(lost ? 'no quorum' : e.mode);
+    }
+  };
+  const ask = async () => {
+    try {
+      if (!document.hidden && allowed()) {
+        draw(await api.get('ensemble', {brief: true}, {quiet: true}));
+      }
+      line.hidden = !allowed();
+    } catch (error) {
+      line.hidden = true; // the shell says that the server does not answer, or asks for a login
+    }
+    setTimeout(ask, every);
+  };
+  document.addEventListener('visibilitychange', () => {
+    last = null; // the rate while the page was hidden says little
+  });
+  return ask();
+}
+
+// changes notes the newest change, and returns how many there were per second since the last answer.
+function changes(zxid) {
+  const now = {zxid, at: Date.now()};
+  const before = last;
+  last = now;
+  if (!before) {
+    return null;
+  }
+  if (before.zxid !== zxid) {
+    changedAt = now.at;
+  }
+  const n = Number(BigInt(zxid) - BigInt(before.zxid));
+  return n < 0 || n >= 2 ** 32 ? null : Math.round(1000 * n / Math.max(1, now.at - before.at)); // another epoch
+}
+
+function well(e, reached, voters) {
+  return e.mode === 'standalone' || (reached === voters && e.members.every((m) => m.inStep !== false));
+}
+
+function members(e, lost, reached, voters) {
+  if (e.mode === 'standalone') {
+    return h('span', null, 'standalone server');
+  }
+  const behind = e.members.filter((m) => m.inStep === false).length;
+  const lag = Math.max(0, ...e.members.map((m) => m.lagEntries || 0));
+  return [h('span', null, reached + ' of ' + voters + ' voting members connected'), !lost && h('span', null, 'leader is server ' + e.leader),
+    behind > 0 && h('span', {class: 'warn'}, behind + ' not in step'), lag > 50 && h('span', {class: 'warn'}, 'up to ' + count(lag) + ' entries behind')];
+}
