@@ -159,6 +159,17 @@ func TestPictures(t *testing.T) {
 	x := shop(t)
 	zk := x.connect()
 	b := x.visit(t, "#/z/")
+	charted := func() { // the first screen has a line once there are samples, one every 10 s
+		for i := range 70 {
+			for range 100 + 40*(i%7)*(i%3) {
+				if _, err := zk.Set(t.Context(), "/shop/jobs", nil, -1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		b.until("document.querySelector('.numbers polyline').getAttribute('points').split(' ').length >= 7")
+	}
 	for _, p := range []struct {
 		name  string
 		width int
@@ -167,7 +178,7 @@ func TestPictures(t *testing.T) {
 		text  string
 		act   func()
 	}{
-		{"overview", 1280, false, "#/overview", "What lives here", func() { b.see(".app", "Kafka") }},
+		{"overview", 1280, false, "#/overview", "What lives here", charted},
 		{"overview-small", 360, true, "#/overview", "What lives here", func() { b.see(".app", "Kafka") }},
 		{"znode", 1280, false, "#/z/shop/config/database", "db1.example", func() { b.press("l") }},
 		{"locks", 1280, true, "#/locks", "wait for each other", nil},
