@@ -11,7 +11,7 @@ import (
 
 const (
 	// MaxNumber is the largest number of a server. A znode owner whose top byte is 255 is a time to
-	// live instead of a session. Source: spec section 6.2.
+	// live instead of a session. Source: ZooKeeper EphemeralType.
 	MaxNumber = 254
 	// Zero is the id of the server with the number 0, and the largest id.
 	Zero = 255

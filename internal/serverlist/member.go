@@ -80,7 +80,7 @@ const LineFormat = "host:peerPort:electionPort[:participant|observer][;[host:]cl
 //	"server.1", "host:2888:3888:participant;0.0.0.0:2181"
 //
 // The election port, the role and the client address are optional. Every error is an *Error.
-// Source: spec section 13.2; ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
+// Source: ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
 func Parse(key, value string) (Member, error) { return parse(key, value, false, true) }
 
 // parse implements Parse. With complete, the election port and the client port are mandatory, as in

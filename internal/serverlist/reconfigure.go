@@ -35,7 +35,7 @@ type Request struct {
 // which servers are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server
 // must be written as "server.N" with N from 0 to memberid.MaxNumber, a line must have a host, a
 // full list is checked for overlapping addresses like joining servers, and groups and weights are
-// not supported. Source: spec section 13.4; ZooKeeper PrepRequestProcessor,
+// not supported. Source: ZooKeeper PrepRequestProcessor,
 // QuorumPeerConfig.parseDynamicConfig.
 func Reconfigure(cur Set, r Request) (next Set, code proto.ErrCode, ours bool) {
 	least := 2

@@ -191,7 +191,7 @@ func (c Config) PeerListenAddress() string {
 }
 
 // Words returns the four-letter words to answer: the configured words, srvr, and isro in read-only
-// mode. "*" stands for all. The caller owns the slice. Source: spec section 12.1; ZooKeeper
+// mode. "*" stands for all. The caller owns the slice. Source: ZooKeeper
 // FourLetterCommands.isEnabled.
 func (c Config) Words() []string {
 	words := slices.Clone(c.Server.Words)

@@ -130,7 +130,7 @@ func (r *resolver) soleMember(c *Config, line won) {
 }
 
 // clientAddress uses the client address of this server's own line, unless a flag sets it. Source:
-// spec section 13.2; ZooKeeper QuorumPeerConfig.setupClientPort.
+// ZooKeeper QuorumPeerConfig.setupClientPort.
 func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	port, address := r.won["clientPort"], r.won["clientPortAddress"]
 	c.Server.ListenFixed = port.from.layer > line.from.layer || address.from.layer > line.from.layer

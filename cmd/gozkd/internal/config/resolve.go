@@ -345,7 +345,7 @@ func (r *resolver) clientMemory(c *Config) {
 	}
 }
 
-// fourLetterWords are the known words. Source: spec section 12.2.
+// fourLetterWords are the known words. Source: ZooKeeper FourLetterCommands.
 var fourLetterWords = strings.Fields("conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs *")
 
 // words warns about unknown words in the whitelist.
