@@ -5,8 +5,8 @@
 //	go run ./test/mutants/generate -pkg consensus/internal/core
 //
 // All mutants of the package are compiled into each test program at once, behind a switch that is
-// read when the program starts. Each mutant then meets the detectors of its package that reach it,
-// the cheapest first, until one of them fails.
+// read when the program starts. Each mutant then meets the tests that reach it, the cheapest first,
+// until one of them fails.
 //
 // A mutant that changes nothing that matters is listed with its reason in equivalent.txt:
 //
@@ -18,6 +18,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -45,6 +46,7 @@ func run(ctx context.Context, args []string) {
 	list := flags.Bool("list", false, "list the mutants and run nothing")
 	verbose := flags.Bool("v", false, "also print the mutants that are found")
 	most := flags.Int("detectors", 9, "only this many of the package's detectors, the cheapest ones")
+	cheap := flags.Duration("cheap", 0, "only the tests that take at most this long; 0: all")
 	workers := flags.Int("j", 2, "mutants at a time")
 	must.Parsed(flags.Parse(args))
 	match := must.Get(regexp.Compile(*only))
@@ -76,9 +78,7 @@ func run(ctx context.Context, args []string) {
 	}
 	b := must.Get(newBench(root, *name, r, *most))
 	defer must.Finally(func() error { return os.RemoveAll(b.dir) })
-	for i := range b.detectors {
-		must.Do(b.control(ctx, &b.detectors[i]))
-	}
+	must.Do(b.control(ctx, *cheap))
 	found := b.all(ctx, chosen, *workers, *verbose)
 	fmt.Printf("%s: %d mutants, %d found, %d survive\n", *name, len(chosen), found, len(chosen)-found)
 	if found < len(chosen) || len(equivalent) > 0 {
@@ -119,14 +119,21 @@ type bench struct {
 	root, dir string
 	mutants   int
 	detectors []detector
+	tests     [][]test // by detector, the cheapest first
 }
 
 // detector is a test program, or some of its tests.
 type detector struct {
 	pkg, args string
 	program   string
+}
+
+// test is a test of a detector, or several that run together.
+type test struct {
+	*detector
+	names     string        // separated by |
 	took, all time.Duration // without a mutant: processor time, and time
-	reached   []byte        // by mutant: not 0 if the detector reaches it
+	reached   []byte        // by mutant: not 0 if the test reaches it
 }
 
 // detectorsOf are the detectors of each package, the cheapest first.
@@ -189,33 +196,74 @@ func newBench(root, pkg string, r *rewriter, most int) (*bench, error) {
 	return b, nil
 }
 
-// control runs a detector without a mutant. It must pass, and shows what the detector reaches.
-func (b *bench) control(ctx context.Context, d *detector) error {
+// control runs each test without a mutant. It must pass, and shows what the test reaches.
+func (b *bench) control(ctx context.Context, cheap time.Duration) error {
 	path := filepath.Join(b.dir, "reached")
-	if err := os.WriteFile(path, make([]byte, b.mutants), 0o644); err != nil {
-		return err
+	for i := range b.detectors {
+		d := &b.detectors[i]
+		// Runs are the same each time, and nothing is kept that a later run would try first.
+		if exec.Command(d.program, "-rapid.nofailfile", "-test.list=^$").Run() == nil {
+			d.args += " -rapid.seed=1 -rapid.nofailfile -rapid.shrinktime=0s"
+		}
+		names, err := d.names()
+		if err != nil {
+			return err
+		}
+		var tests []test
+		var sum time.Duration
+		for _, name := range names {
+			if err := os.WriteFile(path, make([]byte, b.mutants), 0o644); err != nil {
+				return err
+			}
+			t := test{detector: d, names: name, took: time.Hour, all: time.Hour}
+			start := time.Now()
+			took, out, err := b.detect(ctx, &t, "GOZKD_MUTANTS_REACHED="+path)
+			if err != nil {
+				return fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, d.pkg, err, out)
+			}
+			t.took, t.all = took, time.Since(start)
+			if t.reached, err = os.ReadFile(path); err != nil {
+				return err
+			}
+			if cheap == 0 || took <= cheap {
+				tests, sum = append(tests, t), sum+took
+			}
+		}
+		slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
+		b.tests = append(b.tests, tests)
+		fmt.Printf("%-12s%d tests, %.1f s: %s %s\n", "detector", len(tests), sum.Seconds(), d.pkg, d.args)
 	}
-	start := time.Now()
-	d.took, d.all = time.Hour, time.Hour
-	took, out, err := b.detect(ctx, d, "GOZKD_MUTANTS_REACHED="+path)
-	if err != nil {
-		return fmt.Errorf("%s %s fails without a mutant: %w\n%s", d.pkg, d.args, err, out)
-	}
-	d.took, d.all = took, time.Since(start)
-	d.reached, err = os.ReadFile(path)
-	fmt.Printf("%-12s%.1f s: %s %s\n", "detector", d.took.Seconds(), d.pkg, d.args)
-	return err
+	return nil
 }
 
-// detect runs a detector, for a limited time: a mutant may never end.
-func (b *bench) detect(ctx context.Context, d *detector, env string) (time.Duration, []byte, error) {
+// names returns the names of a detector's tests.
+func (d *detector) names() (names []string, err error) {
+	of := func(option string) *regexp.Regexp {
+		found := regexp.MustCompile(option + `=(\S*)`).FindStringSubmatch(d.args)
+		if found == nil {
+			return nil
+		}
+		return regexp.MustCompile(found[1])
+	}
+	run, skip := of("-test.run"), of("-test.skip")
+	out, err := exec.Command(d.program, "-test.list=.").Output()
+	for name := range strings.FieldsSeq(string(out)) {
+		if !strings.HasPrefix(name, "Benchmark") && (run == nil || run.MatchString(name)) && (skip == nil || !skip.MatchString(name)) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// detect runs a test, for a limited time: a mutant may never end.
+func (b *bench) detect(ctx context.Context, t *test, env string) (time.Duration, []byte, error) {
 	const memory = 8 << 20 // KiB: a mutant may never stop to append
-	script := fmt.Sprintf("ulimit -t %.0f -v %d; exec %s %s", 4*d.took.Seconds()+3, memory, d.program, shellQuoted(d.args))
-	script += fmt.Sprintf(" -test.failfast -test.timeout=%v", 6*d.all+10*time.Second)
+	script := fmt.Sprintf("ulimit -t %.0f -v %d; exec %s %s", 4*t.took.Seconds()+3, memory, t.program, shellQuoted(t.args))
+	script += fmt.Sprintf(" '-test.run=^(%s)$' -test.failfast -test.timeout=%v", t.names, 6*t.all+10*time.Second)
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Dir = filepath.Join(b.root, d.pkg)
+	cmd.Dir = filepath.Join(b.root, t.pkg)
 	cmd.Env = append(os.Environ(), env)
-	if strings.Contains(d.args, "rapid") || strings.Contains(d.args, "TestSim") {
+	if strings.Contains(t.args, "rapid") || strings.Contains(t.names, "TestSim") {
 		cmd.Env = append(cmd.Env, "GOGC=400")
 	}
 	out, err := cmd.CombinedOutput()
@@ -248,7 +296,7 @@ func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose 
 				case by != nil:
 					found++
 					if verbose {
-						fmt.Printf("%-12s%s (%s %s)\n", "found", m.key, by.pkg, by.args)
+						fmt.Printf("%-12s%s (%s: %s)\n", "found", m.key, by.pkg, by.names)
 					}
 				case reached:
 					fmt.Printf("%s%s\n", survived, m.key)
@@ -269,16 +317,28 @@ func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose 
 	return found
 }
 
-// try returns the detector that finds a mutant, and whether any reaches it.
-func (b *bench) try(ctx context.Context, m mutant) (by *detector, reached bool) {
-	for i := range b.detectors {
-		d := &b.detectors[i]
-		if d.reached[m.id] == 0 {
-			continue
+// try returns the tests that find a mutant, and whether any reaches it. Tests that take a moment run
+// together.
+func (b *bench) try(ctx context.Context, m mutant) (by *test, reached bool) {
+	const moment = 200 * time.Millisecond
+	for _, tests := range b.tests {
+		var runs []test
+		for _, t := range tests {
+			if t.reached[m.id] == 0 {
+				continue
+			}
+			if n := len(runs); n > 0 && t.took <= moment && runs[n-1].took < 2*time.Second {
+				runs[n-1].names += "|" + t.names
+				runs[n-1].took, runs[n-1].all = runs[n-1].took+t.took, runs[n-1].all+t.all
+			} else {
+				runs = append(runs, t)
+			}
 		}
-		reached = true
-		if _, _, err := b.detect(ctx, d, fmt.Sprintf("GOZKD_MUTANT=%d", m.id)); err != nil {
-			return d, true
+		for i := range runs {
+			reached = true
+			if _, _, err := b.detect(ctx, &runs[i], fmt.Sprintf("GOZKD_MUTANT=%d", m.id)); err != nil {
+				return &runs[i], true
+			}
 		}
 	}
 	return nil, reached
