@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"math"
 	"path/filepath"
-	"slices"
 )
 
 // Recovered is the content of a log that Open has recovered. It belongs to the caller. The Data of
@@ -74,8 +73,8 @@ func (l *Log) open() (Recovered, error) {
 	return rec, l.adoptSpares(spares)
 }
 
-// sortNames returns the numbers of the segments and the numbers of the spares, each in ascending
-// order.
+// sortNames returns the numbers of the segments and the numbers of the spares, in the order of the
+// names, which is ascending.
 func sortNames(names []string) (segments, spares []uint64) {
 	for _, name := range names {
 		if n, ok := parseName(name, segmentSuffix); ok {
@@ -84,7 +83,6 @@ func sortNames(names []string) (segments, spares []uint64) {
 			spares = append(spares, n)
 		}
 	}
-	slices.Sort(segments)
 	return segments, spares
 }
 
