@@ -203,3 +203,98 @@ func TestLevel_OlderVersionStops(t *testing.T) {
 		t.Errorf("a state that is too old: %v", err)
 	}
 }
+
+// The level and the time of an entry are read from entries of the right kind only.
+func TestLevel_Entries(t *testing.T) {
+	change := appendLevelChange(nil, 300, 3)
+	for _, tc := range []struct {
+		typ    raftpb.EntryType
+		data   []byte
+		level  Level
+		timeMs int64
+	}{
+		{raftpb.EntryNormal, change, 3, 300},
+		{raftpb.EntryConfChangeV2, change, 0, 0},
+		{raftpb.EntryNormal, append(change[:len(change):len(change)], 0), 0, 300},
+		{raftpb.EntryNormal, change[:len(change)-1], 0, 300},
+		{raftpb.EntryNormal, nil, 0, 0},
+		{raftpb.EntryNormal, append([]byte{9}, change[1:]...), 0, 0},
+		{raftpb.EntryNormal, appendBatchHeader(nil, 300), 0, 300},
+		{raftpb.EntryConfChangeV2, appendBatchHeader(nil, 300), 0, 0},
+	} {
+		e := &raftpb.Entry{Type: &tc.typ, Data: tc.data}
+		if EntryLevel(e) != tc.level || EntryTime(e) != tc.timeMs {
+			t.Errorf("%v %x: level %d, time %d", tc.typ, tc.data, EntryLevel(e), EntryTime(e))
+		}
+	}
+	if ms, l := decodeLevelChange(change[:2]); ms != 0 || l != 0 {
+		t.Errorf("half a change: level %d at %d", l, ms)
+	}
+}
+
+// A member starts with the level of its state, or the lowest that it supports, and is ready for the
+// highest that it supports and is allowed.
+func TestLevel_AtTheStart(t *testing.T) {
+	conf := &raftpb.ConfState{}
+	for _, tc := range []struct {
+		what                   string
+		cfg                    Config
+		active, ready, claimed Level
+	}{
+		{"a state without levels", Config{Meta: Meta{Conf: conf}}, 1, SupportedLevels.Max, 1},
+		{"a state", Config{Meta: Meta{Conf: conf, Level: 3}}, 3, SupportedLevels.Max, 3},
+		{"no state", Config{}, 1, SupportedLevels.Max, 0},
+		{"no state, and a later version", Config{Levels: LevelRange{2, 3}}, 2, 3, 0},
+		{"a limit", Config{Meta: Meta{Conf: conf, Level: 2}, LevelLimit: 3}, 2, 3, 2},
+		{"a limit below the state", Config{Meta: Meta{Conf: conf, Level: 3}, LevelLimit: 2}, 3, 3, 3},
+		{"a limit above all", Config{Meta: Meta{Conf: conf, Level: 2}, LevelLimit: 99}, 2, SupportedLevels.Max, 2},
+	} {
+		l, err := newLevels(&standing{conf: conf, fresh: tc.cfg.Meta.Conf == nil}, &tc.cfg)
+		if err != nil || l.Active() != tc.active || l.Info().Ready != tc.ready || l.Info().Active != tc.claimed || !l.checkDue {
+			t.Errorf("%s: %+v, %v", tc.what, l.Info(), err)
+		}
+		if l.installed(tc.active - 1); l.Active() != tc.active {
+			t.Errorf("%s: a checkpoint lowers the level to %d", tc.what, l.Active())
+		}
+		l.checkDue = false
+		if l.installed(tc.active + 1); l.Active() != tc.active+1 || !l.checkDue {
+			t.Errorf("%s: a checkpoint raises the level to %d", tc.what, l.Active())
+		}
+	}
+	r := LevelRange{2, 3}
+	for l, want := range map[Level]bool{1: false, 2: true, 3: true, 4: false} {
+		if err := r.Check(l, "it"); r.Has(l) != want || (err == nil) != want {
+			t.Errorf("%v has %d: %v, %v", r, l, r.Has(l), err)
+		}
+	}
+	if r.String() != "2 to 3" || (LevelRange{2, 2}).String() != "2" {
+		t.Errorf("%v, %v", r, LevelRange{2, 2})
+	}
+}
+
+// A leader looks at the levels again only when something has changed, and proposes a level once.
+func TestLevel_ProposesOnce(t *testing.T) {
+	l, others := newLeader(t, 3, 0)
+	for _, tc := range []struct {
+		what          string
+		do            func(v *Levels)
+		proposed, due bool
+	}{
+		{"all are ready", func(*Levels) {}, true, false},
+		{"it did not change", func(v *Levels) { v.checkDue = false }, false, false},
+		{"it is proposed", func(v *Levels) { v.proposed = true }, true, true},
+		{"one is not ready", func(v *Levels) { v.peers[others[0]] = LevelInfo{Ready: 1} }, false, false},
+		{"it is ready for the present level", func(v *Levels) { v.limit = 1 }, false, false},
+		{"leadership is handed over", func(v *Levels) { v.raft.TransferLeader(others[0]) }, false, true},
+	} {
+		v := l.core.Levels
+		v.active, v.proposed, v.checkDue, v.limit = 1, false, true, 0
+		for _, id := range others {
+			v.peers[id] = LevelInfo{Ready: 2}
+		}
+		tc.do(v)
+		if err := v.propose(1, Target{}); err != nil || v.proposed != tc.proposed || v.checkDue != tc.due {
+			t.Errorf("%s: proposed %v, looks again %v, %v", tc.what, v.proposed, v.checkDue, err)
+		}
+	}
+}

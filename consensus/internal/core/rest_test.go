@@ -111,3 +111,69 @@ func TestRest_Heartbeats(t *testing.T) {
 		}
 	}
 }
+
+// How many ticks are taken together, by what the ensemble does.
+func TestClock_RestTicks(t *testing.T) {
+	for _, tc := range []struct {
+		what string
+		do   func(k *Clock)
+		want int
+	}{
+		{"a follower", func(*Clock) {}, maxRestTicks},
+		{"the leader is silent for a tick", func(k *Clock) { k.leaderSilence = 1 }, maxRestTicks - 1},
+		{"the leader is silent", func(k *Clock) { k.leaderSilence = maxRestTicks + 3 }, 1},
+		{"something happened", func(k *Clock) { k.rest.quiet = ElectionTicks - 1 }, 1},
+		{"an entry was applied", func(k *Clock) { k.applied++ }, 1},
+		{"something happens", func(k *Clock) { k.quiet = func() bool { return false } }, 1},
+		{"a leader", func(k *Clock) { k.role = raft.StateLeader }, 1},
+		{"a leader with all members", func(k *Clock) { k.role, k.rest.settled = raft.StateLeader, true }, restHeartbeatTicks},
+	} {
+		k := &Clock{standing: &standing{applied: 5}, quiet: func() bool { return true }, rest: rest{applied: 5, quiet: ElectionTicks, beat: 1}}
+		tc.do(k)
+		if got := k.RestTicks(); got != tc.want {
+			t.Errorf("%s: %d ticks", tc.what, got)
+		}
+		holds, leads := k.holdsTick(), tc.want == restHeartbeatTicks
+		if holds || leads && k.rest.beat != 2 || !leads && k.rest.beat != 0 {
+			t.Errorf("%s: holds %v, beat %d", tc.what, holds, k.rest.beat)
+		}
+		if leads && (!k.holdsTick() || k.rest.beat != 0 || k.holdsTick()) {
+			t.Errorf("%s: not every third tick is held", tc.what)
+		}
+	}
+	l, others := newLeader(t, 3, 0)
+	k := l.core.Clock
+	for _, tc := range []struct {
+		what           string
+		do             func()
+		quiet          int
+		settled, after bool
+	}{
+		{"all are there", func() {}, 8, true, true},
+		{"a request", func() { l.core.own.pending = make([]pendingRequest, 1) }, 0, false, true},
+		{"an entry is applied", func() { k.rest.applied-- }, 0, false, true},
+		{"a follower", func() { k.role = raft.StateFollower }, 8, false, true},
+		{"a member has not been heard for a while", func() { k.membership.silentTicks[others[0]] = maxRestTicks }, 8, true, true},
+		{"a member is silent", func() { k.membership.silentTicks[others[0]] = maxRestTicks + 1 }, 8, false, false},
+	} {
+		k.membership.silentTicks[others[0]] = 0
+		l.core.own.pending, k.role = nil, raft.StateLeader
+		k.rest = rest{applied: k.applied, quiet: 7}
+		tc.do()
+		if k.tickRest(); k.rest.quiet != tc.quiet || k.rest.settled != tc.settled || k.rest.applied != k.applied {
+			t.Errorf("%s: %+v", tc.what, k.rest)
+		}
+		l.core.own.pending, k.role = nil, raft.StateLeader
+		if k.tickRest(); k.rest.settled != tc.after {
+			t.Errorf("%s, then nothing: %+v", tc.what, k.rest)
+		}
+	}
+	applied := k.applied
+	k.membership.silentTicks[others[0]] = 0
+	k.applied++
+	k.rest = rest{applied: k.applied, quiet: 7}
+	if k.tickRest(); k.rest.settled {
+		t.Error("members lack an entry, and the leader rests")
+	}
+	k.applied = applied
+}
