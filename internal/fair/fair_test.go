@@ -305,3 +305,51 @@ func TestBucket_Debt(t *testing.T) {
 		t.Errorf("more was given back than was missing: %v", missing)
 	}
 }
+
+// A clock that was set back by at least a minute begins anew, by less it counts as late.
+func TestBucket_SetBack(t *testing.T) {
+	for back, want := range map[time.Duration]float64{time.Minute: 5 - 1, time.Hour: 5 - 1, time.Minute - 1: 5} {
+		var b fair.Bucket
+		begin, l := time.Unix(10000, 0), fair.Limit{Size: 10, PerSecond: 1}
+		b.Missing(l, begin)
+		b.Take(5)
+		if got := b.Missing(l, begin.Add(-back)); got != 5 {
+			t.Errorf("set back by %v: %v are missing at once", back, got)
+		}
+		if got := b.Missing(l, begin.Add(-back).Add(time.Second)); got != want {
+			t.Errorf("set back by %v: %v are missing a second later, want %v", back, got, want)
+		}
+	}
+	var b fair.Bucket
+	if wait := b.Wait(fair.Limit{}, 1, time.Unix(0, 0)); wait < time.Hour {
+		t.Errorf("tokens that never come are waited for for %v", wait)
+	}
+}
+
+// Refused events are counted until the next one is allowed, and Give, too, knows a key that was not
+// used lately.
+func TestRate_CountsRefused(t *testing.T) {
+	now := time.Unix(0, 0)
+	for _, keys := range []int{0, 1, 2} { // at least one is remembered
+		r := fair.NewRate(time.Hour, 1, keys)
+		for i := range 4 {
+			wait, refused := r.Take("a", now)
+			if (wait == 0) != (i == 0) || refused != 0 {
+				t.Errorf("event %d waits %v, %d were refused", i, wait, refused)
+			}
+		}
+		r.Take("b", now) // "a" is old
+		r.Give("a", now)
+		if wait, refused := r.Take("a", now); wait != 0 || refused != 3 {
+			t.Errorf("%d keys: an event that was given back does not count: wait %v, %d were refused", keys, wait, refused)
+		}
+		if wait, refused := r.Take("a", now.Add(time.Hour)); wait != 0 || refused != 0 {
+			t.Errorf("an hour later: wait %v, %d were refused", wait, refused)
+		}
+		r.Take("c", now)
+		r.Take("d", now)
+		if wait := r.Wait("a", now.Add(time.Hour)); wait != 0 {
+			t.Errorf("%d keys: a key is remembered after two others", keys)
+		}
+	}
+}

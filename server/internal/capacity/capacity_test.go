@@ -113,3 +113,69 @@ func TestBoard_ProposesTheLeast(t *testing.T) {
 		}
 	})
 }
+
+// A state is near to an ability from a quarter on, and the smaller of two abilities has a cause.
+func TestAbility(t *testing.T) {
+	for _, tc := range []struct {
+		weight int64
+		a      Ability
+		want   bool
+	}{{25, Ability{100, Memory, 1}, false}, {26, Ability{100, Memory, 1}, true}, {26, Ability{100, Nothing, 1}, false}} {
+		if got := tc.a.Near(tc.weight); got != tc.want {
+			t.Errorf("%d is near to %+v: %v", tc.weight, tc.a, got)
+		}
+	}
+	none, small, large := Ability{}, Ability{5, Disk, 1}, Ability{6, Memory, 2}
+	for _, tc := range []struct{ a, b, want Ability }{
+		{none, small, small}, {small, none, small}, {small, large, small}, {large, small, small}, {small, Ability{5, Memory, 2}, small}, {none, none, none},
+	} {
+		if got := tc.a.Least(tc.b); got != tc.want {
+			t.Errorf("of %+v and %+v %+v is less", tc.a, tc.b, got)
+		}
+	}
+}
+
+// What a leader proposes, by what the members have reported.
+func TestBoard_Proposes(t *testing.T) {
+	mem := func(weight int64, member uint8) Ability { return Ability{weight, Memory, member} }
+	for _, tc := range []struct {
+		what    string
+		now     Ability
+		weight  int64
+		reports []Ability
+		want    Ability
+		propose bool
+	}{
+		{"nothing", Ability{}, 1000, nil, Ability{}, false},
+		{"far away", Ability{}, 250, []Ability{mem(1000, 1)}, Ability{}, false},
+		{"near", Ability{}, 251, []Ability{mem(1000, 1)}, mem(1000, 1), true},
+		{"the least", Ability{}, 900, []Ability{mem(1000, 1), mem(999, 2), mem(1001, 3)}, mem(999, 2), true},
+		{"of two that are equal the first", Ability{}, 900, []Ability{mem(1000, 2), mem(1000, 1)}, mem(1000, 1), true},
+		{"not of a stranger", Ability{}, 900, []Ability{mem(1000, 1), mem(500, 9)}, mem(1000, 1), true},
+		{"as it is", mem(1000, 1), 900, []Ability{mem(1000, 1)}, mem(1000, 1), false},
+		{"a hundredth more", mem(1000, 1), 900, []Ability{mem(1010, 1)}, mem(1000, 1), false},
+		{"more than a hundredth more", mem(1000, 1), 900, []Ability{mem(1011, 1)}, mem(1011, 1), true},
+		{"a hundredth less", mem(1000, 1), 900, []Ability{mem(990, 1)}, mem(1000, 1), false},
+		{"more than a hundredth less", mem(1000, 1), 900, []Ability{mem(989, 1)}, mem(989, 1), true},
+		{"another cause", mem(1000, 1), 900, []Ability{{1000, Disk, 1}}, Ability{1000, Disk, 1}, true},
+		{"its member is silent", mem(1000, 1), 900, []Ability{mem(2000, 2)}, mem(1000, 1), false},
+		{"its member is silent, another can hold less", mem(1000, 1), 900, []Ability{mem(500, 2)}, mem(500, 2), true},
+		{"its member is silent, another has another cause", mem(1000, 1), 900, []Ability{{1000, Disk, 2}}, Ability{1000, Disk, 2}, true},
+		{"its member is no member", mem(1000, 9), 900, []Ability{mem(2000, 2)}, mem(2000, 2), true},
+		{"it goes later than it comes", mem(1000, 1), 126, []Ability{mem(1000, 1)}, mem(1000, 1), false},
+		{"it goes", mem(1000, 1), 125, []Ability{mem(1000, 1)}, Ability{}, true},
+		{"it stays, since its member is silent", mem(1000, 1), 1, []Ability{mem(900, 2)}, mem(1000, 1), false},
+	} {
+		var b Board
+		for _, a := range tc.reports {
+			b.Report(uint64(a.Member), Ability{Weight: a.Weight, Cause: a.Cause})
+		}
+		got, propose := b.Propose(tc.now, tc.weight, func(id uint64) bool { return id < 9 })
+		if got != tc.want || propose != tc.propose {
+			t.Errorf("%s: %+v, %v, want %+v, %v", tc.what, got, propose, tc.want, tc.propose)
+		}
+		if _, stays := b.reports[9]; stays {
+			t.Errorf("%s: the report of a stranger stays", tc.what)
+		}
+	}
+}

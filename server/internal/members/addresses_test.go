@@ -1,9 +1,12 @@
 package members
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -79,4 +82,108 @@ func TestAddresses_RestartsAndReconfigs(t *testing.T) {
 	configured = parseSet(t, "server.1=host1:1:2\nserver.2=0.0.0.0:1:2\nserver.3=third:1:2")
 	open()
 	check("what the operator changes counts", "host1:1", "0.0.0.0:1", "third:1", "host4:1")
+}
+
+// A file that is not whole, or cannot be read or written, is an error, and without a directory there
+// is none.
+func TestAddresses_File(t *testing.T) {
+	const one = "server.1=a:1:2"
+	set := parseSet(t, one)
+	errDisk := errors.New("disk error")
+	for _, tc := range []struct{ text, want string }{
+		{one + "\n\n" + one, "has 2 sections, not 3"},
+		{one + "\n\n" + one + "\n\n" + one + "\n\n" + one, "has 4 sections, not 3"},
+		{one + "\n\nnonsense\n\n" + one, "it can be removed"},
+		{one + "\n\n" + one + "\nversion=9\n\n" + one, ""},
+	} {
+		mem := vfstest.NewMem()
+		if err := vfs.WriteFile(mem, "members", []byte(tc.text)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := OpenAddresses(mem, ".", set)
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%q: %v", tc.text, err)
+		}
+		if err == nil && p.version != 9 {
+			t.Errorf("the version is %d", p.version)
+		}
+	}
+	var failing vfstest.OpKind
+	mem := vfstest.NewMem()
+	disk := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+		if op.Kind == failing {
+			return errDisk
+		}
+		return nil
+	})
+	p, err := OpenAddresses(disk, ".", set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, kind := range []vfstest.OpKind{"", vfstest.OpCreate, vfstest.OpWrite, vfstest.OpSync, vfstest.OpRename, vfstest.OpSyncDir} {
+		failing = kind
+		if err := p.Update(set, proto.Zxid(i+1), nil); (failing != "") != errors.Is(err, errDisk) {
+			t.Errorf("%s fails: %v", failing, err)
+		}
+	}
+	failing = ""
+	if err := p.Update(set, 50, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := OpenAddresses(mem.Crash(func(int) int { return 0 }), ".", set); err != nil || p.version != 50 {
+		t.Errorf("after a power loss: %+v, %v", p, err)
+	}
+	failing = vfstest.OpOpen
+	if _, err := OpenAddresses(disk, ".", set); !errors.Is(err, errDisk) {
+		t.Error(err)
+	}
+	p, err = OpenAddresses(disk, "", set)
+	if err != nil || p.Update(set, 1, nil) != nil {
+		t.Error("a server without a directory fails")
+	}
+	if m, ok := p.Local(1); !ok || m.Host != "a" {
+		t.Errorf("member 1 is %+v", m)
+	}
+}
+
+// Which address a member has after a change of the members.
+func TestAddresses_Update(t *testing.T) {
+	const configured, first = "server.1=one:1:2\nserver.2=two:1:2", "server.1=x:1:2\nserver.2=y:1:2"
+	for what, tc := range map[string]struct {
+		sets []string // of the state, one after the other
+		want map[uint64]string
+	}{
+		"no change":                 {[]string{first}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"another election port":     {[]string{first, "server.1=x:1:3\nserver.2=y:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"another peer port":         {[]string{first, "server.1=x:9:2\nserver.2=y:1:2"}, map[uint64]string{1: "x:9", 2: "two:1"}},
+		"one comes":                 {[]string{first, first + "\nserver.3=z:1:2"}, map[uint64]string{1: "one:1", 2: "two:1", 3: "z:1"}},
+		"one goes":                  {[]string{first, "server.1=x:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"one returns":               {[]string{first, "server.1=x:1:2", first}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"one returns from abroad":   {[]string{first, "server.1=x:1:2", "server.1=x:1:2\nserver.2=v:1:2"}, map[uint64]string{1: "one:1", 2: "v:1"}},
+		"one was never a member":    {[]string{"server.1=x:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"one goes and moves abroad": {[]string{first, "server.1=x:1:2", "server.1=w:1:2"}, map[uint64]string{1: "w:1", 2: "two:1"}},
+	} {
+		p, err := OpenAddresses(vfstest.NewMem(), "", parseSet(t, configured))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range tc.sets {
+			if err := p.Update(parseSet(t, text), proto.Zxid(i+1), nil); err != nil {
+				t.Fatal(err)
+			}
+			old := parseSet(t, "server.1=old:1:2")
+			if err := p.Update(old, proto.Zxid(i+1), parseSet(t, "server.7=joins:1:2")); err != nil || p.ByMember()[7] != "joins:1" || p.ByMember()[1] == "old:1" {
+				t.Errorf("%s: an old state: %v, %v", what, p.ByMember(), err)
+			}
+			if err := p.Update(old, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := p.ByMember()
+		for id := range uint64(4) {
+			if got[id] != tc.want[id] {
+				t.Errorf("%s: member %d is at %q, want %q", what, id, got[id], tc.want[id])
+			}
+		}
+	}
 }

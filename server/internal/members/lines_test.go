@@ -2,7 +2,11 @@ package members
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -120,4 +124,84 @@ func TestAgreed_ComeToRest(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Lines differ from the members if the servers, their roles or the addresses between members do. Of
+// its own line a server compares the client address, if it has one.
+func TestDiffer(t *testing.T) {
+	const two = "\nserver.2=b:1:2:participant;2181"
+	for _, tc := range []struct {
+		lines string
+		want  bool
+	}{
+		{"server.1=a:1:2:participant;2181" + two, false},
+		{"server.1=local:3:4:participant;2181" + two, false},
+		{"server.1=a:1:2:participant" + two, false},
+		{"server.1=a:1:2:participant;2200" + two, true},
+		{"server.1=a:1:2:participant;10.0.0.1:2181" + two, true},
+		{"server.1=a:1:2:observer;2181" + two, true},
+		{"server.1=a:1:2:participant;2181\nserver.2=b:1:2:participant;2200", false},
+		{"server.1=a:1:2:participant;2181\nserver.2=b:1:2:participant", false},
+		{"server.1=a:1:2:participant;2181\nserver.2=c:1:2:participant;2181", true},
+		{"server.1=a:1:2:participant;2181\nserver.2=b:1:2:observer;2181", true},
+		{"server.1=a:1:2:participant;2181\nserver.3=b:1:2:participant;2181", true},
+		{"server.1=a:1:2:participant;2181", true},
+		{"server.1=a:1:2:participant;2181" + two + "\nserver.3=c:1:2:participant;2181", true},
+	} {
+		if got := Differ(parseSet(t, tc.lines), parseSet(t, "server.1=a:1:2:participant;2181"+two), 1); got != tc.want {
+			t.Errorf("%q differs: %v", tc.lines, got)
+		}
+	}
+}
+
+// The lines of voters count for a while after they have arrived.
+func TestLines_Recent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Lines
+		take := func(from uint64, text string) {
+			if err := l.Take(from, text); err != nil {
+				t.Error(err)
+			}
+		}
+		expect := func(want ...uint64) {
+			t.Helper()
+			if got := slices.Sorted(maps.Keys(l.Recent([]uint64{1, 2, 3}, 10*time.Second))); !slices.Equal(got, want) {
+				t.Errorf("the lines of %v are recent, want %v", got, want)
+			}
+		}
+		expect()
+		take(2, "server.1=a:1:2")
+		take(4, "server.1=a:1:2")
+		time.Sleep(5 * time.Second)
+		take(3, "server.1=b:1:2")
+		if err := l.Take(3, "no lines"); err == nil {
+			t.Error("no lines are taken")
+		}
+		time.Sleep(5 * time.Second)
+		expect(2, 3)
+		time.Sleep(time.Nanosecond)
+		expect(3)
+		take(2, "server.2=c:1:2")
+		got := l.Recent([]uint64{2, 3}, 10*time.Second)
+		if OneLine(got[2]) != "server.2=c:1:2:participant" || OneLine(got[3]) != "server.1=b:1:2:participant" {
+			t.Errorf("%v", got)
+		}
+	})
+	set := parseSet(t, "server.1=a:1:2\nserver.2=b:1:2\nversion=7")
+	if got := Text(set); got != "server.1=a:1:2:participant\nserver.2=b:1:2:participant" {
+		t.Errorf("%q", got)
+	}
+	if got := OneLine(set); got != "server.1=a:1:2:participant server.2=b:1:2:participant" {
+		t.Errorf("%q", got)
+	}
+	for _, tc := range []struct{ wanted, want string }{
+		{"server.1=a:1:2\nserver.2=b:1:2", "reconfig"}, {"server.1=a:1:2", "reconfig -remove 2"},
+		{"server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2", "reconfig -add 'server.3=c:1:2:participant'"},
+		{"server.1=a:1:2\nserver.2=b:1:2:observer", "reconfig -add 'server.2=b:1:2:observer'"},
+		{"server.1=a:1:2;2181\nserver.2=b:1:2", "reconfig"},
+	} {
+		if got := ReconfigCommand(parseSet(t, tc.wanted), set); got != tc.want {
+			t.Errorf("%q: %s, want %s", tc.wanted, got, tc.want)
+		}
+	}
 }

@@ -76,6 +76,57 @@ func TestBudgets_Identities(t *testing.T) {
 	}
 }
 
+// Budgets are the znodes with their name below the znode of quotas, except those for what is free.
+func TestBudgets_Znodes(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/zookeeper/quota/a/zookeeper_budget": true, "/zookeeper/quota/a/b/zookeeper_budget": true, "/zookeeper/quota/zookeeperx/zookeeper_budget": true,
+		"/zookeeper/quota/zookeeper_budget": false, "/zookeeper/quota/a/zookeeper_budgets": false, "/zookeeper/quota/a": false,
+		"/zookeeper/quotas/zookeeper_budget": false, "/zookeeper/quota/zookeeper/zookeeper_budget": false, "/zookeeper/quota/zookeeper/a/zookeeper_budget": false,
+		"/zookeeper/quota/zookeeper/identities/ip:1/zookeeper_budget": true,
+	} {
+		var b tenant.Budgets
+		if err := b.Set(path, []byte("opsPerSecond=1"), true, begin); err != nil || b.Empty() == want {
+			t.Errorf("%s is a budget: %v, %v", path, !b.Empty(), err)
+		}
+	}
+	var b tenant.Budgets
+	for _, subtree := range []string{"/a/long/path", "/b", "/c/d"} { // the longest one comes first
+		set(t, &b, subtree, 5, 0, begin)
+	}
+	for _, path := range []string{"/a/long/path", "/a/long/path/x", "/b", "/b/xyz", "/c/d", "/c/d/and/many/more/names"} {
+		if !exhaust(&b, path, begin) {
+			t.Errorf("%s has no budget", path)
+		}
+	}
+	for _, path := range []string{"/a/long/paths", "/a/long", "/a", "/bc", "/c", "/c/de", "/c/e/f/g/h/i/j/k"} {
+		if exhaust(&b, path, begin) {
+			t.Errorf("%s has a budget", path)
+		}
+	}
+}
+
+// A request waits for as long as it may, and no longer, and one that costs nothing does not wait.
+func TestBudgets_Most(t *testing.T) {
+	for _, tc := range []struct {
+		c    tenant.Cost
+		most time.Duration
+		wait time.Duration
+		ok   bool
+	}{
+		{tenant.Cost{Ops: 5}, 500 * time.Millisecond, 500 * time.Millisecond, true}, {tenant.Cost{Ops: 5}, 500*time.Millisecond - 1, 0, false},
+		{tenant.Cost{Bytes: 50}, 500 * time.Millisecond, 500 * time.Millisecond, true}, {tenant.Cost{Bytes: 50}, 500*time.Millisecond - 1, 0, false},
+		{tenant.Cost{Ops: 1, Bytes: 50}, time.Second, 500 * time.Millisecond, true}, {tenant.Cost{Ops: 5, Bytes: 10}, time.Second, 500 * time.Millisecond, true},
+		{tenant.Cost{}, 0, 0, true},
+	} {
+		var b tenant.Budgets
+		set(t, &b, "/a", 10, 100, begin)
+		take(&b, tenant.Cost{Ops: 10, Bytes: 100}, begin, 0, "/a")
+		if wait, ok := take(&b, tc.c, begin, tc.most, "/a"); wait != tc.wait || ok != tc.ok {
+			t.Errorf("%+v, at most %v: waits %v, %v", tc.c, tc.most, wait, ok)
+		}
+	}
+}
+
 // A budget ends with its znode or with its numbers, and a malformed one is reported.
 func TestBudgets_End(t *testing.T) {
 	var b tenant.Budgets

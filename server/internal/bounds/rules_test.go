@@ -1,0 +1,228 @@
+package bounds
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Writes are accepted while there are fewer than the limit, and fewer bytes than theirs, whatever
+// the next one has.
+func TestWrites_Limits(t *testing.T) {
+	for _, tc := range []struct {
+		max, maxBytes int
+		sizes         []int
+		accepted      int
+	}{
+		{3, 1000, []int{1, 1, 1, 1}, 3},
+		{9, 100, []int{60, 60, 60}, 2},
+		{9, 100, []int{60, 40, 1}, 2},
+		{9, 100, []int{60, 39, 1}, 3},
+		{9, 100, []int{5000, 1}, 1},
+		{0, 100, []int{1}, 0},
+	} {
+		var l Writes
+		l.Init(tc.max, tc.maxBytes, 0, 0)
+		var taken []int
+		for _, n := range tc.sizes {
+			if l.Try(n, false) {
+				taken = append(taken, n)
+			}
+		}
+		if len(taken) != tc.accepted || l.Outstanding() != tc.accepted {
+			t.Errorf("%+v: %d accepted, %d under way", tc, len(taken), l.Outstanding())
+		}
+		l.Take(7) // a connect request is always accepted
+		for _, n := range append(taken, 7) {
+			l.Release(n, false)
+		}
+		if l.Outstanding() != 0 || l.n != 0 || l.bytes != 0 {
+			t.Errorf("%+v: %d writes of %d bytes stay", tc, l.n, l.bytes)
+		}
+		l.SetMax(0)
+		if l.Try(1, false) {
+			t.Errorf("%+v: a limit of 0 accepts a write", tc)
+		}
+		if l.Close(); !l.Try(1, true) || !l.Wait(true, 0) {
+			t.Errorf("%+v: a closed limit refuses", tc)
+		}
+	}
+}
+
+// A large request is refused if the large ones that are under way leave no room for it.
+func TestWrites_Large(t *testing.T) {
+	const header = proto.RequestHeaderBytes
+	var l Writes
+	l.Init(100, 1<<20, 100, 400)
+	for _, step := range []struct {
+		frame   int
+		large   bool
+		refused bool
+		try     bool
+		sum     int
+	}{
+		{100, false, false, true, 0}, {101, true, false, true, 101}, {299, true, false, true, 400}, {101, true, true, false, 400},
+		{100, false, false, true, 400}, {400, true, true, false, 400},
+	} {
+		err := l.CheckLarge(step.frame)
+		if l.IsLarge(step.frame) != step.large || (err != nil) != step.refused || err != nil && !errors.Is(err, ErrLargeRequest) {
+			t.Errorf("a frame of %d bytes: large %v, %v", step.frame, l.IsLarge(step.frame), err)
+		}
+		if step.try && !l.Try(step.frame-header, false) || l.large != step.sum {
+			t.Errorf("after a frame of %d bytes the large ones have %d, want %d", step.frame, l.large, step.sum)
+		}
+	}
+	l.Release(299-header, false)
+	if err := l.CheckLarge(299); err != nil || l.large != 101 {
+		t.Errorf("after one has ended: %v, %d bytes", err, l.large)
+	}
+	if err := l.CheckLarge(300); err == nil {
+		t.Error("one byte more is accepted")
+	}
+	var none Writes
+	none.Init(1, 1, 0, 0)
+	if none.IsLarge(1<<30) || none.CheckLarge(1<<30) != nil {
+		t.Error("a request is large without a bound")
+	}
+	for bytes, want := range map[int]bool{bigMultiBytes: false, bigMultiBytes + 1: true} {
+		if IsBig(proto.OpMulti, bytes) != want || IsBig(proto.OpSetData, bytes) {
+			t.Errorf("a multi of %d bytes is big: %v", bytes, !want)
+		}
+	}
+}
+
+// A write that waits goes on when there is room for it, or gives up when its patience has ended.
+func TestWrites_Wait(t *testing.T) {
+	for what, tc := range map[string]struct {
+		big  bool
+		free func(l *Writes) // after a second
+		want bool
+		took time.Duration
+	}{
+		"one ends":                      {false, func(l *Writes) { l.Release(1, false) }, true, time.Second},
+		"a big one ends":                {true, func(l *Writes) { l.Release(1, true) }, true, time.Second},
+		"a big one waits, a small ends": {true, func(l *Writes) { l.Release(1, false) }, false, 3 * time.Second},
+		"the limit rises":               {false, func(l *Writes) { l.SetMax(4) }, true, time.Second},
+		"it is closed":                  {false, func(l *Writes) { l.Close() }, true, time.Second},
+		"nothing":                       {false, func(*Writes) {}, false, 3 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var l Writes
+			l.Init(3, 1<<20, 0, 0)
+			for i := range 3 {
+				if !l.Try(1, i < maxBig) {
+					t.Fatal("no room")
+				}
+			}
+			time.AfterFunc(time.Second, func() { tc.free(&l) })
+			start := time.Now()
+			if got := l.Wait(tc.big, 3*time.Second); got != tc.want || time.Since(start) != tc.took {
+				t.Errorf("%s: %v after %v, want %v after %v", what, got, time.Since(start), tc.want, tc.took)
+			}
+			if tc.want && !l.Wait(tc.big, 0) {
+				t.Errorf("%s: there is no room any more", what)
+			}
+			time.Sleep(3 * time.Second) // the timer of the patience must not wait for anything
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var l Writes
+		l.Init(1, 1<<20, 0, 0)
+		if !l.Try(1, false) {
+			t.Fatal("no room")
+		}
+		time.AfterFunc(time.Hour, func() { l.Release(1, false) })
+		if start := time.Now(); !l.Wait(false, 0) || time.Since(start) != time.Hour {
+			t.Errorf("without patience a write waits for %v", time.Since(start))
+		}
+	})
+}
+
+// Requests take tokens, are dropped if there are too few, and are dropped at random by a share that
+// grows while the bucket is empty and shrinks while it is nearly full.
+func TestBucket_Admits(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	r := Rate{Size: 10, Fill: 2, FillTime: time.Second}
+	steps := func(r Rate, steps ...string) {
+		t.Helper()
+		var b Bucket
+		for i, step := range steps {
+			var ms, tokens int
+			var random float64
+			var want string
+			if n, err := fmt.Sscanf(step, "%d %d %g %s", &ms, &tokens, &random, &want); n != 4 {
+				t.Fatal(step, err)
+			}
+			if want == "smaller" {
+				r.Size = tokens
+				continue
+			}
+			ok, drop, missing := b.Admit(&r, tokens, begin.Add(time.Duration(ms)*time.Millisecond), random)
+			if got := fmt.Sprintf("%v/%.2g/%d", ok, drop, missing); got != want {
+				t.Errorf("step %d, %s: %s", i, step, got)
+			}
+		}
+	}
+	steps(r, "0 4 0 true/0/4", "0 6 0 true/0/10", "0 1 0 false/0/10", "1000 1 0 false/0/10", "1001 1 0 true/0/9", "1001 2 0 false/0/9",
+		"1001 1 0 true/0/10", "2001 1 0 false/0/10", "2002 2 0 true/0/10", "9000 3 0 true/0/3", "9000 3 0 smaller", "9000 1 0 false/0/3",
+		"9000 2 0 smaller", "9000 1 0 false/0/2", "10001 2 0 true/0/2")
+	r.FreezeTime, r.DropIncrease, r.DropDecrease, r.DecreaseRatio = time.Second, 0.4, 0.3, 0.5
+	steps(r, "0 10 0 true/0/10", "1000 1 0 false/0/10", "1001 1 0.3 true/0/9", "1001 1 0.3 true/0/10",
+		"2002 1 0.5 true/0/9", "2002 1 0.5 true/0/10", "2500 1 0.5 false/0/10", "3004 1 0.5 true/0/9")
+	r.Fill = 0 // only what is taken counts
+	steps(r, "0 10 0 true/0/10", "1001 1 0.9 false/0.4/10", "1001 1 0.3 false/0.4/10", "2001 1 0.9 false/0.4/10", "2002 1 0.9 false/0.8/10",
+		"3003 1 0.99 false/1/10", "4004 1 0.99 false/1/10")
+	steps(r, "0 5 0.9 true/0/5", "1001 5 0.9 true/0/10", "2002 1 0.9 false/0.4/10", "2002 20 0 smaller", "3003 1 0.9 true/0.1/11",
+		"4004 1 0.9 true/0.1/12", "4004 30 0 smaller", "5005 1 0.9 true/0/13", "6006 1 0 true/0/14")
+	var b Bucket
+	none := Rate{}
+	if ok, drop, missing := b.Admit(&none, 1000, begin, 0); !ok || drop != 0 || missing != 0 {
+		t.Error("a request is dropped without a bound")
+	}
+}
+
+// The data that several outputs refer to count once, and a portion of them for each.
+func TestMemory(t *testing.T) {
+	var m Memory
+	m.Limit.Store(100)
+	for n, want := range map[int64][2]bool{50: {false, false}, 51: {false, true}, 100: {false, true}, 101: {true, true}} {
+		m.Unread.Store(n)
+		m.Queued.Store(n)
+		if got := [2]bool{m.UnreadExceeded(), m.QueuesTight()}; got != want {
+			t.Errorf("%d of 100: exceeded %v, tight %v", n, got[0], got[1])
+		}
+	}
+	m.Unread.Store(0)
+	one, other := make([]byte, 60), make([]byte, 7)
+	blobs := []*Blob{m.Hold(one), m.Hold(one), m.Hold(one[:30]), m.Hold(other)}
+	if n := m.Unread.Load(); n != 67 || blobs[0] != blobs[1] || blobs[0] == blobs[3] {
+		t.Errorf("%d bytes are unread", n)
+	}
+	if n := m.Portion(blobs[:1]); n != 20 {
+		t.Errorf("a third of 60 bytes is %d", n)
+	}
+	if n := m.Portion(blobs); n != 67 {
+		t.Errorf("all are %d", n)
+	}
+	var each []int64
+	m.EachBlob(func(_ *Blob, bytes, holders int64) { each = append(each, bytes*100+holders) })
+	if slices.Sort(each); !slices.Equal(each, []int64{701, 6003}) {
+		t.Errorf("%v", each)
+	}
+	m.Release(blobs[1:3])
+	if n := m.Unread.Load(); n != 67 || m.Portion(blobs[:1]) != 60 {
+		t.Errorf("%d bytes are unread with one holder each", n)
+	}
+	m.Release([]*Blob{blobs[0], blobs[3]})
+	if n := m.Unread.Load(); n != 0 || len(m.shared.blobs) != 0 {
+		t.Errorf("%d bytes are unread without holders, of %d blobs", n, len(m.shared.blobs))
+	}
+	if again := m.Hold(one); m.Unread.Load() != 60 || m.Portion([]*Blob{again}) != 60 {
+		t.Error("data that come back do not count")
+	}
+}
