@@ -163,9 +163,6 @@ func (r *replay) forget(index uint64, keep int64) {
 // cutFrom drops the entries from index on. An index below the oldest entry is valid: the segments
 // of the entries between were dropped.
 func (r *replay) cutFrom(index uint64) {
-	if index <= r.base {
-		r.base, r.entries = index-1, r.entries[:0]
-		return
-	}
+	r.base = min(r.base, index-1)
 	r.entries = r.entries[:index-1-r.base]
 }

@@ -6,13 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -430,112 +427,5 @@ func TestOnSync_Took(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// Open returns the entries from an index on, and the last bytes of those before, wherever segments
-// begin, and reading a long log needs little memory for the others.
-func TestOpen_From(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		cfg := wal.Config{FS: vfstest.NewMem(), SegmentBytes: wal.MinSegmentBytes}
-		l, _, err := wal.Open(dir, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sizes := rapid.SliceOfN(rapid.IntRange(1, 2000), 1, 15).Draw(t, "sizes")
-		for i, size := range sizes {
-			if err := l.Append(wal.Batch{Entries: []wal.Entry{{Index: uint64(i + 1), Data: make([]byte, size)}}}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		cfg.From, cfg.Keep = rapid.Uint64Range(0, 17).Draw(t, "from"), rapid.Int64Range(0, 5000).Draw(t, "keep")
-		l, rec, err := wal.Open(dir, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := len(sizes) + 1
-		for room := cfg.Keep; first > 1 && (uint64(first-1) >= cfg.From || room >= int64(sizes[first-2])); first-- {
-			if uint64(first-1) < cfg.From {
-				room -= int64(sizes[first-2])
-			}
-		}
-		if len(rec.Entries) != len(sizes)+1-first || l.FirstIndex() != uint64(first) || l.LastIndex() != uint64(len(sizes)) {
-			t.Fatalf("%d entries from %d to %d, want those from %d", len(rec.Entries), l.FirstIndex(), l.LastIndex(), first)
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-	})
-	mem := vfstest.NewMem()
-	cfg := wal.Config{FS: mem}
-	l, _ := mustOpen(t, cfg)
-	const n, size = 3000, 10 << 10
-	for i := range uint64(n) {
-		mustAppend(t, l, wal.Batch{Entries: []wal.Entry{{Index: i + 1, Data: make([]byte, size)}}})
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	live := func() int64 {
-		var s runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&s)
-		return int64(s.HeapAlloc)
-	}
-	before, most, reads := live(), int64(0), 0
-	cfg.From, cfg.Keep = n+1, 2<<20
-	cfg.FS = vfstest.NewFaulty(mem, func(op vfstest.Op) error {
-		if op.Kind == vfstest.OpRead {
-			if reads++; reads%20 == 0 {
-				most = max(most, live()-before)
-			}
-		}
-		return nil
-	})
-	l, rec := mustOpen(t, cfg)
-	if len(rec.Entries) != int(cfg.Keep)/size || most == 0 || most > 6<<20 {
-		t.Errorf("%d entries are returned, and reading took %d bytes", len(rec.Entries), most)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// What precedes the damage comes with the error.
-func TestRead_BeforeTheDamage(t *testing.T) {
-	im := makeImage(t, false)
-	mem := vfstest.NewMem()
-	if err := mem.MkdirAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	writeAll(t, mem, filepath.Join(dir, im.names[0]), im.files[im.names[0]])
-	want, err := wal.Read(dir, wal.Config{FS: mem})
-	if err != nil || len(want.Entries) == 0 || want.State == nil {
-		t.Fatal(want, err)
-	}
-	for _, at := range []int{10, 200} { // in the header, and in the first frame
-		damaged := slices.Clone(im.files[im.names[1]])
-		damaged[at]++
-		writeAll(t, mem, filepath.Join(dir, im.names[1]), damaged)
-		writeAll(t, mem, filepath.Join(dir, im.names[2]), im.files[im.names[2]])
-		got, err := wal.Read(dir, wal.Config{FS: mem})
-		mustBeCorrupt(t, "damage in the second segment", im.names[1], err)
-		n := len(want.Entries)
-		if len(got.Entries) < n || !reflect.DeepEqual(got.Entries[:n], want.Entries) || len(got.Entries) > n+1 || got.State == nil {
-			t.Errorf("byte %d is damaged: %d entries come before, and the first segment has %d", at, len(got.Entries), n)
-		}
-	}
-	path := filepath.Join(t.TempDir(), "segment")
-	if err := os.WriteFile(path, im.files[im.names[0]][:63], 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := wal.ReadSegment(path); !errors.Is(err, wal.ErrCorrupt) {
-		t.Errorf("half a header: %v", err)
-	}
-	if _, err := wal.ReadSegment(path + ".none"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
 	}
 }

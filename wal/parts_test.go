@@ -71,6 +71,7 @@ func TestReplay_Records(t *testing.T) {
 		{"beyond the end", append(record(recordReset, uint64(last-2)), record(recordEntries, uint64(last-1), uint32(2), entry(""), entry(""))...), "a count of entries that fits, not 2"},
 		{"up to the end", append(record(recordReset, uint64(last-2)), record(recordEntries, uint64(last-1), uint32(1), entry("z"))...), `"s" 18446744073709551613 [18446744073709551614="z"]`},
 		{"type 0", []byte{0}, "a record of this version, not type 0 with 0 bytes left"},
+		{"entries of type 4", record(4, uint64(8), uint32(1), entry("A")), "a record of this version, not type 4 with 17 bytes left"},
 		{"type 4", []byte{4, 0}, "a record of this version, not type 4 with 1 bytes left"},
 		{"a type after others", append(record(recordState, uint32(1), "x"), 9), "a record of this version, not type 9 with 0 bytes left"},
 	} {

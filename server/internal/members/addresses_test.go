@@ -84,8 +84,8 @@ func TestAddresses_RestartsAndReconfigs(t *testing.T) {
 	check("what the operator changes counts", "host1:1", "0.0.0.0:1", "third:1", "host4:1")
 }
 
-// A file that is not whole, or cannot be read or written, is an error, and without a directory there
-// is none.
+// A file that is not whole, or cannot be read or written, is an error. Without a directory there is
+// no file.
 func TestAddresses_File(t *testing.T) {
 	const one = "server.1=a:1:2"
 	set := parseSet(t, one)

@@ -293,10 +293,10 @@ func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose 
 				mu.Lock()
 				switch {
 				case ctx.Err() != nil:
-				case by != nil:
+				case by != "":
 					found++
 					if verbose {
-						fmt.Printf("%-12s%s (%s: %s)\n", "found", m.key, by.pkg, by.names)
+						fmt.Printf("%-12s%s (%s)\n", "found", m.key, by)
 					}
 				case reached:
 					fmt.Printf("%s%s\n", survived, m.key)
@@ -317,9 +317,9 @@ func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose 
 	return found
 }
 
-// try returns the tests that find a mutant, and whether any reaches it. Tests that take a moment run
-// together.
-func (b *bench) try(ctx context.Context, m mutant) (by *test, reached bool) {
+// try returns the test that finds a mutant, or "", and whether any reaches it. Tests that take a
+// moment run together.
+func (b *bench) try(ctx context.Context, m mutant) (by string, reached bool) {
 	const moment = 200 * time.Millisecond
 	for _, tests := range b.tests {
 		var runs []test
@@ -336,10 +336,12 @@ func (b *bench) try(ctx context.Context, m mutant) (by *test, reached bool) {
 		}
 		for i := range runs {
 			reached = true
-			if _, _, err := b.detect(ctx, &runs[i], fmt.Sprintf("GOZKD_MUTANT=%d", m.id)); err != nil {
-				return &runs[i], true
+			if _, out, err := b.detect(ctx, &runs[i], fmt.Sprintf("GOZKD_MUTANT=%d", m.id)); err != nil {
+				_, by, _ = strings.Cut(string(out), "--- FAIL: ")
+				by, _, _ = strings.Cut(by, " ")
+				return runs[i].pkg + ": " + cmp.Or(by, err.Error()), true
 			}
 		}
 	}
-	return nil, reached
+	return "", reached
 }
