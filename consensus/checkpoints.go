@@ -28,6 +28,7 @@ type checkpoints struct {
 	cfg        *Config
 	inbox      *inbox
 	file       checkpointFile
+	place      *place          // nil: in memory
 	life       context.Context // until the loop ends
 	sends      context.Context // of the transfers to other members, until leadership is lost
 	cancelSend context.CancelFunc
@@ -64,7 +65,10 @@ func (c *checkpoints) write(base uint64, meta core.Meta) {
 	// Ends when the checkpoint is written or, while others prevent that, when the loop ends.
 	c.background.Go(func() {
 		start := time.Now()
-		err := c.file.write(base, meta, changes)
+		err := c.place.checkDir() // or the changes would go to a file that somebody else has put there
+		if err == nil {
+			err = c.file.write(base, meta, changes)
+		}
 		for vfs.NoDescriptor(err) || errors.Is(err, checkpoint.ErrInUse) {
 			why := "for want of a file descriptor: raise the limit of this process (ulimit -n), or lower maxCnxns"
 			if !vfs.NoDescriptor(err) {

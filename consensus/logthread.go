@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"sync"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
@@ -38,16 +39,31 @@ func (l *logThread) write(work []turn.LogWork, inline bool) error {
 // run does the queued work, with one write and one sync for all that waits. run ends when stop is
 // closed, or returns the first error.
 func (l *logThread) run(stop <-chan struct{}) error {
+	check := time.NewTicker(placeInterval)
+	defer check.Stop()
 	for {
+		var err error
 		select {
 		case <-l.queue.wake:
+			err = l.workQueued()
+		case <-check.C:
+			err = l.checkPlace()
 		case <-stop:
 			return nil
 		}
-		if err := l.workQueued(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// checkPlace finds files that were removed although nothing is written.
+func (l *logThread) checkPlace() error {
+	if !l.mu.TryLock() {
+		return nil // the loop writes, and checks then
+	}
+	defer l.mu.Unlock()
+	return l.writer.place.check()
 }
 
 func (l *logThread) workQueued() error {

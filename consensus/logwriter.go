@@ -30,6 +30,7 @@ type logWriter struct {
 	done  func(responses []*raftpb.Message, installed *turn.Received)
 	size  atomic.Int64 // of the log; may be read at any time
 	watch *writeWatch  // may be nil
+	place *place       // nil: in memory
 
 	state   core.LogState // newest
 	written core.LogState // in the log
@@ -90,7 +91,7 @@ func (w *logWriter) work(items []turn.LogWork) error {
 		}
 		w.size.Store(w.log.Size())
 	}
-	return nil
+	return w.place.checkNowAndThen()
 }
 
 // mark puts a mark into the state, after the state of all earlier appends.

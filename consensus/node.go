@@ -36,7 +36,7 @@ type Node struct {
 
 	reverted  bool         // see Status.Reverted
 	reserve   *vfs.Reserve // of the disk; nil: in memory
-	lock      io.Closer    // of the data directory; nil: in memory
+	lock      vfs.Lock     // of the data directory; nil: in memory
 	memory    *Memory      // nil: the state is lost with the node
 	used      atomic.Bool  // Run or Close was called
 	loopEnded chan struct{}

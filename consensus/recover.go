@@ -62,6 +62,8 @@ func (n *Node) recover(r *recovered) error {
 		return err
 	}
 	n.log.writer.log = log
+	n.log.writer.place = &place{cfg: cfg, lock: lock, log: log}
+	n.checkpoints.place = n.log.writer.place
 	n.log.writer.size.Store(log.Size())
 	where := pathsOf(cfg.Dir, cfg.LogDir)
 	if loaded.found {

@@ -21,7 +21,7 @@ type Log struct {
 	dir   string
 	cfg   Config
 	table *crc32.Table
-	lock  io.Closer
+	lock  vfs.Lock
 
 	sealed []segment // full segments, oldest first, numbers without gaps
 	tail   tail
@@ -133,6 +133,16 @@ func (l *Log) LastIndex() uint64 { return l.pos.last }
 // Size returns the size of the log on disk, in bytes, including preallocated space and spare files.
 // Size is safe for concurrent use.
 func (l *Log) Size() int64 { return l.size.Load() }
+
+// InPlace returns an error if the directory, its lock or the newest segment was removed, moved or
+// replaced while the log is open, as [vfs.Placed] says: the next Open would not find what is
+// appended. Other errors are those of Append.
+func (l *Log) InPlace() error {
+	if err := l.usable(); err != nil {
+		return err
+	}
+	return errors.Join(l.lock.InPlace(), l.tail.f.InPlace())
+}
 
 // Close closes the files and releases the lock. Close writes nothing; with NoSync it syncs the
 // appends. A second Close does nothing.

@@ -2,6 +2,7 @@ package wal_test
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -290,5 +291,37 @@ func TestOpen_KeepsInLinearTime(t *testing.T) {
 	}
 	if all, kept := opened(0), opened(n*steps+1); kept > 2*all {
 		t.Errorf("%d bytes were allocated to read %d entries, and %d to keep them", all, n*steps, kept)
+	}
+}
+
+// TestLog_InPlace checks that an open log notices that the next Open would not find its appends,
+// also in a segment that it has begun meanwhile.
+func TestLog_InPlace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(mem *vfstest.Mem, newest string) error
+		want error
+	}{
+		"nothing":            {func(*vfstest.Mem, string) error { return nil }, nil},
+		"directory removed":  {func(m *vfstest.Mem, _ string) error { m.RemoveAll(dir); return nil }, fs.ErrNotExist},
+		"directory replaced": {func(m *vfstest.Mem, _ string) error { m.Replace(dir); return nil }, vfs.ErrReplaced},
+		"segment removed":    {func(m *vfstest.Mem, newest string) error { return m.Remove(newest) }, fs.ErrNotExist},
+	} {
+		mem := vfstest.NewMem()
+		l, _ := mustOpen(t, wal.Config{FS: mem, SegmentBytes: wal.MinSegmentBytes})
+		mustAppend(t, l, wal.Batch{Entries: []wal.Entry{{Index: 1, Data: make([]byte, wal.MinSegmentBytes)}}})
+		mustAppend(t, l, wal.Batch{Entries: entries(2, 1, name)})
+		names, err := mem.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tc.do(mem, filepath.Join(dir, names[len(names)-1])); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.InPlace(); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -104,10 +105,7 @@ func (l *Log) writeHead(path string, head []byte, size int64, recycled bool) (_ 
 	if err == nil {
 		err = f.Sync()
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return size, err
+	return size, errors.Join(err, f.Close())
 }
 
 // extend makes the file of the tail at least need bytes long.
@@ -199,10 +197,7 @@ func (l *Log) fileSize(path string) (int64, error) {
 		return 0, fmt.Errorf("wal: %w", err)
 	}
 	size, err := f.Size()
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return 0, fmt.Errorf("wal: size of %s: %w", filepath.Base(path), err)
 	}
 	return size, nil

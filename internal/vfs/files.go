@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"path/filepath"
 )
 
@@ -14,16 +15,7 @@ func ReadFile(disk FS, name string) (b []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	b = make([]byte, size)
-	n, err := f.ReadAt(b, 0)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return b[:n], err
+	return io.ReadAll(io.NewSectionReader(f, 0, math.MaxInt64))
 }
 
 // WriteFile makes a file with the given contents, or replaces those of an existing file, and syncs

@@ -16,8 +16,8 @@ import (
 // descriptor, as one that is being started has for a moment.
 func TestOS_LockIsReleasedByClose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "LOCK")
-	for name, lock := range map[string]func(string) (io.Closer, error){"Lock": vfs.OS{}.Lock, "LockForReading": vfs.LockForReading} {
-		if err := first(vfs.OS{}.Lock(path)).Close(); err != nil { // makes the file
+	for name, lock := range map[string]func(string) (io.Closer, error){"Lock": exclusive, "LockForReading": vfs.LockForReading} {
+		if err := first(exclusive(path)).Close(); err != nil { // makes the file
 			t.Fatal(err)
 		}
 		held := first(lock(path))
@@ -41,6 +41,8 @@ func TestOS_LockIsReleasedByClose(t *testing.T) {
 		}
 	}
 }
+
+func exclusive(path string) (io.Closer, error) { return vfs.OS{}.Lock(path) }
 
 // first returns v, and panics if there is an error.
 func first(v io.Closer, err error) io.Closer {

@@ -78,7 +78,7 @@ func (o OS) MkdirAll(dir string) error {
 }
 
 // Lock implements [FS].
-func (OS) Lock(name string) (io.Closer, error) {
+func (OS) Lock(name string) (Lock, error) {
 	f, err := openLock(name, os.O_RDWR|os.O_CREATE, lockFile)
 	if err != nil {
 		return nil, err
@@ -98,6 +98,9 @@ func (OS) Lock(name string) (io.Closer, error) {
 
 // fileLock is a lock that is held until Close.
 type fileLock struct{ *os.File }
+
+// InPlace implements [Placed].
+func (l fileLock) InPlace() error { return inPlace(l.File) }
 
 // Close releases the lock before it closes the file: a process that is being started has all
 // descriptors of this one for a moment, and would hold the lock.
@@ -138,6 +141,21 @@ func lockHolder(f *os.File) string {
 }
 
 func (f osFile) Sync() error { return datasync(f.File) }
+
+func (f osFile) InPlace() error { return inPlace(f.File) }
+
+// inPlace compares the open file with the file that has its name now.
+func inPlace(f *os.File) error {
+	open, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(f.Name())
+	if err == nil && !os.SameFile(open, named) || errors.Is(err, syscall.ENOTDIR) {
+		err = &fs.PathError{Op: "find", Path: f.Name(), Err: ErrReplaced}
+	}
+	return err
+}
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()

@@ -8,6 +8,9 @@ import (
 // ErrLocked is wrapped by the error of [FS.Lock] when the lock is held already.
 var ErrLocked = errors.New("vfs: locked")
 
+// ErrReplaced is wrapped by the error of [Placed.InPlace] if the name leads to another file.
+var ErrReplaced = errors.New("another file has its name")
+
 // FS is a file system. Names are paths in the form of the operating system; "/" and the results of
 // [path/filepath.Join] work everywhere. The error for a missing file wraps [io/fs.ErrNotExist].
 //
@@ -38,7 +41,21 @@ type FS interface {
 	// Close of the result or when the process ends; the file stays. While this process or another
 	// holds the lock, Lock fails at once. The error wraps [ErrLocked] and names the process id of
 	// the holder if it is known.
-	Lock(name string) (io.Closer, error)
+	Lock(name string) (Lock, error)
+}
+
+// Lock is a lock file that is held.
+type Lock interface {
+	io.Closer
+	Placed
+}
+
+// Placed is a file that is open under a name.
+type Placed interface {
+	// InPlace returns nil while the name leads to this file. If the file or a directory above it
+	// was removed, moved or replaced, the error wraps [io/fs.ErrNotExist] or [ErrReplaced]: nobody
+	// will find what is written to the file. Any other error says nothing about that.
+	InPlace() error
 }
 
 // File is an open file. Reads may run concurrently; a write must not run concurrently with any
@@ -47,6 +64,7 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
+	Placed
 	// Sync returns after all earlier writes, and the size of the file, are durable. After an error
 	// the state of all writes since the last success is unknown, even if a later Sync succeeds: the
 	// kernel may have dropped the pages. The data must be written again.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -80,6 +81,62 @@ func TestFS_Contract(t *testing.T) {
 	}
 }
 
+// TestFS_InPlace checks that an open file and a lock notice that their names lead elsewhere.
+func TestFS_InPlace(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("open files can't be removed or renamed")
+	}
+	mem, dirs := vfstest.NewMem(), 0
+	both := func(disk vfs.FS, remove, replace func(string)) []func(dir string) {
+		return []func(string){
+			func(string) {},
+			func(dir string) { must(t, disk.Remove(filepath.Join(dir, "file"))) },
+			func(dir string) { must(t, disk.Rename(filepath.Join(dir, "other"), filepath.Join(dir, "file"))) },
+			remove, replace,
+		}
+	}
+	onOS := both(vfs.OS{}, func(dir string) { must(t, os.RemoveAll(dir)) }, func(dir string) {
+		must(t, os.Rename(dir, dir+".old"))
+		must(t, os.CopyFS(dir, os.DirFS(dir+".old")))
+	})
+	onOS = append(onOS, func(dir string) { must(t, os.Remove(filepath.Join(dir, "LOCK"))) }, func(dir string) {
+		must(t, os.Rename(dir, dir+".old"))
+		must(t, os.WriteFile(dir, nil, 0o600))
+	})
+	want := []struct{ file, lock error }{
+		{nil, nil}, {fs.ErrNotExist, nil}, {vfs.ErrReplaced, nil}, {fs.ErrNotExist, fs.ErrNotExist},
+		{vfs.ErrReplaced, vfs.ErrReplaced}, {nil, fs.ErrNotExist}, {vfs.ErrReplaced, vfs.ErrReplaced},
+	}
+	for name, tc := range map[string]struct {
+		disk vfs.FS
+		do   []func(string)
+	}{
+		"os": {vfs.OS{}, onOS}, "mem": {mem, both(mem, mem.RemoveAll, mem.Replace)},
+		"reserve": {vfs.NewReserve(0, func(error) {}).FS(vfs.OS{}), onOS},
+		"faulty":  {vfstest.NewFaulty(mem, func(vfstest.Op) error { return nil }), both(mem, mem.RemoveAll, mem.Replace)},
+	} {
+		for i, do := range tc.do {
+			dirs++
+			dir := filepath.Join(t.TempDir(), fmt.Sprint(dirs))
+			must(t, tc.disk.MkdirAll(dir))
+			lock, err := tc.disk.Lock(filepath.Join(dir, "LOCK"))
+			must(t, err)
+			f, err := tc.disk.Create(filepath.Join(dir, "file"))
+			must(t, err)
+			must(t, vfs.WriteFile(tc.disk, filepath.Join(dir, "other"), nil))
+			do(dir)
+			if err := f.InPlace(); !errors.Is(err, want[i].file) {
+				t.Errorf("%s, case %d: the file: %v, want %v", name, i, err, want[i].file)
+			}
+			if err := lock.InPlace(); !errors.Is(err, want[i].lock) {
+				t.Errorf("%s, case %d: the lock: %v, want %v", name, i, err, want[i].lock)
+			}
+			must(t, f.Close())
+			must(t, lock.Close())
+		}
+	}
+}
+
 // A lock that another process holds is refused with that process's id, and is free after the
 // process has died.
 func TestOS_LockNamesTheHolder(t *testing.T) {
@@ -125,7 +182,7 @@ func TestOS_LockFollowsNoLink(t *testing.T) {
 	if err := os.Symlink(target, path); err != nil {
 		t.Skip(err) // needs a privilege on Windows
 	}
-	for name, lock := range map[string]func(string) (io.Closer, error){"Lock": vfs.OS{}.Lock, "LockForReading": vfs.LockForReading} {
+	for name, lock := range map[string]func(string) (io.Closer, error){"Lock": func(path string) (io.Closer, error) { return vfs.OS{}.Lock(path) }, "LockForReading": vfs.LockForReading} {
 		if l, err := lock(path); err == nil {
 			t.Errorf("%s followed the link", name)
 			must(t, l.Close())

@@ -218,5 +218,6 @@ type bytesFile struct{ *bytes.Reader }
 func (f bytesFile) WriteAt([]byte, int64) (int, error) { return 0, os.ErrPermission }
 func (f bytesFile) Sync() error                        { return os.ErrPermission }
 func (f bytesFile) Preallocate(int64, int64) error     { return os.ErrPermission }
+func (f bytesFile) InPlace() error                     { return os.ErrPermission }
 func (f bytesFile) Close() error                       { return nil }
 func (f bytesFile) Size() (int64, error)               { return f.Reader.Size(), nil }

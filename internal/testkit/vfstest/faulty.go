@@ -2,7 +2,6 @@ package vfstest
 
 import (
 	"errors"
-	"io"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -105,7 +104,7 @@ func (y *faultyFS) SyncDir(dir string) error {
 	return y.fs.SyncDir(dir)
 }
 
-func (y *faultyFS) Lock(name string) (io.Closer, error) {
+func (y *faultyFS) Lock(name string) (vfs.Lock, error) {
 	if err := y.hook(Op{Kind: OpLock, Path: name}); err != nil {
 		return nil, err
 	}
@@ -161,4 +160,5 @@ func (f *faultyFile) Preallocate(off, n int64) error {
 }
 
 func (f *faultyFile) Size() (int64, error) { return f.f.Size() }
+func (f *faultyFile) InPlace() error       { return f.f.InPlace() }
 func (f *faultyFile) Close() error         { return f.f.Close() }

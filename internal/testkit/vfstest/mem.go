@@ -71,6 +71,7 @@ type memFile struct {
 type memLock struct {
 	m    *Mem
 	path string
+	dir  *memDir
 }
 
 // NewMem returns an empty file system with the directories "/" and ".".
@@ -226,14 +227,14 @@ func (m *Mem) SyncDir(dir string) error {
 }
 
 // Lock implements [vfs.FS]. It makes no lock file, since nothing would read the file.
-func (m *Mem) Lock(name string) (io.Closer, error) {
+func (m *Mem) Lock(name string) (vfs.Lock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	path := filepath.Clean(name)
 	if m.locks[path] != nil {
 		return nil, fmt.Errorf("vfs: lock %s: %w", name, vfs.ErrLocked)
 	}
-	l := &memLock{m: m, path: path}
+	l := &memLock{m: m, path: path, dir: m.dirs[filepath.Dir(path)]}
 	m.locks[path] = l
 	return l, nil
 }
