@@ -73,6 +73,13 @@ func (d *disk) replace(mem *vfstest.Mem) {
 	d.mu.Unlock()
 }
 
+// removeData removes the data directory below a running process.
+func (d *disk) removeData() {
+	d.mu.Lock()
+	d.mem.RemoveAll(dataDir)
+	d.mu.Unlock()
+}
+
 // errDead is what a process gets from its disk after its death, which its goroutines outlive in the
 // simulator.
 var errDead = errors.New("sim: this process is dead")

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"math/rand/v2"
+	"sync"
 	"time"
 
 	jepsenlite "github.com/gozkd/gozkd/test/jepsen-lite"
@@ -28,6 +30,7 @@ func faults() []*fault {
 		{name: "split", weight: 2, inject: split},
 		{name: "ring", weight: 1, inject: ring},
 		{name: "slow link", weight: 2, inject: slowLink},
+		{name: "bad network", weight: 2, inject: badNetwork},
 		{name: "tear", weight: 2, inject: tear},
 		{name: "client cut", weight: 2, inject: clientCut},
 		{name: "damaged byte", weight: 1, inject: damagedByte},
@@ -46,6 +49,7 @@ func faults() []*fault {
 		{name: "clock jump", weight: 2, inject: clockJump},
 		{name: "emptied disk", weight: 3, inject: emptied},
 		{name: "rolled back", weight: 3, inject: rolledBack},
+		{name: "removed directory", weight: 2, inject: removedDirectory},
 		{name: "pause", weight: 2, inject: pause},
 		{name: "pause of all", weight: 1, inject: pauseAll},
 	}
@@ -159,6 +163,53 @@ func slowLink(n *nemesis, m *member, s step) func() {
 	}
 	change(true)
 	return func() { m.fault = ""; change(false) }
+}
+
+// badNetwork gives all links between members a round trip of 200 ms and a loss of 2 %.
+func badNetwork(n *nemesis, _ *member, s step) func() {
+	if n.w.lossy.Swap(true) {
+		return nil
+	}
+	stop := make(chan struct{})
+	var links sync.WaitGroup
+	for i, m := range n.w.members {
+		for j, other := range n.w.others(m) {
+			rng := rand.New(rand.NewPCG(n.w.plan.seed, uint64(s.other<<8+i<<4+j)))
+			links.Go(func() { n.w.lose(m.host(), other, rng, stop) }) // stopped and awaited when the fault ends
+		}
+	}
+	return func() {
+		close(stop)
+		links.Wait()
+		n.w.mu.Lock()
+		n.w.goodFrom = -1 // from now on, a write takes less
+		n.w.mu.Unlock()
+		n.w.lossy.Store(false)
+	}
+}
+
+// lose delays what is sent in each slot of time with a probability of 2 %, since TCP sends a lost
+// packet again after a timeout, which doubles each time.
+func (w *world) lose(from, to string, rng *rand.Rand, stop <-chan struct{}) {
+	const slot, oneWay, timeout = 20 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond
+	defer w.network.Delay(from, to, 0)
+	for {
+		good, late := slot, oneWay+timeout
+		for rng.IntN(50) > 0 {
+			good += slot
+		}
+		for again := 2 * timeout; rng.IntN(50) == 0; again *= 2 {
+			late += again
+		}
+		for _, next := range []struct{ delay, lasts time.Duration }{{oneWay, good}, {late, slot}} {
+			w.network.Delay(from, to, next.delay)
+			select {
+			case <-time.After(next.lasts):
+			case <-stop:
+				return
+			}
+		}
+	}
 }
 
 // tear breaks connections at once.
@@ -309,6 +360,25 @@ func rolledBack(n *nemesis, m *member, s step) func() {
 	m.doubtful = true
 	m.kill()
 	m.disk.replace(old)
+	n.letIn(m, s.lasts)
+	return func() {}
+}
+
+// removedDirectory removes the data directory of a member that runs. The member must notice, and
+// end by itself.
+func removedDirectory(n *nemesis, m *member, s step) func() {
+	const patience = 6 * time.Second
+	if m.observer || !n.alone() {
+		return nil
+	}
+	m.fault, m.doubtful = "without a directory", true
+	starts := m.starts
+	m.disk.removeData()
+	n.until(n.w.now() + patience) // restarts it when it has ended
+	if m.starts == starts {
+		n.w.complain("member %d goes on %v after its directory was removed", m.id, patience)
+		m.kill()
+	}
 	n.letIn(m, s.lasts)
 	return func() {}
 }

@@ -18,6 +18,7 @@ const (
 	tick            = 2 * time.Second
 	electionTimeout = 500 * time.Millisecond
 	syncLimit       = 2 // ticks
+	dataDir         = "/data"
 )
 
 // member is a server of the ensemble with its disk and clock. Only the goroutine of the nemesis
@@ -75,7 +76,7 @@ func (m *member) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	cfg := server.Config{
-		MemberID: uint8(m.id), Members: m.w.lines(), Dir: "/data",
+		MemberID: uint8(m.id), Members: m.w.lines(), Dir: dataDir,
 		Tick: tick, SyncLimit: syncLimit, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
 		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
 		RelayedObservers: m.w.plan.modes.relays,

@@ -21,6 +21,7 @@ import (
 // while nothing was acknowledged for probeEvery, a probe at each member writes about that often.
 const (
 	progressBound = 10 * electionTimeout
+	lossyBound    = 30 * electionTimeout // during a bad network
 	probeEvery    = electionTimeout
 	probePatience = 4 * electionTimeout
 	probeHost     = "probe"
@@ -77,7 +78,11 @@ func (w *world) judgeProgress() {
 	}
 	still := now - max(w.goodFrom, w.lastAck, w.restUntil) // nobody asks while clients rest
 	w.longest = max(w.longest, still)
-	if still > progressBound && !w.stood {
+	bound := progressBound
+	if w.lossy.Load() {
+		bound = lossyBound
+	}
+	if still > bound && !w.stood {
 		w.stood = true
 		w.problems = append(w.problems, "at "+now.String()+": progress: no write is acknowledged although a majority is well since "+w.goodFrom.String()+
 			", the last was at "+w.lastAck.String())

@@ -33,6 +33,8 @@ type world struct {
 
 	damage [maxMembers + 1]atomic.Uint32 // by member: not 0: the next write to another member is damaged, and where
 
+	lossy atomic.Bool // all links between members have a long round trip, and lose packets
+
 	mu       sync.Mutex
 	disturbs map[link]int  // how many cuts and delays a link suffers
 	cuts     map[link]int  // how many of them are cuts

@@ -111,8 +111,9 @@ func write(dir string) (string, error) {
 		original := filepath.Join(strings.TrimSpace(string(goroot)), "src", e.file)
 		if texts[original] == "" {
 			b, err := os.ReadFile(original)
-			if err != nil {
-				return "", err
+			if err != nil { // another release may have no such file
+				misfits = append(misfits, fmt.Errorf("%w (%s)", err, e.why))
+				continue
 			}
 			texts[original] = string(b)
 		}
