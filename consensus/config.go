@@ -152,7 +152,8 @@ type Config struct {
 	// on levels that are active. Default: no limit.
 	MaxLevel Level
 	// FormTicks is the number of ticks after which a majority of members without data forms a new
-	// ensemble if the others can't be reached. Default: 200.
+	// ensemble if the others can't be reached. Negative: this member has had data, so it never does
+	// before all members have said that they have none. Default: 200.
 	FormTicks int
 	// OnMessage receives the messages that any member gave to Send, and must not block.
 	OnMessage func(from uint64, message []byte)

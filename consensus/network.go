@@ -319,7 +319,9 @@ func (p *peerNetwork) Accept(from uint64, contents []byte, known bool) error {
 		return fmt.Errorf("member %d is not configured on member %d: add it by reconfig or, if that is off, by its line on all servers. Before that it can follow the ensemble only if all members have a secret, gozkd.peer.secretFile, or certificates that name them",
 			memberid.Number(from), memberid.Number(p.cfg.ID))
 	case core.ClustersDiffer(theirs.cluster, ours):
-		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: check the server lines of both",
+		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: "+
+			"check the server lines of both; if one was founded while the server with the data was away, "+
+			"stop it: docs/guide/operate.md#a-majority-without-data",
 			memberid.Number(from), theirs.cluster, ours)
 	}
 	if err := core.CheckPeers(p.cfg.ID, *p.levels.Load(), from, theirs.levels); err != nil {

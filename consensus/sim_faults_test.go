@@ -226,6 +226,14 @@ func (w *simWorld) empty(m *simMember, ms int64) bool {
 	return true
 }
 
+// graceTicks is negative if the directory was emptied, but kept the file that names the members.
+func (m *simMember) graceTicks() int {
+	if m.emptied && m.id%2 == 0 {
+		return -1
+	}
+	return simFormTick
+}
+
 // canSpare reports whether a member may lose its data: the others have a quorum without it, and
 // will still have one after crashes.
 func (w *simWorld) canSpare(m *simMember) bool {

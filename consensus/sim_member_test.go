@@ -157,7 +157,7 @@ func (m *simMember) recover() error {
 	}
 	m.core, err = core.New(core.Config{
 		ID: m.id, Incarnation: r.state.Incarnation, Past: r.past, Outdated: r.state.Outdated, Storage: m.storage, Meta: r.meta, Voters: m.voters, Learners: m.learners,
-		Nonce: m.w.rng.Uint64(), GraceTicks: simFormTick, Relayed: m.w.plan.Relayed, Levels: m.levels, Retention: limits, Random: m.w.rng.Uint64, Logger: quiet,
+		Nonce: m.w.rng.Uint64(), GraceTicks: m.graceTicks(), Relayed: m.w.plan.Relayed, Levels: m.levels, Retention: limits, Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	m.w.must(err)
 	m.loop = turn.New(turn.Config{

@@ -80,6 +80,9 @@ func (b *statusBoard) init() {
 // Status returns a recent view.
 func (n *Node) Status() Status { return *n.status.current.Load() }
 
+// Emptied reports whether this member was started without the data that it has had before.
+func (n *Node) Emptied() bool { return n.cfg.FormTicks < 0 && n.Status().Fresh }
+
 // Changed receives a value when the leader changes, or when this member begins or ceases to be
 // current. The channel must have a single reader.
 func (n *Node) Changed() <-chan struct{} { return n.status.changed }

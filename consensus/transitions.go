@@ -24,6 +24,9 @@ func (n *Node) logTransition(old, s *Status) {
 		return
 	}
 	switch {
+	case s.Fresh && !old.Fresh && n.cfg.FormTicks < 0:
+		log.Error("the data of this server are gone: it waits for an ensemble that lets it in. " +
+			"Start all servers, one of which may have the data: docs/guide/operate.md#a-majority-without-data")
 	case s.Fresh && !old.Fresh && n.cfg.JoinOnly:
 		log.Info("no data yet: this server waits to be let in by an ensemble that exists")
 	case s.Fresh && !old.Fresh:

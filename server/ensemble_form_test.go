@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -141,6 +143,64 @@ func TestEnsemble_EmptiedMajorityWaits(t *testing.T) {
 		if h, _ := r.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/precious"}); h.Err != proto.OK {
 			t.Error(h)
 		}
+	})
+}
+
+// TestEnsemble_FoundedBesideTheData: two members with new disks found an ensemble, as in ZooKeeper,
+// while the third, which has the data, is off. When it is there, all say what happened, and it does
+// not serve.
+func TestEnsemble_FoundedBesideTheData(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.startAll()
+		e.check(1, 2, "/precious")
+		for _, m := range e.members {
+			m.stop()
+		}
+		e.m(2).dir, e.m(3).dir = t.TempDir(), t.TempDir()
+		e.start(2, 3)
+		if e.said.Count("not_heard=[1]") == 0 {
+			t.Error("nobody says that member 1 was not heard")
+		}
+		e.patience = time.Minute
+		if err := e.m(1).begin(e.lines())(); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("the member with the data: %v", err)
+		}
+		if n := e.said.Count("if one was founded while the server with the data was away, stop it"); n == 0 {
+			t.Errorf("nobody says what happened\n%s", e.said.String())
+		}
+	})
+}
+
+// TestEnsemble_EmptiedMajorityRemembers: the same while the member with the data is off. Two
+// members whose files were removed, except for the one that names the members, do not found an
+// ensemble beside it, and advise nobody to. When all are empty, they do.
+func TestEnsemble_EmptiedMajorityRemembers(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.startAll()
+		e.check(1, 2, "/precious")
+		for _, m := range e.members {
+			m.stop()
+			if err := errors.Join(os.RemoveAll(filepath.Join(m.dir, "wal")), os.Remove(filepath.Join(m.dir, "checkpoint.db"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.patience = time.Minute
+		second, third := e.m(2).begin(e.lines()), e.m(3).begin(e.lines())
+		for _, served := range []func() error{second, third} {
+			if err := served(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatalf("an emptied member, while another was not heard: %v", err)
+			}
+		}
+		if said := e.said.String(); strings.Contains(said, "gozkd init") || strings.Contains(said, "to form a new ensemble") ||
+			e.said.Count("the data of this server are gone") != 2 || e.said.Count("which this one has lost: start all servers") == 0 {
+			t.Error(said)
+		}
+		e.m(2).stop()
+		e.m(3).stop()
+		e.startAll()
+		e.check(1, 2, "/new")
 	})
 }
 

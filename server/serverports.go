@@ -191,6 +191,15 @@ func (p *serverPorts) openPeers(ctx context.Context) (l net.Listener, err error)
 	return m.Listener(), nil
 }
 
+// formTicks returns consensus' FormTicks. Whoever emptied the directory may have left the file that
+// names the members.
+func (p *serverPorts) formTicks() int {
+	if p.addresses.Replicated() {
+		return -1
+	}
+	return p.cfg.InitLimit * int(p.cfg.Tick/raftTick(p.cfg.Tick))
+}
+
 // peerListenAddresses returns where this server listens for other members by its configuration, and
 // where it should listen: there, until a reconfig moves this server.
 func (p *serverPorts) peerListenAddresses() (configured, wanted string) {

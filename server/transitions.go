@@ -42,6 +42,8 @@ func (s *transitions) logWaiting() {
 		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + s.howToJoin()
 		switch {
 		case len(st.WithData) > 0:
+		case s.node.Emptied():
+			waits = "for a server that has the data, which this one has lost: start all servers"
 		case s.cfg.JoinOnly:
 			waits += ". db.autocreate=false keeps it from founding an ensemble: " +
 				"only if no voter has ever had data, run gozkd init on all of them"

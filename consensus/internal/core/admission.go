@@ -62,11 +62,11 @@ type Admission struct {
 	holders          map[uint64]bool // members with state that answered; then there is an ensemble
 	forming          bool            // Output.Form was returned
 	past             pastLife
-	founders         map[uint64]bool   // members that would form the same ensemble; true: they are fresh, or they know this life
+	founders         map[uint64]bool   // members that would form the same ensemble; true: they count for a majority
 	nonces           map[uint64]uint64 // by member: shown while this member was fresh
 	foundersTerm     uint64            // the highest term that members of the formed ensemble know of
 	ticks            int
-	graceTicks       int
+	graceTicks       int // negative: all members must announce that they have no data
 }
 
 func newAdmission(m *standing, membership *Membership, standAside func(), cfg *Config) *Admission {
@@ -84,8 +84,10 @@ func newAdmission(m *standing, membership *Membership, standAside func(), cfg *C
 
 // joinRequest announces a fresh member.
 type joinRequest struct {
-	nonce    uint64
-	founders uint64 // the hash of the voters with which it would form an ensemble; 0: the member is outdated
+	nonce uint64
+	// founders is the hash of the voters with which it would form an ensemble, or its complement if
+	// a majority is not enough for that; 0: the member is outdated.
+	founders uint64
 }
 
 // joinAnswer is the reply to a joinRequest.
@@ -132,6 +134,9 @@ func (s *Admission) sendJoin(to ...uint64) {
 	founders := uint64(0)
 	if s.fresh {
 		founders = hashFounders(s.voters)
+		if s.graceTicks < 0 {
+			founders = ^founders
+		}
 	}
 	for _, id := range to {
 		s.send(Message{To: id, join: &joinRequest{s.nonce, founders}})
@@ -217,12 +222,14 @@ func (s *Admission) tooEarly(r *raftpb.Message) bool {
 }
 
 // noteFounder notes that a member would form the same ensemble, and reports whether that is news.
-func (s *Admission) noteFounder(from, founders uint64, knowsThisLife bool) (news bool) {
-	if founders != hashFounders(s.voters) {
+// knowing: it is fresh, or knows this life.
+func (s *Admission) noteFounder(from, founders uint64, knowing bool) (news bool) {
+	same := hashFounders(s.voters)
+	if founders != same && founders != ^same {
 		return false
 	}
 	_, known := s.founders[from]
-	s.founders[from] = knowsThisLife
+	s.founders[from] = knowing && founders == same
 	return !known
 }
 
@@ -233,6 +240,9 @@ func (s *Admission) noteFounder(from, founders uint64, knowsThisLife bool) (news
 // earlier life counts in a term that none of them knows. A majority proves the same only if those
 // of its members that have formed the ensemble know this life: then this member was there, without
 // state, when they formed.
+//
+// A member that knows that its directory was emptied waits for all other members, and counts for no
+// majority: one that was not heard may have the data.
 func (s *Admission) form(out *Output) {
 	if !s.fresh || len(s.holders) > 0 || s.forming || !slices.Contains(s.voters, s.id) {
 		return
@@ -246,7 +256,14 @@ func (s *Admission) form(out *Output) {
 			}
 		}
 	}
-	if all == len(s.voters) || knowing > len(s.voters)/2 && s.ticks >= s.graceTicks {
+	enough := all == len(s.voters)
+	if s.graceTicks < 0 {
+		silent := func(id uint64) bool { _, heard := s.founders[id]; return !heard }
+		enough = enough && !slices.ContainsFunc(slices.Concat(s.learners, s.peers), silent)
+	} else if s.ticks >= s.graceTicks {
+		enough = enough || knowing > len(s.voters)/2
+	}
+	if enough {
 		s.forming, out.Form = true, true
 		s.sendJoin(s.peers...) // a member that has not received the announcement yet would come too late
 	}

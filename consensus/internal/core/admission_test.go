@@ -99,6 +99,8 @@ func TestStartup_Forms(t *testing.T) {
 		{"a majority, and one with data", []Message{join(2, same), exists}, false, false},
 		{"one twice", []Message{join(2, same), join(2, same)}, false, true},
 		{"an answer to an earlier life", []Message{late}, false, false},
+		{"a majority with an emptied one", []Message{join(2, ^same)}, false, false},
+		{"all, one of which was emptied", []Message{join(2, same), join(3, ^same)}, true, true},
 	} {
 		c := newFresh(t)
 		forms := func() bool {

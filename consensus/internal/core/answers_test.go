@@ -262,6 +262,34 @@ func TestAdmission_FormsWithAMajority(t *testing.T) {
 	}
 }
 
+// A member whose directory was emptied forms an ensemble only when all others, those without a vote
+// and those that its configuration does not name included, have said that they have no data. It
+// says so, so that others do not count it for a majority.
+func TestAdmission_EmptiedWaitsForAll(t *testing.T) {
+	for _, tc := range []struct {
+		heard []uint64
+		want  bool
+	}{
+		{[]uint64{2}, false}, {[]uint64{2, 3}, false}, {[]uint64{2, 3, 4}, false}, {[]uint64{2, 3, 5}, false},
+		{[]uint64{3, 4, 5}, false}, {[]uint64{2, 3, 4, 5}, true},
+	} {
+		c := newFresh(t)
+		a := c.Admission
+		a.graceTicks, a.learners = -1, []uint64{4}
+		a.SetPeers([]uint64{2, 3, 5})
+		if _, last := c.announces(10); last != (joinRequest{7, ^hashFounders(a.voters)}) {
+			t.Errorf("it announces %+v", last)
+		}
+		for _, id := range tc.heard {
+			a.noteFounder(id, hashFounders(a.voters), true)
+		}
+		var out Output
+		if a.form(&out); out.Form != tc.want {
+			t.Errorf("%v have no data: forms %v", tc.heard, out.Form)
+		}
+	}
+}
+
 // A member that was let in forms no ensemble, also if all others would.
 func TestAdmission_LetInFormsNothing(t *testing.T) {
 	c := newFresh(t)

@@ -80,7 +80,8 @@ type Config struct {
 	Storage  *raft.MemoryStorage // holds the log
 	Meta     Meta                // of the state that the state machine was restored from; without Conf: this member is fresh
 	// Voters and Learners are the initial members, Nonce identifies this life, and GraceTicks is
-	// how long a majority waits for the last of them. They count for fresh members only.
+	// how long a majority waits for the last of them; negative: until all members are there,
+	// because the directory of this member was emptied. They count for fresh members only.
 	Voters, Learners []uint64
 	Nonce            uint64
 	GraceTicks       int

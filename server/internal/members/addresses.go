@@ -117,6 +117,9 @@ func (p *Addresses) save() error {
 	return p.disk.SyncDir(filepath.Dir(p.path))
 }
 
+// Replicated reports whether there was ever a state with members here.
+func (p *Addresses) Replicated() bool { return p.version != 0 }
+
 // Local returns the line of a member with the addresses that this server uses.
 func (p *Addresses) Local(id uint64) (serverlist.Member, bool) { return p.local.Get(id) }
 
