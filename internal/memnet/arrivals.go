@@ -21,8 +21,9 @@ type wakeUp struct {
 	timer   *time.Timer
 }
 
-// add calls s.arrivedAt(at) at that time. The caller may hold the mutex of the stream.
-func (a *arrivals) add(s *stream, at time.Time) {
+// add calls s.arrivedAt(at) at that time, which is as far ahead as wait says. The caller may hold
+// the mutex of the stream.
+func (a *arrivals) add(s *stream, at time.Time, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.last != nil && a.last.at.Equal(at) {
@@ -37,10 +38,10 @@ func (a *arrivals) add(s *stream, at time.Time) {
 	}
 	a.last, w.at, w.streams = w, at, append(w.streams, s)
 	if w.timer != nil {
-		w.timer.Reset(time.Until(at))
+		w.timer.Reset(wait)
 		return
 	}
-	w.timer = time.AfterFunc(time.Until(at), func() { a.fire(w) })
+	w.timer = time.AfterFunc(wait, func() { a.fire(w) })
 }
 
 // fire wakes the readers in random order, which is also the order in which separate timers would

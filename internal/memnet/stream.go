@@ -54,8 +54,8 @@ func (s *stream) read(b []byte) (int, error) {
 				return 0, io.EOF
 			}
 		}
-		if at := s.nextArrival(); !at.IsZero() {
-			s.wakeReaderAt(at)
+		if at := s.nextArrival(); !at.IsZero() && !s.wakeReaderAt(at) {
+			continue
 		}
 		s.reader.wait()
 	}
@@ -167,17 +167,25 @@ func (s *stream) send(n int) {
 		return
 	}
 	s.inTransit = append(s.inTransit, arrival{at, n})
-	if !s.state.cut && s.reader.waiting > 0 && !s.reader.closed { // readers that come later know it
-		s.wakeReaderAt(at)
+	// Readers that come later know of it.
+	if !s.state.cut && s.reader.waiting > 0 && !s.reader.closed && !s.wakeReaderAt(at) {
+		s.reader.wake()
 	}
 }
 
-// wakeReaderAt wakes the waiting readers at the given time, or earlier.
-func (s *stream) wakeReaderAt(t time.Time) {
+// wakeReaderAt wakes the waiting readers at the given time, or earlier. It returns false, and does
+// nothing, if the time has come: timers of no time have crashed Go 1.26 in a bubble with the race
+// detector.
+func (s *stream) wakeReaderAt(t time.Time) (ahead bool) {
 	if s.wakeAt.IsZero() || t.Before(s.wakeAt) {
+		wait := time.Until(t)
+		if wait <= 0 {
+			return false
+		}
 		s.wakeAt = t
-		s.arrivals.add(s, t)
+		s.arrivals.add(s, t, wait)
 	}
+	return true
 }
 
 // arrivedAt wakes the waiting readers at a time that was passed to arrivals.add.
@@ -321,25 +329,31 @@ func (w *waiters) err(torn bool) error {
 
 // wait waits for wake or until the deadline. A goroutine may wake in vain, and must check again.
 func (w *waiters) wait() {
-	if !w.deadline.IsZero() {
-		w.startTimer()
+	if !w.deadline.IsZero() && !w.startTimer() {
+		return
 	}
 	w.waiting++
 	w.changed.Wait()
 	w.waiting--
 }
 
-// startTimer makes the timer fire at the deadline, or earlier.
-func (w *waiters) startTimer() {
+// startTimer makes the timer fire at the deadline, or earlier. It returns false, and does nothing,
+// if the deadline has come.
+func (w *waiters) startTimer() (ahead bool) {
 	if !w.firesAt.IsZero() && !w.deadline.Before(w.firesAt) {
-		return
+		return true
+	}
+	left := time.Until(w.deadline)
+	if left <= 0 {
+		return false
 	}
 	w.firesAt = w.deadline
 	if w.timer != nil {
-		w.timer.Reset(time.Until(w.deadline))
-		return
+		w.timer.Reset(left)
+	} else {
+		w.timer = time.AfterFunc(left, w.timerFired)
 	}
-	w.timer = time.AfterFunc(time.Until(w.deadline), w.timerFired)
+	return true
 }
 
 // timerFired wakes the waiting goroutines if the deadline has come.
@@ -347,8 +361,7 @@ func (w *waiters) timerFired() {
 	w.changed.L.Lock()
 	defer w.changed.L.Unlock()
 	w.firesAt = time.Time{}
-	if w.waiting > 0 && !w.closed && w.deadline.After(time.Now()) { // it was moved
-		w.startTimer()
+	if w.waiting > 0 && !w.closed && w.startTimer() { // it was moved
 		return
 	}
 	w.wake()
