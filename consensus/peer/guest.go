@@ -16,15 +16,6 @@ import (
 // this member must accept connections on a loopback address only: then whoever could pass for a
 // guest can pass for any member that is down.
 
-// guestAddress returns the address at which a caller without an address here can be reached, or ""
-// if the caller names none.
-func (n *Network) guestAddress(from uint64, contents []byte) string {
-	if n.cfg.Guest == nil {
-		return ""
-	}
-	return n.cfg.Guest(from, contents)
-}
-
 // admitGuest returns whether a caller that has proved neither that it knows the secret nor that it
 // is a member may be a guest: bound is that of checkCaller.
 func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, address string, bound bool, id nonce) (proven bool, err error) {
@@ -41,17 +32,13 @@ func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, addre
 // interface.
 func isLoopback(addresses string) bool {
 	for address := range strings.SplitSeq(addresses, addressSeparator) {
-		if !isLoopbackAddress(address) {
+		host, _, err := net.SplitHostPort(address)
+		ip, _ := netip.ParseAddr(host) // otherwise it is invalid, and no loopback address
+		if err != nil || host != "localhost" && !ip.Unmap().IsLoopback() {
 			return false
 		}
 	}
 	return true
-}
-
-func isLoopbackAddress(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip, ipErr := netip.ParseAddr(host)
-	return err == nil && (host == "localhost" || ipErr == nil && ip.Unmap().IsLoopback())
 }
 
 // invite connects to a guest, unless there is a connection.
@@ -66,11 +53,7 @@ func (n *Network) invite(id uint64, address string) {
 		p.guest = true
 		p.move(n.life, address)
 	default:
-		p = newPeer(n, id)
-		p.guest = true
-		p.move(n.life, address)
-		n.peers[id] = p
-		n.wg.Go(p.run) // stopped by SetPeers or Close with p.ctx, awaited by Close
+		n.addPeer(id, address).guest = true
 	}
 }
 

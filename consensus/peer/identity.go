@@ -40,8 +40,8 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 	questions, addresses := n.peerOf(hello.from)
 	l := &link{from: hello.from, known: addresses != nil, checked: ext.has(flagChecked)}
 	address := strings.Join(addresses, addressSeparator)
-	if !l.known && !question {
-		address = n.guestAddress(hello.from, contents)
+	if !l.known && !question && n.cfg.Guest != nil {
+		address = n.cfg.Guest(hello.from, contents)
 	}
 	bound, err := n.checkCaller(ctx, v, hello.from, address)
 	if err != nil || question {

@@ -118,10 +118,7 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 		if id == n.cfg.Self || address == "" || n.peers[id] != nil {
 			continue
 		}
-		p := newPeer(n, id)
-		p.move(n.life, address)
-		n.peers[id] = p
-		n.wg.Go(p.run) // stopped by SetPeers or Close with p.ctx, awaited by Close
+		n.addPeer(id, address)
 	}
 }
 

@@ -49,6 +49,15 @@ func newPeer(n *Network, id uint64) *peer {
 	}
 }
 
+// addPeer adds a peer, and begins to connect to it. n.mu is held.
+func (n *Network) addPeer(id uint64, address string) *peer {
+	p := newPeer(n, id)
+	p.move(n.life, address)
+	n.peers[id] = p
+	n.wg.Go(p.run) // stopped by SetPeers or Close with p.ctx, awaited by Close
+	return p
+}
+
 // move ends all connections with the old address, if any, and sets the new address. The
 // caller must hold net.mu.
 func (p *peer) move(life context.Context, address string) {

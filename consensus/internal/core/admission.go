@@ -52,7 +52,7 @@ const joinTicks = 2
 //     state costs it its vote for a moment, and only if the leader has not heard it in raft for a
 //     while and hears a quorum without it.
 type Admission struct {
-	*standing
+	*raftState
 	membership *Membership
 	standAside func() // ends this member's part in raft: it has become outdated
 
@@ -69,9 +69,9 @@ type Admission struct {
 	graceTicks       int // negative: all members must announce that they have no data
 }
 
-func newAdmission(m *standing, membership *Membership, standAside func(), cfg *Config) *Admission {
+func newAdmission(m *raftState, membership *Membership, standAside func(), cfg *Config) *Admission {
 	s := &Admission{
-		standing: m, membership: membership, standAside: standAside, nonce: cfg.Nonce,
+		raftState: m, membership: membership, standAside: standAside, nonce: cfg.Nonce,
 		holders: make(map[uint64]bool), founders: make(map[uint64]bool), nonces: make(map[uint64]uint64),
 	}
 	if m.fresh {

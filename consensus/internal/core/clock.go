@@ -16,7 +16,7 @@ const (
 // doubts its leader before raft's clock says so. The other parts count ticks themselves. A member
 // whose log hangs neither campaigns nor votes.
 type Clock struct {
-	*standing
+	*raftState
 	stall      *LogStall
 	membership *Membership
 	quiet      func() bool // nothing but heartbeats is under way here

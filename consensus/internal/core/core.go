@@ -46,10 +46,10 @@ func (o *Output) Empty() bool {
 }
 
 // Core is raft plus the proposal streams and the reads. All else that a member does is decided by
-// the parts of its Core. They share the standing, and the Core tells them when it steps a message,
+// the parts of its Core. They share the raftState, and the Core tells them when it steps a message,
 // ticks, or sees another leader. A Core does no I/O and is not safe for concurrent use.
 type Core struct {
-	standing
+	raftState
 	cluster      uint64 // identifies the ensemble; 0: not known yet
 	random       func() uint64
 	own          ownStream
@@ -100,7 +100,7 @@ type Config struct {
 // New starts raft on the log in Storage.
 func New(cfg Config) (_ *Core, err error) {
 	c := &Core{
-		standing: standing{
+		raftState: raftState{
 			id: cfg.ID, storage: cfg.Storage, logger: cfg.Logger, conf: cfg.Meta.Conf, fresh: cfg.Meta.Conf == nil,
 			applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, connected: make(map[uint64]connection),
 		},
@@ -115,12 +115,12 @@ func New(cfg Config) (_ *Core, err error) {
 	if c.fresh {
 		c.conf = &raftpb.ConfState{}
 	}
-	m := &c.standing
-	c.LogStall = &LogStall{standing: m, offers: make(map[uint64]int), probes: probes{last: make(map[uint64]probe)}}
-	c.Retention = &Retention{standing: m, limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)}
+	m := &c.raftState
+	c.LogStall = &LogStall{raftState: m, offers: make(map[uint64]int), probes: probes{last: make(map[uint64]probe)}}
+	c.Retention = &Retention{raftState: m, limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)}
 	c.Membership = newMembership(m, c.LogStall, c.Retention)
-	c.Clock = &Clock{standing: m, stall: c.LogStall, membership: c.Membership, quiet: c.quiet}
-	c.Relays = &Relays{standing: m, stall: c.LogStall, wanted: cfg.Relayed, leases: make(map[uint64]*relayLease)}
+	c.Clock = &Clock{raftState: m, stall: c.LogStall, membership: c.Membership, quiet: c.quiet}
+	c.Relays = &Relays{raftState: m, stall: c.LogStall, wanted: cfg.Relayed, leases: make(map[uint64]*relayLease)}
 	c.Admission = newAdmission(m, c.Membership, c.standAside, &cfg)
 	if c.Levels, err = newLevels(m, &cfg); err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func CheckPeers(a uint64, ofA LevelInfo, b uint64, ofB LevelInfo) error {
 // Levels holds the active level, and raises the level once all members agree. The active level
 // never falls, and this member always supports it.
 type Levels struct {
-	*standing
+	*raftState
 	supported LevelRange
 	limit     Level                // the highest level that this member agrees to activate; 0: no limit
 	active    Level                // replicated
@@ -107,9 +107,9 @@ type Levels struct {
 	checkDue  bool                 // a field above has changed, or the leader, or the membership
 }
 
-func newLevels(m *standing, cfg *Config) (*Levels, error) {
+func newLevels(m *raftState, cfg *Config) (*Levels, error) {
 	l := &Levels{
-		standing: m, supported: cfg.Levels, limit: cfg.LevelLimit, active: cfg.Meta.Level,
+		raftState: m, supported: cfg.Levels, limit: cfg.LevelLimit, active: cfg.Meta.Level,
 		peers: make(map[uint64]LevelInfo), checkDue: true,
 	}
 	if l.supported == (LevelRange{}) {

@@ -249,7 +249,7 @@ func TestLevel_AtTheStart(t *testing.T) {
 		{"a limit below the state", Config{Meta: Meta{Conf: conf, Level: 3}, LevelLimit: 2}, 3, 3, 3},
 		{"a limit above all", Config{Meta: Meta{Conf: conf, Level: 2}, LevelLimit: 99}, 2, SupportedLevels.Max, 2},
 	} {
-		l, err := newLevels(&standing{conf: conf, fresh: tc.cfg.Meta.Conf == nil}, &tc.cfg)
+		l, err := newLevels(&raftState{conf: conf, fresh: tc.cfg.Meta.Conf == nil}, &tc.cfg)
 		if err != nil || l.Active() != tc.active || l.Info().Ready != tc.ready || l.Info().Active != tc.claimed || !l.checkDue {
 			t.Errorf("%s: %+v, %v", tc.what, l.Info(), err)
 		}

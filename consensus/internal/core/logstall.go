@@ -14,7 +14,7 @@ import (
 // commit what it sends, but the leader itself applies nothing, so it soon has maxInFlight entries
 // under way and makes no more. All writes of the ensemble would wait for one disk.
 type LogStall struct {
-	*standing
+	*raftState
 	stalled bool
 	offers  map[uint64]int // by voter: how often leadership was offered to it since the log hangs
 	probes  probes         // of the others, whose logs may hang too

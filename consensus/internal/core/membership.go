@@ -56,7 +56,7 @@ type Reconciled struct {
 // The progress of a change and of the members is forgotten when the leader changes: the next leader
 // measures progress anew.
 type Membership struct {
-	*standing
+	*raftState
 	stall       *LogStall
 	retention   *Retention
 	target      Target
@@ -72,9 +72,9 @@ type Membership struct {
 	checkDue    bool              // a step may be due: set by each tick, and when a field above has changed
 }
 
-func newMembership(m *standing, stall *LogStall, retention *Retention) *Membership {
+func newMembership(m *raftState, stall *LogStall, retention *Retention) *Membership {
 	return &Membership{
-		standing: m, stall: stall, retention: retention,
+		raftState: m, stall: stall, retention: retention,
 		admitted: make(map[uint64]uint64), addedAt: make(map[uint64]uint64), joinNonces: make(map[uint64]uint64),
 		bestMatch: make(map[uint64]uint64), silentTicks: make(map[uint64]int), withState: make(map[uint64]bool),
 	}

@@ -168,10 +168,10 @@ func TestNonsense(t *testing.T) {
 			}
 		}
 	}
-	lead := func(m *standing) { m.role = raft.StateLeader }
+	lead := func(m *raftState) { m.role = raft.StateLeader }
 	for _, tc := range []struct {
 		what   string
-		member func(m *standing)
+		member func(m *raftState)
 		change func(r *raftpb.Message)
 		want   string // in the reason; empty: none
 	}{
@@ -180,8 +180,8 @@ func TestNonsense(t *testing.T) {
 		{"an earlier term", nil, func(r *raftpb.Message) { r.Term = new(uint64(1)) }, ""},
 		{"a much later term", nil, func(r *raftpb.Message) { r.Term = new(uint64(7 + maxTermJump)) }, ""},
 		{"an absurd term", nil, func(r *raftpb.Message) { r.Term = new(uint64(8 + maxTermJump)) }, "no ensemble holds so many elections"},
-		{"a term later than that of its admission", func(m *standing) { m.minTerm = 9 }, func(r *raftpb.Message) { r.Term = new(uint64(9 + maxTermJump)) }, ""},
-		{"a term much later than that of its admission", func(m *standing) { m.minTerm = 9 }, func(r *raftpb.Message) { r.Term = new(uint64(10 + maxTermJump)) }, "so many elections"},
+		{"a term later than that of its admission", func(m *raftState) { m.minTerm = 9 }, func(r *raftpb.Message) { r.Term = new(uint64(9 + maxTermJump)) }, ""},
+		{"a term much later than that of its admission", func(m *raftState) { m.minTerm = 9 }, func(r *raftpb.Message) { r.Term = new(uint64(10 + maxTermJump)) }, "so many elections"},
 		{"the last index", nil, func(r *raftpb.Message) {
 			r.Index, r.Commit, r.RejectHint = new(uint64(maxIndex-1)), new(uint64(maxIndex-1)), new(uint64(maxIndex-1))
 		}, ""},
@@ -214,7 +214,7 @@ func TestNonsense(t *testing.T) {
 		{"a change of a member that cannot be", nil, appends(5, entry(raftpb.EntryConfChangeV2, 21, 5, change(MaxMemberID+1))), "names member 1"},
 		{"an entry of another kind", nil, appends(5, entry(raftpb.EntryConfChange, 21, 5, []byte{batchVersion, 0xff})), ""},
 	} {
-		m := &standing{raftTerm: 7, last: 30}
+		m := &raftState{raftTerm: 7, last: 30}
 		if tc.member != nil {
 			tc.member(m)
 		}

@@ -40,7 +40,7 @@ const (
 // Relays is this member's part in relaying, as a learner, as a relay and as the leader. Whatever
 // Relays holds may be lost at any time: then the leader sends the entries.
 type Relays struct {
-	*standing
+	*raftState
 	stall  *LogStall
 	wanted bool                   // see Config.Relayed
 	source relaySource            // of this learner

@@ -141,11 +141,11 @@ func TestRelay_Strangers(t *testing.T) {
 // A relay sends little to a learner whose log hangs: such a learner reports, and drops all entries.
 func TestRelay_HungLearner(t *testing.T) {
 	const entries, learner = 40, 4
-	m := &standing{
+	m := &raftState{
 		id: 2, leader: 1, raftTerm: 1, appliedTerm: 1, applied: entries, storage: raft.NewMemoryStorage(),
 		conf: &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{learner}},
 	}
-	relay := &Relays{standing: m, stall: &LogStall{standing: m}}
+	relay := &Relays{raftState: m, stall: &LogStall{raftState: m}}
 	data := make([]byte, maxBatchBytes)
 	for i := range uint64(entries) {
 		if err := m.storage.Append([]*raftpb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Data: data}}); err != nil {

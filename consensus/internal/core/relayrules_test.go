@@ -14,7 +14,7 @@ import (
 // 10 are applied, each with ten bytes.
 func newRelays(t *testing.T, id uint64) *Relays {
 	t.Helper()
-	m := &standing{
+	m := &raftState{
 		id: id, leader: 1, raftTerm: 2, appliedTerm: 2, applied: 10, storage: raft.NewMemoryStorage(), connected: map[uint64]connection{},
 		conf: &raftpb.ConfState{Voters: []uint64{1, 2, 3}, Learners: []uint64{4, 5}},
 	}
@@ -26,7 +26,7 @@ func newRelays(t *testing.T, id uint64) *Relays {
 			t.Fatal(err)
 		}
 	}
-	return &Relays{standing: m, stall: &LogStall{standing: m}, wanted: true, leases: map[uint64]*relayLease{}}
+	return &Relays{raftState: m, stall: &LogStall{raftState: m}, wanted: true, leases: map[uint64]*relayLease{}}
 }
 
 // A learner chooses a connected voter that does not lead, learners with consecutive ids different

@@ -128,7 +128,7 @@ func TestClock_RestTicks(t *testing.T) {
 		{"a leader", func(k *Clock) { k.role = raft.StateLeader }, 1},
 		{"a leader with all members", func(k *Clock) { k.role, k.rest.settled = raft.StateLeader, true }, restHeartbeatTicks},
 	} {
-		k := &Clock{standing: &standing{applied: 5}, quiet: func() bool { return true }, rest: rest{applied: 5, quiet: ElectionTicks, beat: 1}}
+		k := &Clock{raftState: &raftState{applied: 5}, quiet: func() bool { return true }, rest: rest{applied: 5, quiet: ElectionTicks, beat: 1}}
 		tc.do(k)
 		if got := k.RestTicks(); got != tc.want {
 			t.Errorf("%s: %d ticks", tc.what, got)

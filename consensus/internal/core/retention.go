@@ -36,7 +36,7 @@ const entryBytes = 128
 // alone compacts raft's storage. When a checkpoint is sent to a member, the entries after the
 // checkpoint stay for that member, as long as they fit into MaxBytes.
 type Retention struct {
-	*standing
+	*raftState
 	limits RetentionLimits
 	sizes  []int32 // of the last entries, up to the applied index
 	bytes  int     // sum of sizes

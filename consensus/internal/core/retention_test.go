@@ -21,8 +21,8 @@ func TestCut_ArchiveBeyondMaxBytes(t *testing.T) {
 	} {
 		storage := raft.NewMemoryStorage()
 		r := &Retention{
-			standing: &standing{storage: storage, applied: 200},
-			limits:   RetentionLimits{Bytes: 2 << 10, MaxBytes: 4 << 10, ArchiveBytes: tc.archive, CutEntries: 1, CutBytes: 1},
+			raftState: &raftState{storage: storage, applied: 200},
+			limits:    RetentionLimits{Bytes: 2 << 10, MaxBytes: 4 << 10, ArchiveBytes: tc.archive, CutEntries: 1, CutBytes: 1},
 		}
 		for i := range r.applied {
 			e := &raftpb.Entry{Index: new(i + 1), Term: new(uint64(1))}
@@ -120,7 +120,7 @@ func TestCut_Keeps(t *testing.T) {
 // never goes back.
 func TestRetention_Notes(t *testing.T) {
 	for applied, want := range map[uint64]int{0: 0, 1: 1, 5: 5, 8: 8} {
-		r := &Retention{standing: &standing{storage: raft.NewMemoryStorage(), applied: applied}, limits: RetentionLimits{CutEntries: 7, CutBytes: 9}}
+		r := &Retention{raftState: &raftState{storage: raft.NewMemoryStorage(), applied: applied}, limits: RetentionLimits{CutEntries: 7, CutBytes: 9}}
 		for i := range uint64(8) {
 			if err := r.storage.Append([]*raftpb.Entry{{Index: new(i + 1), Term: new(uint64(1)), Data: make([]byte, i)}}); err != nil {
 				t.Fatal(err)

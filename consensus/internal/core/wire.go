@@ -28,7 +28,7 @@ func number(id uint64) uint64 { return id % MaxMemberID }
 
 // nonsense returns why no member sends a message, or "". Raft trusts its messages: it panics if
 // they contradict its log, and follows any term.
-func (m *standing) nonsense(r *raftpb.Message) string {
+func (m *raftState) nonsense(r *raftpb.Message) string {
 	// A member that was let in knows the term of its leader before it gets its first message.
 	term := max(m.raftTerm, m.minTerm)
 	switch {

@@ -9,12 +9,11 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// standing is raft, and where this member stands in raft. The Core and its parts share one
-// standing. Three of them change where the member stands: the Core; Membership, which sets conf;
-// and Admission, which sets fresh, proof, minTerm and connected, and, when the member has formed a
-// new ensemble, conf, applied and appliedTerm. The other parts read that, step raft and send
-// messages.
-type standing struct {
+// raftState is raft, and where this member stands in raft. The Core and its parts share one. Three
+// of them change where the member stands: the Core; Membership, which sets conf; and Admission,
+// which sets fresh, proof, minTerm and connected, and, when the member has formed a new ensemble,
+// conf, applied and appliedTerm. The other parts read that, step raft and send messages.
+type raftState struct {
 	id      uint64
 	raft    *raft.RawNode
 	storage *raft.MemoryStorage
@@ -50,7 +49,7 @@ const (
 )
 
 // startRaft starts raft on the log in storage.
-func (m *standing) startRaft() (err error) {
+func (m *raftState) startRaft() (err error) {
 	m.raft, err = raft.NewRawNode(&raft.Config{
 		ID:                        m.id,
 		ElectionTick:              ElectionTicks,
@@ -79,7 +78,7 @@ func (m *standing) startRaft() (err error) {
 // snapshots. If a member needs a snapshot, any state that is at least as new may be sent.
 type raftStorage struct {
 	*raft.MemoryStorage
-	m *standing
+	m *raftState
 }
 
 // InitialState gives raft the membership as of the restored state; the log in memory may begin
@@ -99,64 +98,64 @@ func Snapshot(index, term uint64, conf *raftpb.ConfState) *raftpb.Snapshot {
 }
 
 // ID returns this member's number.
-func (m *standing) ID() uint64 { return m.id }
+func (m *raftState) ID() uint64 { return m.id }
 
 // Leader returns the leader as raft sees it; 0: none.
-func (m *standing) Leader() uint64 { return m.leader }
+func (m *raftState) Leader() uint64 { return m.leader }
 
 // Leads reports whether this member leads.
-func (m *standing) Leads() bool { return m.role == raft.StateLeader }
+func (m *raftState) Leads() bool { return m.role == raft.StateLeader }
 
 // RaftTerm returns raft's term.
-func (m *standing) RaftTerm() uint64 { return m.raftTerm }
+func (m *raftState) RaftTerm() uint64 { return m.raftTerm }
 
 // Applied returns the index of the last entry that was handed out.
-func (m *standing) Applied() uint64 { return m.applied }
+func (m *raftState) Applied() uint64 { return m.applied }
 
 // AppliedTerm returns the term of the last entry that was handed out.
-func (m *standing) AppliedTerm() uint64 { return m.appliedTerm }
+func (m *raftState) AppliedTerm() uint64 { return m.appliedTerm }
 
 // Conf returns raft's membership. A change replaces the result, and never modifies it.
-func (m *standing) Conf() *raftpb.ConfState { return m.conf }
+func (m *raftState) Conf() *raftpb.ConfState { return m.conf }
 
 // Fresh reports whether this member has no state.
-func (m *standing) Fresh() bool { return m.fresh }
+func (m *raftState) Fresh() bool { return m.fresh }
 
 // Admitted reports whether this member came without state, and a leader let it in.
-func (m *standing) Admitted() bool { return m.minTerm != 0 }
+func (m *raftState) Admitted() bool { return m.minTerm != 0 }
 
 // Voter reports whether this member votes.
-func (m *standing) Voter() bool { return m.isVoter(m.id) }
+func (m *raftState) Voter() bool { return m.isVoter(m.id) }
 
 // Current reports whether a leader is known and its first entry is applied.
-func (m *standing) Current() bool { return m.leader != raft.None && m.appliedTerm == m.raftTerm }
+func (m *raftState) Current() bool { return m.leader != raft.None && m.appliedTerm == m.raftTerm }
 
 // FirstIndex returns the index of the first entry in memory.
-func (m *standing) FirstIndex() (uint64, error) { return m.storage.FirstIndex() }
+func (m *raftState) FirstIndex() (uint64, error) { return m.storage.FirstIndex() }
 
 // Outdated returns the proof that this member's directory is older than what the member has
 // acknowledged, or "".
-func (m *standing) Outdated() string { return m.proof }
+func (m *raftState) Outdated() string { return m.proof }
 
 // takesPart reports whether this member takes part in raft.
-func (m *standing) takesPart() bool { return !m.fresh && m.proof == "" }
+func (m *raftState) takesPart() bool { return !m.fresh && m.proof == "" }
 
-func (m *standing) isVoter(id uint64) bool { return slices.Contains(m.conf.GetVoters(), id) }
+func (m *raftState) isVoter(id uint64) bool { return slices.Contains(m.conf.GetVoters(), id) }
 
-func (m *standing) isLearner(id uint64) bool { return slices.Contains(m.conf.GetLearners(), id) }
+func (m *raftState) isLearner(id uint64) bool { return slices.Contains(m.conf.GetLearners(), id) }
 
-func (m *standing) inConf(id uint64) bool {
+func (m *raftState) inConf(id uint64) bool {
 	return m.isVoter(id) || m.isLearner(id) || slices.Contains(m.conf.GetVotersOutgoing(), id)
 }
 
 // send sends a message with the next Ready.
-func (m *standing) send(msg Message) {
+func (m *raftState) send(msg Message) {
 	msg.From = m.id
 	m.outbox = append(m.outbox, msg)
 }
 
 // feed passes a message to raft.
-func (m *standing) feed(r *raftpb.Message) error {
+func (m *raftState) feed(r *raftpb.Message) error {
 	if m.proof != "" {
 		return nil
 	}
@@ -168,14 +167,14 @@ func (m *standing) feed(r *raftpb.Message) error {
 }
 
 // heard notes a message of raft.
-func (m *standing) heard(from uint64) {
+func (m *raftState) heard(from uint64) {
 	if m.connected[from] == connectionFresh {
 		m.connected[from] = connectionUp
 	}
 }
 
 // noteAppend notes what is handed to the log, before it is sent to other members.
-func (m *standing) noteAppend(a *raftpb.Message) {
+func (m *raftState) noteAppend(a *raftpb.Message) {
 	if n := len(a.GetEntries()); n > 0 {
 		m.last = a.GetEntries()[n-1].GetIndex()
 	} else if s := a.GetSnapshot(); s != nil {
@@ -184,7 +183,7 @@ func (m *standing) noteAppend(a *raftpb.Message) {
 }
 
 // refuse counts and logs a message that makes no sense.
-func (m *standing) refuse(r *raftpb.Message, reason string) {
+func (m *raftState) refuse(r *raftpb.Message, reason string) {
 	if m.refused++; m.refused&(m.refused-1) == 0 { // a broken member must not fill the disk with log lines
 		m.logger.Errorf("%v of member %d refused (refused so far: %d): %s",
 			r.GetType(), number(r.GetFrom()), m.refused, reason)
@@ -192,7 +191,7 @@ func (m *standing) refuse(r *raftpb.Message, reason string) {
 }
 
 // Refused counts the messages of other members that make no sense.
-func (m *standing) Refused() uint64 { return m.refused }
+func (m *raftState) Refused() uint64 { return m.refused }
 
 // commitNotice names an entry that is committed.
 type commitNotice struct{ index, term uint64 }
@@ -204,7 +203,7 @@ type commitNotice struct{ index, term uint64 }
 // entries that this member has, and lost the end of its own log in a crash, together with the
 // knowledge that the change is committed, which reaches the disk late. Then this member's log is
 // longer.
-func (m *standing) sendCommitNotice(candidate uint64) {
+func (m *raftState) sendCommitNotice(candidate uint64) {
 	if !m.Voter() {
 		m.send(Message{To: candidate, commit: &commitNotice{m.applied, m.appliedTerm}})
 	}
@@ -212,7 +211,7 @@ func (m *standing) sendCommitNotice(candidate uint64) {
 
 // handleCommitNotice takes over the commit index. Raft accepts the index as a snapshot of an entry
 // that is in the log.
-func (m *standing) handleCommitNotice(from uint64, s *commitNotice) error {
+func (m *raftState) handleCommitNotice(from uint64, s *commitNotice) error {
 	term, err := m.storage.Term(s.index)
 	if err != nil || term != s.term || s.index <= m.applied ||
 		m.leader != raft.None || !m.takesPart() || !m.inConf(m.id) {
