@@ -65,6 +65,13 @@ func (c *catalog) at(ms, modified int64) time.Time {
 	return timeOf(ms)
 }
 
+// notePast keeps the newest time that is past.
+func (c *catalog) notePast(ms int64) {
+	if ms <= c.now {
+		c.past = max(c.past, ms)
+	}
+}
+
 func (c *catalog) add(o store.Object) {
 	rest := strings.TrimPrefix(o.Name, folder(c.ensemble))
 	kind, rest, _ := strings.Cut(rest, "/")
@@ -72,9 +79,7 @@ func (c *catalog) add(o store.Object) {
 	case "log":
 		if n, err := parseLogName(rest); err == nil {
 			c.logs = append(c.logs, object{n, o.Name, o.Size, msOf(o.Modified)})
-			if n.ms <= c.now {
-				c.past = max(c.past, n.ms)
-			}
+			c.notePast(n.ms)
 			return
 		}
 	case "verified":
@@ -94,9 +99,7 @@ func (c *catalog) add(o store.Object) {
 		}
 		b := &c.bases[len(c.bases)-1] // the listing is in the order of names
 		b.whole = last && part == len(b.parts)
-		if n.ms <= c.now {
-			c.past = max(c.past, n.ms)
-		}
+		c.notePast(n.ms)
 		b.parts, b.size, b.modified = append(b.parts, o.Name), b.size+o.Size, msOf(o.Modified)
 		return
 	}
