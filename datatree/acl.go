@@ -2,6 +2,7 @@ package datatree
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,14 +113,11 @@ func uniqueACLs(list []proto.ACL) []proto.ACL {
 		return list
 	}
 	seen := make(map[proto.ACL]bool, len(list))
-	unique := make([]proto.ACL, 0, len(list))
-	for _, entry := range list {
-		if !seen[entry] {
-			seen[entry] = true
-			unique = append(unique, entry)
-		}
-	}
-	return unique
+	return slices.DeleteFunc(slices.Clone(list), func(entry proto.ACL) bool {
+		twice := seen[entry]
+		seen[entry] = true
+		return twice
+	})
 }
 
 // validDigest reports whether id has two parts, user:hash, in the sense of Java's split, which

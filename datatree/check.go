@@ -120,8 +120,8 @@ func (c *checker) record(n *znode) {
 	if size := int64(len(path) + len(r.data)); n.blob().dataSize() != size {
 		c.say("D3: %q counts %d bytes of path and data, they are %d", path, n.blob().dataSize(), size)
 	}
-	if r.czxid < 0 || r.mzxid < r.czxid || r.pzxid < r.czxid || max(r.mzxid, r.pzxid) > t.lastZxid {
-		c.say("D4: %q has zxids %v %v %v, the last one is %v", path, r.czxid, r.mzxid, r.pzxid, t.lastZxid)
+	if err := r.plausible(t.lastZxid); err != nil {
+		c.say("D2, D4: %q: %w", path, err)
 	}
 	if r.null && r.data != "" {
 		c.say("D3: %q has null data of %d bytes", path, len(r.data))
@@ -129,7 +129,7 @@ func (c *checker) record(n *znode) {
 	switch {
 	case r.kind == ephemeral && t.sessions[proto.SessionID(r.owner)] == nil:
 		c.say("D2: %q is owned by session %v, which is not there", path, proto.SessionID(r.owner))
-	case r.kind == ttl && (r.owner == 0 || r.owner > maxTTLMs), (r.kind == persistent || r.kind == container) && r.owner != 0:
+	case (r.kind == persistent || r.kind == container) && r.owner != 0:
 		c.say("D2: %q of kind %d has owner %#x", path, r.kind, r.owner)
 	}
 	if r.kind == ephemeral {
@@ -176,16 +176,8 @@ func (c *checker) ensemble() {
 	if fresh := c.t.sealEnsemble(*e); fresh.digest != e.digest {
 		c.say("D3: the members have digest %#x, computed is %#x", e.digest, fresh.digest)
 	}
-	if e.version < 0 || e.pending.Serial < 0 || max(e.version, e.pending.Serial) > c.t.lastZxid {
-		c.say("D4: the members are of %v, those pending of %v, the last zxid is %v", e.version, e.pending.Serial, c.t.lastZxid)
-	}
-	if e.pending.Serial != 0 && e.pending.Serial <= e.version {
-		c.say("D6: members have been pending since %v, the current ones are of %v", e.pending.Serial, e.version)
-	}
-	for _, set := range e.both() {
-		if (set.Serial == 0) != (len(set.Members.Voters()) == 0) {
-			c.say("D6: the members of %v are %v", set.Serial, set.Members)
-		}
+	if err := e.plausible(c.t.lastZxid); err != nil {
+		c.say("D4, D6: the members: %w", err)
 	}
 	c.digest += e.digest + c.t.limit.digest
 }

@@ -102,43 +102,36 @@ func (c *Changes) Len() int {
 // them.
 func (c *Changes) Range(yield func(key, value []byte) error) error {
 	var mem arena
-	mem.b = append(mem.b, metaPrefix)
-	key := mem.cut()
-	mem.b = appendMeta(mem.b, c.meta)
-	if err := yield(key, mem.cut()); err != nil {
-		return err
-	}
-	if c.ensemble != nil {
-		mem.b = append(mem.b, ensemblePrefix)
+	// put yields the key that mem.b ends with. The record is deleted if it is empty.
+	put := func(empty bool, appendValue func([]byte) []byte) error {
 		key, value := mem.cut(), []byte(nil)
-		if !c.ensemble.empty() {
-			mem.b = appendEnsemble(mem.b, c.ensemble)
+		if !empty {
+			mem.b = appendValue(mem.b)
 			value = mem.cut()
 		}
-		if err := yield(key, value); err != nil {
+		return yield(key, value)
+	}
+	mem.b = append(mem.b, metaPrefix)
+	if err := put(false, func(b []byte) []byte { return appendMeta(b, c.meta) }); err != nil {
+		return err
+	}
+	if e := c.ensemble; e != nil {
+		mem.b = append(mem.b, ensemblePrefix)
+		if err := put(e.empty(), func(b []byte) []byte { return appendEnsemble(b, e) }); err != nil {
 			return err
 		}
 	}
-	if c.limit != nil {
+	if l := c.limit; l != nil {
 		mem.b = append(mem.b, limitPrefix)
-		key, value := mem.cut(), []byte(nil)
-		if c.limit.Limit != (Limit{}) {
-			mem.b = appendLimit(mem.b, c.limit.Limit)
-			value = mem.cut()
-		}
-		if err := yield(key, value); err != nil {
+		if err := put(l.Limit == Limit{}, func(b []byte) []byte { return appendLimit(b, l.Limit) }); err != nil {
 			return err
 		}
 	}
 	// Sorted as unsigned, like the bytes of the keys.
 	for _, id := range slices.SortedFunc(maps.Keys(c.sessions), compareUnsigned) {
+		rec := c.sessions[id]
 		mem.b = appendSessionKey(mem.b, id)
-		key, value := mem.cut(), []byte(nil)
-		if rec := c.sessions[id]; rec != nil {
-			mem.b = appendSession(mem.b, rec)
-			value = mem.cut()
-		}
-		if err := yield(key, value); err != nil {
+		if err := put(rec == nil, func(b []byte) []byte { return appendSession(b, rec) }); err != nil {
 			return err
 		}
 	}

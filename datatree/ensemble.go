@@ -1,6 +1,8 @@
 package datatree
 
 import (
+	"fmt"
+
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -39,6 +41,20 @@ func (e *ensembleRecord) empty() bool { return e.version == 0 && e.pending.Seria
 
 // both returns the current members, in the form of Pending, and the pending ones.
 func (e *ensembleRecord) both() [2]Pending { return [2]Pending{{e.version, e.current}, e.pending} }
+
+// plausible refuses a record that no tree with that last zxid can have.
+func (e *ensembleRecord) plausible(last proto.Zxid) error {
+	pending := e.pending.Serial
+	if min(e.version, pending) < 0 || max(e.version, pending) > last || pending != 0 && pending <= e.version {
+		return fmt.Errorf("zxids %v %v, the last one is %v", e.version, pending, last)
+	}
+	for _, set := range e.both() {
+		if (set.Serial == 0) != (len(set.Members.Voters()) == 0) {
+			return fmt.Errorf("the members of zxid %v are %v", set.Serial, set.Members)
+		}
+	}
+	return nil
+}
 
 // setEnsemble replaces the record. The digest of rec need not be set.
 func (st *state) setEnsemble(rec ensembleRecord) {

@@ -110,14 +110,8 @@ func (b *builder) ensemble(value []byte) error {
 	if rec.empty() {
 		return errors.New("it names no members")
 	}
-	last, pending := b.t.lastZxid, rec.pending.Serial
-	if min(rec.version, pending) < 0 || max(rec.version, pending) > last || pending != 0 && pending <= rec.version {
-		return fmt.Errorf("zxids %v %v, the last one is %v", rec.version, pending, last)
-	}
-	for _, set := range rec.both() {
-		if (set.Serial == 0) != (len(set.Members.Voters()) == 0) {
-			return fmt.Errorf("the members of zxid %v are %v", set.Serial, set.Members)
-		}
+	if err := rec.plausible(b.t.lastZxid); err != nil {
+		return err
 	}
 	b.t.ensemble = b.t.sealEnsemble(*rec)
 	b.t.digest += b.t.ensemble.digest

@@ -12,7 +12,7 @@ import (
 // The znodes that cannot be deleted, besides the root.
 const (
 	zookeeperPath = "/zookeeper"
-	quotaPath     = "/zookeeper/quota"
+	quotaPath     = proto.QuotaRoot
 	configPath    = "/zookeeper/config"
 )
 

@@ -388,6 +388,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
 		{"cmd/gozkd/internal/shell/console", "lines from a terminal"},
+		{"internal/sequence", "which names are sequential"},
 		{"internal/subtree", "commands on whole subtrees"},
 		{"client", "the session that its commands run in"},
 		{"internal/serverlist", "server lines, in what config and reconfig show and take"},

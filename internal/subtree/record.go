@@ -326,16 +326,3 @@ func (e *Exported) count(n *Znode) {
 		e.Masked++
 	}
 }
-
-// Sequential reports whether a path ends in ten digits, like the name of a sequential znode.
-func Sequential(path string) bool {
-	if len(path) < 10 {
-		return false
-	}
-	for _, c := range path[len(path)-10:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}

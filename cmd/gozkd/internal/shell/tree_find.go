@@ -11,6 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -116,7 +117,7 @@ func (c *call) criteria() (func(*subtree.Znode) bool, error) {
 		kinds := map[string]func(*subtree.Znode) bool{
 			"p": func(n *subtree.Znode) bool { return n.Stat.EphemeralOwner == 0 },
 			"e": func(n *subtree.Znode) bool { return n.Stat.EphemeralOwner != 0 },
-			"s": func(n *subtree.Znode) bool { return subtree.Sequential(n.Path) },
+			"s": func(n *subtree.Znode) bool { _, _, ok := sequence.Parse(n.Path); return ok },
 		}
 		is, ok := kinds[c.value("type")]
 		if !ok {

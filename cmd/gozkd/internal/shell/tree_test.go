@@ -97,6 +97,10 @@ func TestTreeCommands(t *testing.T) {
 		{"diff /one " + address + "/app/zeta", 1, "! / (data)\n", ""},
 		{"diff /one 127.0.0.1:1/app", 1, "", "127.0.0.1:1: "},
 		{"mv /all /app/moved", 0, "", "Moved 6 znodes in one transaction"},
+		{"create /two", 0, "", "Created"}, // numbers end at 2147483647 and go on below zero
+		{"create /two/n2147483648", 0, "", "Created"},
+		{"create /two/n-000000001", 0, "", "Created"},
+		{"find -type s /two", 0, "/two/n-000000001\n", ""},
 		{"mv /app /app/x", 1, "", "is /app or below it"},
 		{"mv /one " + address + "/two", 1, "", "only within one ensemble"},
 		{"cp /one", 2, "", "cp [-r] [--counters N] [-q] source target"},
