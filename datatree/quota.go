@@ -8,10 +8,7 @@ import (
 )
 
 // The znodes below /zookeeper/quota/<path> that define a quota for <path>.
-const (
-	limitsName = "/zookeeper_limits"
-	statsName  = "/zookeeper_stats"
-)
+const limitsName, statsName = proto.QuotaLimits, proto.QuotaStats
 
 // quota counts the znodes at and below a path, except those with a nearer quota. It exists as long
 // as its limits znode. Its counts are always exact, and each change of a count updates the text of

@@ -8,6 +8,17 @@ import (
 	"strings"
 )
 
+// The quota of /a/b is in two znodes below QuotaRoot + "/a/b", its limits and the present use, and
+// its budget in a third. A budget may also be that of an identity: then QuotaIdentities and
+// url.PathEscape(scheme:id) stand for /a/b.
+const (
+	QuotaRoot       = "/zookeeper/quota"
+	QuotaLimits     = "/zookeeper_limits"
+	QuotaStats      = "/zookeeper_stats"
+	QuotaBudget     = "/zookeeper_budget"
+	QuotaIdentities = "/zookeeper/identities/"
+)
+
 // The keys of a Quota. The znode with the present use has the first two only.
 const (
 	QuotaCount     = "count"

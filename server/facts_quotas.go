@@ -30,21 +30,19 @@ func (f *Facts) addQuotas(l *facts.Values) {
 
 // quotas reads the znodes of quotas. A state that was dropped has none.
 func (f *Facts) quotas() (list []namespaceQuota) {
-	const root = "/zookeeper/quota"
 	n := 0
 	visit := func(z Znode) bool {
 		n++
-		// The quota of /name is in the znodes /name/zookeeper_limits and /name/zookeeper_stats
-		// below root, in this order.
-		name, leaf, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(z.Path, root), "/"), "/")
+		// Of the two znodes of a quota, that with the limits comes first.
+		name, leaf, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(z.Path, proto.QuotaRoot), "/"), "/")
 		switch {
 		case len(name) > meter.MaxNamespaceBytes:
-		case leaf == "zookeeper_limits":
+		case "/"+leaf == proto.QuotaLimits:
 			limit, _ := proto.ParseQuota(string(z.Data)) // malformed: no limits
 			list = append(list, namespaceQuota{
 				name: name, countLimit: hardOrSoft(limit, proto.QuotaCountHard, proto.QuotaCount), bytesLimit: hardOrSoft(limit, proto.QuotaBytesHard, proto.QuotaBytes),
 			})
-		case leaf == "zookeeper_stats":
+		case "/"+leaf == proto.QuotaStats:
 			if i := len(list) - 1; i >= 0 && list[i].name == name {
 				used, _ := proto.ParseQuota(string(z.Data))
 				list[i].count, list[i].bytes = used.Get(proto.QuotaCount), used.Get(proto.QuotaBytes)
@@ -52,7 +50,7 @@ func (f *Facts) quotas() (list []namespaceQuota) {
 		}
 		return n < maxQuotaZnodes
 	}
-	_ = f.state.look(func() { f.state.tree.Walk(root, visit) })
+	_ = f.state.look(func() { f.state.tree.Walk(proto.QuotaRoot, visit) })
 	return list
 }
 

@@ -121,7 +121,7 @@ func (s *state) install(t *datatree.Tree, meanwhile func()) {
 	}
 	defer s.Unlock()
 	s.tree, s.budgets = t, tenant.Budgets{}
-	t.Walk(tenant.Root, func(z Znode) bool {
+	t.Walk(proto.QuotaRoot, func(z Znode) bool {
 		_ = s.budgets.Set(z.Path, z.Data, true, time.Now()) // it was logged when it was written
 		return true
 	})
@@ -131,7 +131,7 @@ func (s *state) install(t *datatree.Tree, meanwhile func()) {
 
 // noteBudget notes that a znode has changed, if it is a budget. The write lock is held.
 func (s *state) noteBudget(path string) error {
-	if !strings.HasPrefix(path, tenant.Root) {
+	if !strings.HasPrefix(path, proto.QuotaRoot) {
 		return nil
 	}
 	data, _, code := s.tree.GetData(path, datatree.Caller{SkipACL: true})
@@ -215,30 +215,24 @@ func (s *state) stats() facts.Stats { return s.figures().stats }
 // figures returns the figures of the state, or of the one that was dropped.
 func (s *state) figures() (f figures) {
 	if before := s.look(func() {
-		f = figures{stats: s.statsLocked(), digest: s.tree.Digest(), limit: s.tree.Limit()}
+		f.digest, f.limit = s.tree.Digest(), s.tree.Limit()
 		f.members, f.version = s.tree.Config()
 		_, f.changing = s.tree.PendingConfig()
+		f.stats = facts.Stats{
+			Growth: facts.Growth{
+				Weight: s.tree.Weight(), Limit: f.limit.Weight, Full: f.limit.Full, Cause: f.limit.Cause.String(),
+				Server: int(memberid.Number(f.limit.Member)), Resumes: f.limit.Resumes(),
+			},
+			Zxid: int64(s.tree.LastZxid()), Znodes: s.tree.NumZnodes(), Ephemerals: s.tree.NumEphemerals(),
+			Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),
+		}
+		if p := s.largest.Load(); p != nil {
+			f.stats.Growth.Largest = *p
+		}
 	}); before != nil {
 		return *before
 	}
 	return f
-}
-
-// statsLocked is stats for a caller that holds the lock.
-func (s *state) statsLocked() facts.Stats {
-	l := s.tree.Limit()
-	var largest []facts.Subtree
-	if p := s.largest.Load(); p != nil {
-		largest = *p
-	}
-	return facts.Stats{
-		Growth: facts.Growth{
-			Weight: s.tree.Weight(), Limit: l.Weight, Full: l.Full, Cause: l.Cause.String(),
-			Server: int(memberid.Number(l.Member)), Resumes: l.Resumes(), Largest: largest,
-		},
-		Zxid: int64(s.tree.LastZxid()), Znodes: s.tree.NumZnodes(), Ephemerals: s.tree.NumEphemerals(),
-		Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),
-	}
 }
 
 // rootGrants reports whether the ACL of the root znode gives all permissions to ids by name.

@@ -35,11 +35,7 @@ func snapshotOf(s *server.Server) (znodes []server.Znode) {
 	return znodes
 }
 
-const (
-	configPath  = "/zookeeper/config" // the ensemble's members; Rewind leaves it alone
-	quotaPath   = "/zookeeper/quota"
-	statsSuffix = "/zookeeper_stats" // the server writes this data below quotaPath itself
-)
+const configPath = "/zookeeper/config" // the ensemble's members; Rewind leaves it alone
 
 // Rewind restores the znodes of a snapshot: data, ACLs, ephemerals, containers and times to live.
 // It compares the present znodes with the snapshot and writes the difference as the server's own
@@ -102,7 +98,8 @@ func planRewind(s *server.Server, wanted []server.Znode) *rewindPlan {
 			continue
 		}
 		stay[now.Path] = true
-		stats := strings.HasPrefix(now.Path, quotaPath) && strings.HasSuffix(now.Path, statsSuffix)
+		// The server writes this data itself.
+		stats := strings.HasPrefix(now.Path, proto.QuotaRoot) && strings.HasSuffix(now.Path, proto.QuotaStats)
 		if !stats && (string(now.Data) != string(w.Data) || (now.Data == nil) != (w.Data == nil)) {
 			sets = append(sets, proto.MultiOp{Op: proto.OpSetData, Path: w.Path, Data: w.Data, Version: -1})
 		}

@@ -15,14 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-const (
-	// Root is the znode below which budgets are kept.
-	Root       = "/zookeeper/quota"
-	znode      = "/zookeeper_budget"      // the end of a budget's path
-	identities = "/zookeeper/identities/" // stands for the path of a subtree before an identity
-
-	maxLogged = 256 // bytes of a path or a text in an error
-)
+const maxLogged = 256 // bytes of a path or a text in an error
 
 // Cost is what a request takes from a budget.
 type Cost struct{ Ops, Bytes float64 }
@@ -45,10 +38,11 @@ type Budgets struct {
 // Empty reports whether there is no budget.
 func (b *Budgets) Empty() bool { return len(b.paths)+len(b.ids) == 0 }
 
-// Set takes a znode below Root as it is now, or without data if it does not exist. Znodes that
-// cannot be budgets are ignored. An error says that the data are no budget; then there is none.
+// Set takes a znode below proto.QuotaRoot as it is now, or without data if it does not exist.
+// Znodes that cannot be budgets are ignored. An error says that the data are no budget; then there
+// is none.
 func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err error) {
-	target, ok := strings.CutSuffix(strings.TrimPrefix(path, Root), znode)
+	target, ok := strings.CutSuffix(strings.TrimPrefix(path, proto.QuotaRoot), proto.QuotaBudget)
 	if !ok {
 		return nil
 	}
@@ -60,7 +54,7 @@ func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err
 		}
 	}
 	ops, bytes := max(0, limits.Get(proto.QuotaOps)), max(0, limits.Get(proto.QuotaByteRate))
-	if name, ok := strings.CutPrefix(target, identities); ok {
+	if name, ok := strings.CutPrefix(target, proto.QuotaIdentities); ok {
 		text, _ := url.PathUnescape(name) // malformed: no client has such an id
 		var id proto.ID
 		id.Scheme, id.ID, _ = strings.Cut(text, ":")

@@ -19,7 +19,7 @@ var begin = time.Unix(0, 0)
 func set(t rapid.TB, b *tenant.Budgets, target string, ops, bytes int64, now time.Time) {
 	t.Helper()
 	text := proto.Quota{proto.QuotaOps: ops, proto.QuotaByteRate: bytes}.String()
-	if err := b.Set(tenant.Root+target+"/zookeeper_budget", []byte(text), true, now); err != nil {
+	if err := b.Set(proto.QuotaRoot+target+proto.QuotaBudget, []byte(text), true, now); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,15 +14,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The quota of /a/b is stored in two znodes below /zookeeper/quota/a/b, its budget in a third. The
-// budget of an identity is stored like that of a path below identities.
-const (
-	quotaRoot   = "/zookeeper/quota"
-	quotaLimit  = "zookeeper_limits"
-	quotaUsed   = "zookeeper_stats"
-	quotaBudget = "zookeeper_budget"
-	identities  = "/zookeeper/identities/"
-)
+const quotaRoot = proto.QuotaRoot
 
 // quotaKeys maps the flags of setquota and delquota to keys.
 var quotaKeys = map[string]string{
@@ -30,16 +22,16 @@ var quotaKeys = map[string]string{
 	"r": proto.QuotaOps, "w": proto.QuotaByteRate,
 }
 
-func limitPath(path string) string  { return quotaRoot + path + "/" + quotaLimit }
-func usedPath(path string) string   { return quotaRoot + path + "/" + quotaUsed }
-func budgetPath(path string) string { return quotaRoot + path + "/" + quotaBudget }
+func limitPath(path string) string  { return quotaRoot + path + proto.QuotaLimits }
+func usedPath(path string) string   { return quotaRoot + path + proto.QuotaStats }
+func budgetPath(path string) string { return quotaRoot + path + proto.QuotaBudget }
 
 // quotaTarget returns the path below quotaRoot for an argument, which is a path or scheme:id.
 func quotaTarget(arg string) string {
 	if strings.HasPrefix(arg, "/") || !strings.Contains(arg, ":") {
 		return arg
 	}
-	return identities + url.PathEscape(arg)
+	return proto.QuotaIdentities + url.PathEscape(arg)
 }
 
 // budgets reports whether the flag is one of budgets.
@@ -144,7 +136,7 @@ func (c *call) checkNoQuotaBelow(ctx context.Context, path string) error {
 		if errors.Is(err, proto.ErrNoNode) {
 			return nil
 		}
-		if err == nil && p != top && slices.Contains(names, quotaLimit) {
+		if err == nil && p != top && slices.Contains(names, proto.QuotaLimits[1:]) {
 			return failure(path + " has a child " + strings.TrimPrefix(p, quotaRoot) + " which has a quota")
 		}
 		return err
@@ -168,7 +160,7 @@ func (c *call) checkNoQuotaAbove(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		if slices.Contains(names, quotaLimit) {
+		if slices.Contains(names, proto.QuotaLimits[1:]) {
 			return failure(path + " has a parent " + strings.TrimPrefix(above, quotaRoot) + " which has a quota")
 		}
 	}
