@@ -2,10 +2,10 @@ package meter
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,14 +106,6 @@ func (h *HotSampler) Sample(k *SampleSkip, session proto.SessionID, op proto.OpC
 		return
 	}
 	h.keep(sample{session: session, weight: max(1, k.every), write: info.Write, first: true}, samplePaths(op, body))
-}
-
-// samplePath copies as much of a path as is kept.
-func samplePath(path string) string {
-	if len(path) > maxSampledPath {
-		return strings.ToValidUTF8(path[:maxSampledPath], "") + "…"
-	}
-	return strings.Clone(path)
 }
 
 // keep adds a sample for each of the paths, or a sample without a path if there are none.
@@ -232,11 +224,7 @@ func (h *HotSampler) Spots(address func(proto.SessionID) string) facts.HotSpots 
 		return cmp.Or(cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes), cmp.Compare(a.Path, b.Path))
 	})
 	spots.Paths = slices.Clip(spots.Paths[:min(len(spots.Paths), maxListed)])
-	list := make([]*client, 0, len(clients))
-	for _, c := range clients {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b *client) int {
+	list := slices.SortedFunc(maps.Values(clients), func(a, b *client) int {
 		return cmp.Or(cmp.Compare(b.reads+b.writes, a.reads+a.writes), cmp.Compare(uint64(a.id), uint64(b.id)))
 	})
 	for _, c := range list[:min(len(list), maxListed)] {

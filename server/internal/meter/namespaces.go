@@ -2,6 +2,7 @@ package meter
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -93,12 +94,7 @@ func (s *namespaces) get(name string) *namespace {
 func (s *namespaces) all() []*namespace {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	list := make([]*namespace, 0, len(s.byName))
-	for _, n := range s.byName {
-		list = append(list, n)
-	}
-	slices.SortFunc(list, func(a, b *namespace) int { return cmp.Compare(a.name, b.name) })
-	return list
+	return slices.SortedFunc(maps.Values(s.byName), func(a, b *namespace) int { return cmp.Compare(a.name, b.name) })
 }
 
 // reset sets everything to 0. The namespaces stay: a BatchStats that holds a namespace would

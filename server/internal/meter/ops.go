@@ -1,6 +1,9 @@
 package meter
 
 import (
+	"strings"
+
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -29,7 +32,7 @@ func samplePaths(op proto.OpCode, body []byte) []string {
 	switch op.Info().Path {
 	case proto.PathFirst:
 		if path := d.NullString(); d.Err() == nil && path != nil {
-			return []string{samplePath(*path)}
+			return []string{strings.Clone(printable.Shortened(*path, maxSampledPath))}
 		}
 	case proto.PathEach:
 		var m proto.MultiRequest
@@ -38,7 +41,7 @@ func samplePaths(op proto.OpCode, body []byte) []string {
 		}
 		paths := make([]string, len(m.Ops))
 		for i := range m.Ops {
-			paths[i] = samplePath(m.Ops[i].Path)
+			paths[i] = strings.Clone(printable.Shortened(m.Ops[i].Path, maxSampledPath))
 		}
 		return paths
 	}

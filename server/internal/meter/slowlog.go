@@ -65,14 +65,12 @@ func (l *SlowLog) SetThreshold(d time.Duration) { l.threshold.Store(int64(d)) }
 // Enabled reports whether slow requests are logged at all.
 func (l *SlowLog) Enabled() bool { return l.threshold.Load() > 0 }
 
-func (l *SlowLog) slow(took time.Duration) bool {
-	limit := l.threshold.Load()
-	return limit > 0 && int64(took) >= limit
-}
-
-// allow counts a slow request, and reports whether a line may be written now, and how many slow
-// requests had none since the last line.
-func (l *SlowLog) allow(now time.Time) (leftOut int, ok bool) {
+// due counts a request that was heard then if it is slow, and reports whether it gets a line, and
+// how many slow requests had none since the last line.
+func (l *SlowLog) due(heard, now time.Time) (leftOut int, ok bool) {
+	if limit := l.threshold.Load(); limit <= 0 || int64(now.Sub(heard)) < limit {
+		return 0, false
+	}
 	l.counts.Count(SlowRequests)
 	wait, leftOut := l.lines.Take("", now)
 	return leftOut, wait == 0
@@ -80,10 +78,7 @@ func (l *SlowLog) allow(now time.Time) (leftOut int, ok bool) {
 
 // write logs a write whose reply was written if it was slow.
 func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
-	if !l.slow(now.Sub(r.Heard)) {
-		return
-	}
-	leftOut, ok := l.allow(now)
+	leftOut, ok := l.due(r.Heard, now)
 	if !ok {
 		return
 	}
@@ -100,10 +95,7 @@ func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
 // Read reads the clock for each request, so it must only be called while the log is enabled.
 func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
 	now := l.now()
-	if !l.slow(now.Sub(r.Heard)) {
-		return
-	}
-	leftOut, ok := l.allow(now)
+	leftOut, ok := l.due(r.Heard, now)
 	if !ok {
 		return
 	}
