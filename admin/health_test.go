@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/admin"
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -123,7 +123,7 @@ func TestHealth_JSON(t *testing.T) {
 func TestHealth_DiskFails(t *testing.T) {
 	fails := make(chan struct{})
 	cfg := server.Config{Dir: t.TempDir()}
-	*serverdisk.Log(&cfg) = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+	confighook.Of(&cfg).LogFS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		select {
 		case <-fails:
 			if op.Kind == vfstest.OpSync {

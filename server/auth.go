@@ -37,25 +37,26 @@ func (c *Config) identities() identity.Settings {
 }
 
 // answerAuth answers an auth packet.
-func (c *conn) answerAuth(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) pause {
-	var r proto.AuthRequest
-	r.Decode(d)
+func (c *conn) answerAuth(r *received) pause {
+	d := r.decoder()
+	var auth proto.AuthRequest
+	auth.Decode(&d)
 	code := proto.ErrAuthFailed
 	if d.Err() == nil {
-		code = c.Auth(&c.server.identities, r.Scheme, r.Auth)
+		code = c.Auth(&c.server.identities, auth.Scheme, auth.Auth)
 		switch code {
 		case proto.ErrBadArguments:
-			c.logger().Warn("connection closed: the client looks for another ensemble (ensembleAuthName)", "name", inLog(string(r.Auth)))
+			c.logger().Warn("connection closed: the client looks for another ensemble (ensembleAuthName)", "name", inLog(string(auth.Auth)))
 		case proto.ErrAuthFailed:
-			c.logger().Warn("authentication failed", "scheme", inLog(r.Scheme))
+			c.logger().Warn("authentication failed", "scheme", inLog(auth.Scheme))
 		}
 	}
-	c.server.trail.Auth(c, r.Scheme, code)
+	c.server.trail.Auth(c, auth.Scheme, code)
 	if code == proto.ErrBadArguments {
 		c.CloseLocked()
 		return pauseClosed
 	}
-	c.status(h, code, 0, code != proto.OK, now, t)
+	c.status(r, code, 0, code != proto.OK)
 	if code != proto.OK {
 		return pauseEnd
 	}
@@ -67,20 +68,19 @@ func inLog(text string) string { return strings.Clone(printable.Text(printable.S
 
 // refuseAnonymous answers the first request of a client without an identity that is required, and
 // closes the connection. The session ages out.
-func (c *conn) refuseAnonymous(h proto.RequestHeader, now time.Time, t *meter.BatchStats) pause {
+func (c *conn) refuseAnonymous(r *received) pause {
 	c.server.meter.Count(meter.AuthFailed)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
-	c.server.trail.Auth(c, "none before "+h.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
-	c.status(h, proto.ErrSessionClosedRequireSASLAuth, 0, true, now, t)
+	c.server.trail.Auth(c, "none before "+r.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
+	c.status(r, proto.ErrSessionClosedRequireSASLAuth, 0, true)
 	return pauseEnd
 }
 
 // answerSASL answers a request of a SASL exchange. The mechanism may take milliseconds, so
 // answerSASL returns pauseSASL first: then stepSASL must be called without locks.
-func (c *conn) answerSASL(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) (pause, error) {
-	var r proto.TokenRecord
-	if r.Decode(d); d.Err() != nil || r.Token == nil {
+func (c *conn) answerSASL(r *received) (pause, error) {
+	if token, err := saslToken(r.body); err != nil || token == nil {
 		return pauseNone, errors.New("sasl request without a token")
 	}
 	answer, ok := c.Answer(&c.server.identities)
@@ -96,9 +96,9 @@ func (c *conn) answerSASL(h proto.RequestHeader, d *jute.Decoder, now time.Time,
 		c.server.trail.Auth(c, identity.SchemeSASL, proto.OK)
 	}
 	c.push(&queuedStatus{ // a reply with an error has a body, too
-		op: h.Op, xid: h.Xid, code: answer.Code, closes: answer.Code != proto.OK, received: now,
+		op: r.Op, xid: r.Xid, code: answer.Code, closes: answer.Code != proto.OK, received: r.now,
 		body: jute.AppendBuffer(make([]byte, 0, 4+len(answer.Reply)), answer.Reply),
-	}, t)
+	}, r.stats)
 	if answer.Code != proto.OK {
 		return pauseEnd, nil
 	}
@@ -119,29 +119,33 @@ func (c *conn) stepSASL(in *link.Input) {
 	at := in.At()
 	frame, _ := in.Frame(s.cfg.MaxBuffer) // it was decoded before, without an error
 	in.Back(at)
-	d := jute.NewDecoder(frame)
-	var h proto.RequestHeader
+	token, _ := saslToken(frame[proto.RequestHeaderBytes:])
+	c.SASL.Step(token, s.standstill.Elapsed(c.SASL.Begun, time.Now()), s.live.Load().HandshakeTimeout)
+}
+
+// saslToken returns the token in the body of a request, which may be nil.
+func saslToken(body []byte) ([]byte, error) {
+	d := jute.NewDecoder(body)
 	var r proto.TokenRecord
-	h.Decode(&d)
 	r.Decode(&d)
-	c.SASL.Step(r.Token, s.standstill.Elapsed(c.SASL.Begun, time.Now()), s.live.Load().HandshakeTimeout)
+	return r.Token, d.Err()
 }
 
 // identifyCertificate adds the identities that the verified certificate proves. c is locked.
-func (c *conn) identifyCertificate(leaf *x509.Certificate) {
+func (c newcomer) identifyCertificate(leaf *x509.Certificate) {
 	code := proto.OK
 	if err := c.Certified(&c.server.identities, leaf); err != nil {
 		c.logger().Warn("the client has no identity x509", "subject", leaf.Subject.String(), "error", err)
 		code = proto.ErrAuthFailed
 	}
-	c.server.trail.Auth(c, identity.SchemeX509, code)
+	c.server.trail.Auth(c.conn, identity.SchemeX509, code)
 }
 
 // hasLevel reports whether requests may have what a feature level has brought.
-func (s *standing) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
+func (s *shared) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
 
 // requestFlags returns the settings that are part of a client's request.
-func (s *standing) requestFlags() (f datatree.RequestFlags) {
+func (s *shared) requestFlags() (f datatree.RequestFlags) {
 	cfg := s.live.Load()
 	names := func(scheme string) bool { return slices.Contains(cfg.Auth.ACLSchemes, scheme) }
 	f = onlyIf(cfg.EnforceQuota, datatree.FlagEnforceQuota) | onlyIf(cfg.SkipACL, datatree.FlagSkipACL)

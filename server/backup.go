@@ -41,7 +41,7 @@ type (
 // Invariants: a copy has everything that was committed before the call. No copy takes the room that
 // the log needs.
 type Backups struct {
-	*standing
+	*shared
 	capturing atomic.Int64 // zxid of the checkpoint that is being written
 	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
 	// logRoom is how many bytes a backup must leave free on the disk, because the server stops when
@@ -124,10 +124,12 @@ func (c captured) file(ctx context.Context) (*Backup, error) {
 	}
 	backup, err := openBackup(folder, func(path string) error {
 		return c.held.WriteCheckpoint(path, c.state, func() error {
-			if err := ctx.Err(); err != nil || b.cfg.Dir == "" {
+			free, known := vfs.Free(folder)
+			if err := ctx.Err(); err != nil || b.cfg.Dir == "" || !known || free >= b.logRoom {
 				return err
 			}
-			return roomIn(folder, b.logRoom)
+			return fmt.Errorf("%w: %d MiB are free, and the log may need %d MiB: free space, or move the data directory to a larger disk",
+				ErrNoRoom, free>>20, b.logRoom>>20)
 		})
 	})
 	if err != nil {
@@ -135,14 +137,6 @@ func (c captured) file(ctx context.Context) (*Backup, error) {
 	}
 	backup.Zxid = c.zxid
 	return backup, nil
-}
-
-// roomIn returns ErrNoRoom if less than leave bytes are free on the disk of dir.
-func roomIn(dir string, leave int64) error {
-	if free, known := vfs.Free(dir); known && free < leave {
-		return fmt.Errorf("%w: %d MiB are free, and the log may need %d MiB: free space, or move the data directory to a larger disk", ErrNoRoom, free>>20, leave>>20)
-	}
-	return nil
 }
 
 func openBackup(folder string, write func(path string) error) (*Backup, error) {

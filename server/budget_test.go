@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -241,7 +241,7 @@ func TestClientMemory_QueuesBehindAHungDisk(t *testing.T) {
 	cfg := littleMemory()
 	cfg.ClientMemory = 16 << 20
 	cfg.Dir, cfg.SyncWarning = t.TempDir(), time.Hour
-	*serverdisk.Log(&cfg) = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+	confighook.Of(&cfg).LogFS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSync && stall.CompareAndSwap(true, false) {
 			time.Sleep(20 * time.Second) // the bubble's time
 		}

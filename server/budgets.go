@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"slices"
 	"time"
 
@@ -25,40 +24,39 @@ var pingFrame = []byte{3: proto.RequestHeaderBytes, 4: 0xff, 5: 0xff, 6: 0xff, 7
 
 // chargedRequest is request for a server with budgets: it makes the request wait, or refuses it,
 // if it is over a budget. The tree's lock is held, and c is locked.
-func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
-	switch {
-	case bytes.Equal(frame, pingFrame[4:]): // before the request that waits, which c.spending is about
-		return c.request(frame, now, t, turn)
-	case time.Now().Before(c.spending.until):
+func (c *conn) chargedRequest(r *received) (p pause, err error) {
+	// A ping comes before the request that waits, which c.spending is about.
+	if r.Op == proto.OpPing && r.Xid == proto.XidPing && len(r.body) == 0 {
+		return c.request(r)
+	}
+	now := time.Now() // budgets have the runtime's clock: r.now may jump
+	if now.Before(c.spending.until) {
 		return pauseBudget, nil
 	}
-	d := jute.NewDecoder(frame)
-	var h proto.RequestHeader
-	h.Decode(&d)
 	cfg := c.server.live.Load()
-	if d.Err() == nil && !c.spending.paid && !cfg.IgnoreBudgets && c.Admitted(h.Op, cfg.Auth.Required) {
-		if h.Op.Info().Path == proto.PathEach && len(frame) > cheapBulkBytes && !turn { // the bill takes some time
+	if !c.spending.paid && !cfg.IgnoreBudgets && c.Admitted(r.Op, cfg.Auth.Required) {
+		if r.Op.Info().Path == proto.PathEach && len(r.body) > cheapBulkBytes && !r.turn { // the bill takes some time
 			return pauseTurn, nil
 		}
-		bill := c.server.state.bill(h.Op, len(frame), d.Rest(), c.caller(c.IDs))
+		bill := c.server.state.bill(r.Op, r.body, c.caller(c.IDs))
 		// A client that hears nothing for much longer takes its server for dead.
 		most := min(cfg.BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
-		switch waits, refused := c.spending.pay(&bill, h.Op, most); {
+		switch waits, refused := c.spending.pay(&bill, r.Op, now, most); {
 		case refused:
-			t.InSpace(meter.BudgetRefusals, h.Op, d.Rest())
-			c.throttledOp(h, d.Rest(), now, t)
-			c.noteRequest(h, frame, t)
+			r.stats.InSpace(meter.BudgetRefusals, r.Op, r.body)
+			c.refuseRequest(r, proto.ErrThrottledOp)
+			c.noteRequest(r)
 			c.spending = spending{}
 			return pauseNone, nil
 		case waits:
 			if c.spending.since.IsZero() {
-				c.spending.since = time.Now()
-				t.InSpace(meter.BudgetWaits, h.Op, d.Rest())
+				c.spending.since = now
+				r.stats.InSpace(meter.BudgetWaits, r.Op, r.body)
 			}
 			return pauseBudget, nil
 		}
 	}
-	if p, err = c.request(frame, now, t, turn); p == pauseNone || !p.again {
+	if p, err = c.request(r); p == pauseNone || !p.again {
 		c.spending = spending{}
 	}
 	return p, err
@@ -66,8 +64,7 @@ func (c *conn) chargedRequest(frame []byte, now time.Time, t *meter.BatchStats, 
 
 // pay charges a request, which may wait that long in all. waits says that it must be routed again
 // at s.until.
-func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, most time.Duration) (waits, refused bool) {
-	now := time.Now()
+func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, now time.Time, most time.Duration) (waits, refused bool) {
 	if !s.since.IsZero() {
 		most = max(0, most-now.Sub(s.since))
 	}
@@ -84,7 +81,7 @@ func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, most time.Duration) (
 }
 
 // bill returns what a request is charged. The lock is held.
-func (s *state) bill(op proto.OpCode, frame int, body []byte, who datatree.Caller) (bill tenant.Bill) {
+func (s *state) bill(op proto.OpCode, body []byte, who datatree.Caller) (bill tenant.Bill) {
 	switch op.Info().Class {
 	case proto.ClassWrite, proto.ClassRead, proto.ClassBulkRead, proto.ClassSync:
 	default:
@@ -94,7 +91,7 @@ func (s *state) bill(op proto.OpCode, frame int, body []byte, who datatree.Calle
 		slices.ContainsFunc(who.IDs, func(id proto.ID) bool { return id.Scheme == identity.SchemeSuper }) {
 		return bill
 	}
-	total := tenant.Cost{Ops: 1, Bytes: float64(4 + frame)}
+	total := tenant.Cost{Ops: 1, Bytes: float64(4 + proto.RequestHeaderBytes + len(body))}
 	switch op.Info().Path {
 	case proto.PathFirst:
 		if path, ok := meter.RequestPath(op, body); ok {

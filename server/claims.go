@@ -29,7 +29,7 @@ const (
 )
 
 // judge decides about a claim that came at now. passwd is what the client sent, of any length.
-func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.Verdict {
+func (c newcomer) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.Verdict {
 	s := c.server
 	known, right := s.heardOwner(id, passwd, now)
 	if right {
@@ -50,7 +50,7 @@ func (c *conn) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.
 }
 
 // claimAllowed counts a claim without merit, and reports whether it is to be answered.
-func (c *conn) claimAllowed() bool {
+func (c newcomer) claimAllowed() bool {
 	wait, _ := c.server.strangers.claims.Take(c.addr, time.Now())
 	if wait > 0 {
 		c.server.meter.Count(meter.ConnectionsRejected)
@@ -61,10 +61,10 @@ func (c *conn) claimAllowed() bool {
 }
 
 // refuseClaim answers a claim that is refused.
-func (c *conn) refuseClaim(req *proto.ConnectRequest) {
+func (c newcomer) refuseClaim(req *proto.ConnectRequest) {
 	c.logger().Debug("session refused", "session", req.SessionID.String())
 	c.Lock()
-	c.server.trail.Session(c, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
+	c.server.trail.Session(c.conn, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
 	c.refuse(req.HasReadOnly)
 	c.Unlock()
 	c.Flush()
@@ -85,14 +85,9 @@ func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (k
 // awaitCurrent waits until this server has applied everything that was committed anywhere at the
 // time of the call. It returns false if the connection closes first, as all do when the leader is
 // lost.
-func (c *conn) awaitCurrent() bool {
+func (c newcomer) awaitCurrent() bool {
 	current := false
-	c.server.node.Read(func() {
-		c.Lock()
-		current = true
-		c.Wake()
-		c.Unlock()
-	})
+	c.whenCurrent(func() { current = true })
 	c.Lock()
 	defer c.Unlock()
 	c.Await(func() bool { return !current })

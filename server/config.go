@@ -19,8 +19,8 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/memlimit"
-	"github.com/gozkd/gozkd/internal/serverdisk"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/internal/version"
@@ -42,7 +42,8 @@ const defaultWatchMemory = 192 << 20
 const defaultClientMemory = 128 << 20
 
 // Config configures a server. The zero value is a server in memory on a free port of the loopback
-// interface. Names in parentheses are ZooKeeper's.
+// interface. Names in parentheses are ZooKeeper's. Server.Reload changes the fields with the tag
+// reload:"live".
 type Config struct {
 	// Dir is the data directory (dataDir). Empty: everything is in memory and lost with the
 	// process.
@@ -50,7 +51,7 @@ type Config struct {
 	// Memory keeps the state of a server without Dir for the next server with the same Memory: a
 	// restart that loses nothing, without a disk. Default: the state is lost when the server is
 	// closed.
-	Memory *Memory
+	Memory *Memory `reload:"handed in"`
 	// LogDir is the directory of the write-ahead log (dataLogDir). Default: Dir.
 	LogDir string
 	// MemberID is this server's number, 1 to 254, and the high byte of its session ids. The server
@@ -70,9 +71,9 @@ type Config struct {
 	PeerListen string
 	// PeerListener accepts the other members' connections, instead of a listener on PeerListen. The
 	// server closes it.
-	PeerListener net.Listener
+	PeerListener net.Listener `reload:"handed in"`
 	// PeerDial connects to other members. Default: TCP.
-	PeerDial func(ctx context.Context, address string) (net.Conn, error)
+	PeerDial func(ctx context.Context, address string) (net.Conn, error) `reload:"handed in"`
 	// PeerSecret is known to the members only, at least 16 random bytes: they prove to each other
 	// that they know it when they connect. Members with different secrets refuse each other. A
 	// member with a secret refuses members without, unless it sets PeerSecretOptional. Empty: a
@@ -83,7 +84,7 @@ type Config struct {
 	// accepted. An ensemble moves to TLS in three steps of its Mode, each made on all members, by
 	// Reload or by a restart: PeerTLSAccepted, PeerTLSDialed, PeerTLSRequired. Default: none
 	// (sslQuorum).
-	PeerTLS PeerTLS
+	PeerTLS PeerTLS `reload:"live"`
 	// RelayedObservers makes this server, if it is an observer, follow a follower and not the
 	// leader (observerMasterPort). No further port is opened.
 	RelayedObservers bool
@@ -107,7 +108,7 @@ type Config struct {
 	// ReadOnlyMode lets a server that is not in touch with a leader serve reads to clients that
 	// accept a read-only server (readonlymode.enabled). Their sessions are local, and end with the
 	// mode.
-	ReadOnlyMode bool
+	ReadOnlyMode bool `reload:"live"`
 	// LocalSessions opens a new session without a write to the log (localSessionsEnabled). Only
 	// this server knows it: elsewhere its client is told that it has expired. It cannot have
 	// ephemeral znodes, unless LocalSessionUpgrades is set: then the first one makes it a session
@@ -125,64 +126,64 @@ type Config struct {
 	ListenFixed bool
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, or pipes in a test.
 	// The server closes it. For TLS see SecureListener.
-	Listener net.Listener
+	Listener net.Listener `reload:"handed in"`
 	// TLS is what the server presents to clients and demands of them. SecureListen, SecureListener
 	// and PortUnification need it. Each handshake reads it, so GetConfigForClient may follow
 	// changes of certificates. A client's certificate is an identity only if it was verified: set
 	// ClientAuth to tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert (ssl.clientAuth
 	// want, need).
-	TLS *tls.Config
+	TLS *tls.Config `reload:"live"`
 	// SecureListen is the address of a second port for clients, for TLS only (secureClientPort).
 	// Empty: there is none.
 	SecureListen string
 	// SecureListener accepts clients of the secure port, instead of a listener on SecureListen. It
 	// returns connections without TLS: the server adds TLS. The server closes it.
-	SecureListener net.Listener
+	SecureListener net.Listener `reload:"handed in"`
 	// PortUnification makes the client port accept TLS, too: the first bytes of a connection decide
 	// (client.portUnification).
-	PortUnification bool
+	PortUnification bool `reload:"live"`
 	// HandshakeLimit bounds the TLS handshakes under way (netty.server.outstandingHandshake.limit).
 	// When it is reached, a host with fewer of them than another takes the place of the oldest of
 	// the other's; otherwise its connection is closed. Default: 250. Negative: no limit.
-	HandshakeLimit int
+	HandshakeLimit int `reload:"live"`
 	// Certificates tells the metrics about the certificates of TLS and PeerTLS. It is called for
 	// each answer, from any goroutine. Nil: there are no such metrics.
-	Certificates func() Certificates
+	Certificates func() Certificates `reload:"handed in"`
 	// ListenBacklog is how many connections of Listen may wait to be accepted
 	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.
 	// Without effect on Windows.
 	ListenBacklog int
 	// InProcess opens no client port: the only connections are those that Dial and Dialer make.
-	InProcess bool
+	InProcess bool `reload:"handed in"`
 
 	// Tick is the granularity of session expiry (tickTime). Default: 2 s.
 	Tick time.Duration
 	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts of clients. Defaults: 2
 	// and 20 ticks.
-	MinSessionTimeout, MaxSessionTimeout time.Duration
+	MinSessionTimeout, MaxSessionTimeout time.Duration `reload:"live"`
 	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all
 	// connections (maxCnxns). 0: the default, which is 60 per address and, in all, as many as the
 	// process's limit of file descriptors allows, with a reserve for everything else; in memory
 	// there is no such limit. Negative: no limit.
-	MaxClientConns, MaxConns int
+	MaxClientConns, MaxConns int `reload:"live"`
 	// ConnectionThrottle bounds how many connect requests are answered. Default: none is dropped.
-	ConnectionThrottle ConnectionThrottle
+	ConnectionThrottle ConnectionThrottle `reload:"live"`
 	// MaxBuffer is the largest frame in bytes (jute.maxbuffer). Default: DefaultMaxBuffer.
 	MaxBuffer int32
 	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are
 	// not read. Default: 1,000.
-	OutstandingLimit int
+	OutstandingLimit int `reload:"live"`
 	// ClientMemory bounds, in bytes, what waits for clients in all: output that they have not read,
 	// and requests that they have not sent completely. Beyond it the slowest clients are
 	// disconnected. Default: 128 MiB, or an eighth of the memory that the process may use if that
 	// is less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
 	// smallest value that is allowed, 8 times MaxBuffer.
-	ClientMemory int64
+	ClientMemory int64 `reload:"live"`
 	// WatchMemory bounds, in bytes, the watches of all clients together, 56 bytes each and
 	// 104 for each path with its text. Beyond it the clients whose addresses have most of them are
 	// disconnected. Default: 192 MiB, or an eighth of the memory that the process may use if that
 	// is less.
-	WatchMemory int64
+	WatchMemory int64 `reload:"live"`
 	// DataLimit is how many bytes of memory may be in use before requests that add data are refused
 	// with proto.ErrQuotaExceeded: by the data, the sessions, the clients and whatever else lives
 	// in the process. In an ensemble the member that can hold least decides. Negative: no limit.
@@ -196,13 +197,13 @@ type Config struct {
 	// Default: the disk does not count; a member whose disk is full stops, and the others go on.
 	DiskReserve int64
 	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
-	RequestThrottle RequestThrottle
+	RequestThrottle RequestThrottle `reload:"live"`
 	// BudgetWait is how long a request over the budget of its subtree or identity may wait, but no
 	// longer than a third of its session's timeout. Then it fails with proto.ErrThrottledOp.
 	// Default: 1 s. See docs/adr/0015-budgets-per-tenant.md.
-	BudgetWait time.Duration
+	BudgetWait time.Duration `reload:"live"`
 	// IgnoreBudgets lets requests pass whatever budgets there are (gozkd.enforceBudgets=false).
-	IgnoreBudgets bool
+	IgnoreBudgets bool `reload:"live"`
 	// Requests with more than LargeRequestThreshold bytes (largeRequestThreshold) are large. The
 	// connection of a large request is closed if the large writes under way would have more than
 	// LargeRequestMaxBytes (largeRequestMaxBytes). Defaults: none is large; 100 MiB.
@@ -217,37 +218,37 @@ type Config struct {
 	ArchiveBytes int
 	// ArchiveStats tells the metrics about the archive. It is called for each answer, from any
 	// goroutine. Nil: there are no such metrics.
-	ArchiveStats func() ArchiveStats
+	ArchiveStats func() ArchiveStats `reload:"handed in"`
 	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose
 	// them.
 	NoSync bool
 	// SyncWarning is the duration above which a sync is logged (fsync.warningthresholdms). Default:
 	// 1 s.
-	SyncWarning time.Duration
+	SyncWarning time.Duration `reload:"live"`
 
 	// SlowRequest is the duration from which on a request is logged with the time of each of its
 	// stages. There are at most a few such lines per second. Default: none is logged.
-	SlowRequest time.Duration
+	SlowRequest time.Duration `reload:"live"`
 
 	// RefuseTTL refuses to create znodes with a time to live (extendedTypesEnabled=false), once the
 	// ensemble has feature level 2.
-	RefuseTTL bool
+	RefuseTTL bool `reload:"live"`
 	// SkipACL lets every ACL check pass (skipACL).
 	SkipACL bool
 	// SuperDigest is user:base64(hash(user:password)), by DigestAlgorithm, of the user that passes
 	// every ACL check (DigestAuthenticationProvider.superDigest). Empty: there is none.
-	SuperDigest string
+	SuperDigest string `reload:"live"`
 	// DigestAlgorithm is the hash of the digest scheme, as Java names it: SHA1, SHA-224, SHA-256,
 	// SHA-384, SHA-512, or SHA3 with one of these lengths (DigestAuthenticationProvider.digestAlg).
 	// Identities in ACLs have this hash, and so has SuperDigest. It must be the same on all
 	// servers. Default: SHA1.
 	DigestAlgorithm string
 	// DisableDigest refuses the digest scheme (DigestAuthenticationProvider.enabled=false).
-	DisableDigest bool
+	DisableDigest bool `reload:"live"`
 	// Auth is how clients prove who they are, except for digest.
-	Auth Authentication
+	Auth Authentication `reload:"live"`
 	// EnforceQuota refuses writes beyond hard quotas (enforceQuota).
-	EnforceQuota bool
+	EnforceQuota bool `reload:"live"`
 	// RefuseUnreadable refuses a write after which the reply with a znode, or with a list of
 	// children, would be larger than MaxBuffer. Otherwise such a write is accepted, as by
 	// ZooKeeper, and a line in the log names each znode whose list of children has become that
@@ -256,22 +257,22 @@ type Config struct {
 	// MaxFeatureLevel is the highest feature level that this server agrees to activate. As long as
 	// a member of the ensemble holds the level back, every member can go back to its previous
 	// version. It has no effect on levels that are active. 0: the highest level of this version.
-	MaxFeatureLevel int
+	MaxFeatureLevel int `reload:"live"`
 	// ReconfigEnabled lets clients change the members of the ensemble (reconfigEnabled). A server
 	// alone does not implement reconfig, as a standalone ZooKeeper does not.
-	ReconfigEnabled bool
+	ReconfigEnabled bool `reload:"live"`
 
 	// Audit gets the events of the audit log: each write that a client of this server made or tried
 	// to make, sessions, authentication, and reads that an ACL refused or that AuditReads names.
 	// Nil: no event is made. If the Sink is an audit.Backpressure, clients wait for it; if it is an
 	// audit.Counter, the metrics contain its counts. The server does not close it.
-	Audit audit.Sink
+	Audit audit.Sink `reload:"handed in"`
 	// AuditReads lists znodes: reads of these, and of znodes below them, are in the audit log.
 	AuditReads []string
 
 	// Words lists the four-letter words that are answered (4lw.commands.whitelist); "*" is all.
 	// srvr is always answered.
-	Words []string
+	Words []string `reload:"live"`
 
 	// ContainerInterval is how often empty containers and expired TTL znodes are collected
 	// (znode.container.checkIntervalMs). Default: 1 minute. ContainerMaxPerMinute bounds their
@@ -279,35 +280,41 @@ type Config struct {
 	// container that never had a child is kept (znode.container.maxNeverUsedIntervalMs). Default: 5
 	// minutes. Negative: forever.
 	ContainerInterval     time.Duration
-	ContainerMaxPerMinute int
-	ContainerNeverUsed    time.Duration
+	ContainerMaxPerMinute int           `reload:"live"`
+	ContainerNeverUsed    time.Duration `reload:"live"`
 
 	// ClientKeepAlive turns on TCP keepalive of client connections (clientTcpKeepAlive).
 	ClientKeepAlive bool
 	// HandshakeTimeout is how long a connection may be without a session
 	// (nio.sessionlessCnxnTimeout). Default: 10 s.
-	HandshakeTimeout time.Duration
+	HandshakeTimeout time.Duration `reload:"live"`
 
 	// Settings are shown by the conf word and not interpreted.
-	Settings []Setting
+	Settings []Setting `reload:"live"`
 	// Version is the version that the server names, of letters, digits, dots and hyphens. Default:
 	// Version, the commit, and the release of Go, such as "0.1.0-f70422a5f4b5-go1.26.8".
-	Version string
+	Version string `reload:"handed in"`
 	// Logger gets the server's log lines: of those with the same message, except at the levels
 	// debug and trace, at most 20 at once and one per second afterwards. Default: none.
-	Logger hclog.Logger
+	Logger hclog.Logger `reload:"handed in"`
 	// Slog gets the log lines instead of Logger, with the same limits.
-	Slog *slog.Logger
+	Slog *slog.Logger `reload:"handed in"`
 	// Now is the clock of sessions, TTLs and znode times. Elections and other timeouts use the
 	// runtime's clock. Now may jump, see MoveClock. Default: time.Now.
-	Now func() time.Time
+	Now func() time.Time `reload:"handed in"`
 	// Rand is the source of session passwords, of the ids of local sessions, and of raft's random
 	// numbers. The server makes one call of Read at a time. Default: crypto/rand.
-	Rand io.Reader
+	Rand io.Reader `reload:"handed in"`
 
-	fs, dirFS  vfs.FS               // of LogDir and Dir, except backups; see package serverdisk
-	used, free func() int64         // of memory, and on the disk of Dir; see package serverdisk
-	levels     consensus.LevelRange // tests act as other versions
+	hooks  confighook.Hooks
+	levels consensus.LevelRange // tests act as other versions
+}
+
+// complete sets zero fields to their defaults, and returns Members, and all errors.
+func (c *Config) complete() (serverlist.Set, error) {
+	err := c.ensureDefaults()
+	members, membersErr := c.parseMembers()
+	return members, errors.Join(err, membersErr)
 }
 
 // ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
@@ -339,7 +346,7 @@ func (c *Config) ensureDefaults() error {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	setDefault[vfs.FS](&c.dirFS, vfs.OS{})
+	setDefault[vfs.FS](&c.hooks.DataFS, vfs.OS{})
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	} else {
@@ -398,10 +405,7 @@ func (c *Config) leastClientMemory() int64 { return 8 * int64(c.MaxBuffer) }
 type Memory consensus.Memory
 
 func init() {
-	serverdisk.Log = func(config any) *vfs.FS { return &config.(*Config).fs }
-	serverdisk.Data = func(config any) *vfs.FS { return &config.(*Config).dirFS }
-	serverdisk.Used = func(config any) *func() int64 { return &config.(*Config).used }
-	serverdisk.Free = func(config any) *func() int64 { return &config.(*Config).free }
+	confighook.Of = func(config any) *confighook.Hooks { return &config.(*Config).hooks }
 }
 
 // checkAddresses returns an error for each malformed host:port to listen on. Listening shows

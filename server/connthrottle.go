@@ -3,10 +3,11 @@ package server
 import (
 	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -49,30 +50,77 @@ func (t *ConnectionThrottle) ensureDefaults() {
 	setDefault(&t.RenewWeight, 2)
 }
 
-// rate returns what a connect request, for an existing or a local session, takes from which bucket.
-func (t *ConnectionThrottle) rate(renew, local bool) (r *bounds.Rate, tokens int) {
-	r = &bounds.Rate{
-		Size: t.Tokens, Fill: t.FillCount, FillTime: t.FillTime, FreezeTime: t.FreezeTime,
-		DropIncrease: t.DropIncrease, DropDecrease: t.DropDecrease, DecreaseRatio: t.DecreaseRatio,
+// connectBucket holds the tokens of a ConnectionThrottle. A new connectBucket is full. Its methods
+// may be called from any goroutine.
+type connectBucket struct {
+	mu     sync.Mutex // guards all
+	tokens fair.Bucket
+	filled time.Time // when tokens were added
+	frozen time.Time // when drop changed or could have
+	drop   float64   // share of the requests that is dropped at random
+}
+
+// admit takes the tokens of a connect request, which may be for an existing or a local session. It
+// takes none, and returns false, if there are too few, or if random, from 0 to 1, is below the
+// share that is dropped at random. admit also returns that share, and how many tokens are missing.
+func (b *connectBucket) admit(t *ConnectionThrottle, renew, local bool, now time.Time, random float64) (
+	ok bool, drop float64, missing int,
+) {
+	if t.Tokens == 0 {
+		return true, 0, 0
 	}
-	if !t.Weighted {
-		return r, 1
+	size, fill, tokens := t.Tokens, t.FillCount, 1
+	if t.Weighted {
+		size, fill, tokens = size*t.GlobalWeight, fill*t.GlobalWeight, t.GlobalWeight
+		switch {
+		case renew:
+			tokens = t.RenewWeight
+		case local:
+			tokens = t.LocalWeight
+		}
 	}
-	r.Size, r.Fill = r.Size*t.GlobalWeight, r.Fill*t.GlobalWeight
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.filled) > t.FillTime {
+		b.filled = now
+	}
+	perSecond := float64(fill) / t.FillTime.Seconds()
+	missing = int(math.Ceil(b.tokens.Missing(fair.Limit{PerSecond: perSecond}, b.filled)))
+	if over := missing - size; over > 0 { // the size has become smaller
+		b.tokens.Take(float64(-over))
+		missing = size
+	}
+	if t.FreezeTime == 0 {
+		b.drop = 0
+	} else if b.change(t, size, missing, now); random < b.drop {
+		return false, b.drop, missing
+	}
+	if size-missing < tokens {
+		return false, b.drop, missing
+	}
+	b.tokens.Take(float64(tokens))
+	return true, b.drop, missing + tokens
+}
+
+// change changes the share that is dropped, at most once per FreezeTime.
+func (b *connectBucket) change(t *ConnectionThrottle, size, missing int, now time.Time) {
+	if now.Sub(b.frozen) <= t.FreezeTime {
+		return
+	}
 	switch {
-	case renew:
-		return r, t.RenewWeight
-	case local:
-		return r, t.LocalWeight
+	case missing == size:
+		b.drop = min(b.drop+t.DropIncrease, 1)
+	case missing <= int(math.Round(float64(size)*t.DecreaseRatio)):
+		b.drop = max(b.drop-t.DropDecrease, 0)
 	}
-	return r, t.GlobalWeight
+	b.frozen = now
 }
 
 // throttled reports whether the throttle of connections drops a connect request.
-func (c *conn) throttled(r *proto.ConnectRequest) bool {
+func (c newcomer) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
-	rate, tokens := s.live.Load().ConnectionThrottle.rate(r.SessionID != 0, s.sessions.opensLocal())
-	ok, drop, missing := s.strangers.throttle.Admit(rate, tokens, time.Now(), rand.Float64())
+	ok, drop, missing := s.strangers.throttle.admit(&s.live.Load().ConnectionThrottle,
+		r.SessionID != 0, s.sessions.opensLocal(), time.Now(), rand.Float64())
 	s.meter.DropShare.Store(math.Float64bits(drop))
 	if !ok {
 		s.meter.Count(meter.ConnectionsRejected)

@@ -1,24 +1,15 @@
 package server
 
 import (
+	"fmt"
 	"testing"
 	"time"
-
-	"github.com/gozkd/gozkd/server/internal/bounds"
 )
-
-// connThrottle is the bucket of a ConnectionThrottle.
-type connThrottle struct{ bounds.Bucket }
-
-func (b *connThrottle) admit(cfg *ConnectionThrottle, renew, local bool, now time.Time, random float64) (bool, float64, int) {
-	r, tokens := cfg.rate(renew, local)
-	return b.Admit(r, tokens, now, random)
-}
 
 func TestConnThrottle_Tokens(t *testing.T) {
 	cfg := ConnectionThrottle{Tokens: 3, FillTime: 10 * time.Millisecond, FillCount: 2}
 	cfg.ensureDefaults()
-	var b connThrottle
+	var b connectBucket
 	now := time.Unix(1, 0)
 	admitted := func(n int) (ok int) {
 		for range n {
@@ -57,7 +48,7 @@ func TestConnThrottle_Tokens(t *testing.T) {
 func TestConnThrottle_Weights(t *testing.T) {
 	cfg := ConnectionThrottle{Tokens: 2, FillTime: time.Hour, Weighted: true}
 	cfg.ensureDefaults()
-	var b connThrottle
+	var b connectBucket
 	now := time.Unix(1, 0)
 	for i, c := range []struct {
 		renew, local, ok bool
@@ -76,7 +67,7 @@ func TestConnThrottle_Freeze(t *testing.T) {
 		Tokens: 1, FillTime: time.Second, FreezeTime: 10 * time.Millisecond, DropIncrease: 0.5, DropDecrease: 0.2,
 	}
 	cfg.ensureDefaults()
-	var b connThrottle
+	var b connectBucket
 	now := time.Unix(1, 0)
 	step := func(after time.Duration, random float64) (bool, float64) {
 		now = now.Add(after)
@@ -101,5 +92,49 @@ func TestConnThrottle_Freeze(t *testing.T) {
 		if ok, drop := step(c.after, c.random); ok != c.ok || drop-c.drop > 1e-9 || c.drop-drop > 1e-9 {
 			t.Errorf("step %d: %v, a share of %v is dropped", i, ok, drop)
 		}
+	}
+}
+
+// Requests take tokens, are dropped if there are too few, and are dropped at random by a share that
+// grows while the bucket is empty and shrinks while it is nearly full.
+func TestConnThrottle_Admits(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	r := ConnectionThrottle{Tokens: 10, FillCount: 2, FillTime: time.Second, Weighted: true, GlobalWeight: 1}
+	steps := func(r ConnectionThrottle, steps ...string) {
+		t.Helper()
+		var b connectBucket
+		for i, step := range steps {
+			var ms, tokens int
+			var random float64
+			var want string
+			if n, err := fmt.Sscanf(step, "%d %d %g %s", &ms, &tokens, &random, &want); n != 4 {
+				t.Fatal(step, err)
+			}
+			if want == "smaller" {
+				r.Tokens = tokens
+				continue
+			}
+			r.RenewWeight = tokens
+			ok, drop, missing := b.admit(&r, true, false, begin.Add(time.Duration(ms)*time.Millisecond), random)
+			if got := fmt.Sprintf("%v/%.2g/%d", ok, drop, missing); got != want {
+				t.Errorf("step %d, %s: %s", i, step, got)
+			}
+		}
+	}
+	steps(r, "0 4 0 true/0/4", "0 6 0 true/0/10", "0 1 0 false/0/10", "1000 1 0 false/0/10", "1001 1 0 true/0/9", "1001 2 0 false/0/9",
+		"1001 1 0 true/0/10", "2001 1 0 false/0/10", "2002 2 0 true/0/10", "9000 3 0 true/0/3", "9000 3 0 smaller", "9000 1 0 false/0/3",
+		"9000 2 0 smaller", "9000 1 0 false/0/2", "10001 2 0 true/0/2")
+	r.FreezeTime, r.DropIncrease, r.DropDecrease, r.DecreaseRatio = time.Second, 0.4, 0.3, 0.5
+	steps(r, "0 10 0 true/0/10", "1000 1 0 false/0/10", "1001 1 0.3 true/0/9", "1001 1 0.3 true/0/10",
+		"2002 1 0.5 true/0/9", "2002 1 0.5 true/0/10", "2500 1 0.5 false/0/10", "3004 1 0.5 true/0/9")
+	r.FillCount = 0 // only what is taken counts
+	steps(r, "0 10 0 true/0/10", "1001 1 0.9 false/0.4/10", "1001 1 0.3 false/0.4/10", "2001 1 0.9 false/0.4/10", "2002 1 0.9 false/0.8/10",
+		"3003 1 0.99 false/1/10", "4004 1 0.99 false/1/10")
+	steps(r, "0 5 0.9 true/0/5", "1001 5 0.9 true/0/10", "2002 1 0.9 false/0.4/10", "2002 20 0 smaller", "3003 1 0.9 true/0.1/11",
+		"4004 1 0.9 true/0.1/12", "4004 30 0 smaller", "5005 1 0.9 true/0/13", "6006 1 0 true/0/14")
+	var b connectBucket
+	none := ConnectionThrottle{}
+	if ok, drop, missing := b.admit(&none, true, false, begin, 0); !ok || drop != 0 || missing != 0 {
+		t.Error("a request is dropped without a bound")
 	}
 }

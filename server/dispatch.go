@@ -37,7 +37,7 @@ func (c *conn) serve(in link.Input) {
 	linger := true
 	defer func() { c.server.forget(c, linger) }()
 	defer in.Release()
-	ok, err := c.handshake(&in)
+	ok, err := newcomer{c, &in}.handshake()
 	if ok && err == nil && in.Len() > 0 { // requests came together with the connect request
 		ok, err = c.handle(&in, c.server.cfg.Now())
 	}
@@ -162,11 +162,16 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 				return pauseClosed, err
 			}
 		}
+		r, err := decodeRequest(frame)
+		if err != nil {
+			return pauseClosed, err
+		}
+		r.now, r.stats, r.turn = now, t, turn
 		var p pause
 		if charged {
-			p, err = c.chargedRequest(frame, now, t, turn)
+			p, err = c.chargedRequest(&r)
 		} else {
-			p, err = c.request(frame, now, t, turn)
+			p, err = c.request(&r)
 		}
 		if err != nil {
 			return pauseClosed, err
@@ -181,129 +186,147 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	return pauseOutput, nil
 }
 
-// received is a request that is being handled: when it came, and what counts it.
+// received is a request that is being handled.
 type received struct {
-	now   time.Time
+	proto.RequestHeader
+	body  []byte    // the rest of the frame, in the buffer of the input
+	now   time.Time // when the request came
 	stats *meter.BatchStats
+	turn  bool // the connection has a turn for an expensive request
+}
+
+// decodeRequest returns the request in a frame.
+func decodeRequest(frame []byte) (r received, err error) {
+	d := jute.NewDecoder(frame)
+	r.Decode(&d)
+	if d.Err() != nil {
+		return r, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
+	}
+	r.body = d.Rest()
+	return r, nil
+}
+
+// decoder returns a decoder of the body, whose strings share the buffer of the input.
+func (r *received) decoder() jute.Decoder {
+	d := jute.NewDecoder(r.body)
+	d.AliasStrings()
+	return d
 }
 
 // request routes one request. If it returns a pause with again set, the request must be routed
 // again after the pause.
-func (c *conn) request(frame []byte, now time.Time, t *meter.BatchStats, turn bool) (p pause, err error) {
-	d := jute.NewDecoder(frame)
-	d.AliasStrings()
-	var h proto.RequestHeader
-	h.Decode(&d)
-	if d.Err() != nil {
-		return pauseNone, fmt.Errorf("request of %d bytes is shorter than its header", len(frame))
-	}
-	if !c.Admitted(h.Op, c.server.live.Load().Auth.Required) {
-		return c.refuseAnonymous(h, now, t), nil
+func (c *conn) request(r *received) (p pause, err error) {
+	if !c.Admitted(r.Op, c.server.live.Load().Auth.Required) {
+		return c.refuseAnonymous(r), nil
 	}
 	if c.reconfiging != nil {
-		if p, done := c.duringReconfig(h.Op, h.Xid, now, t); done {
+		if p, done := c.duringReconfig(r); done {
 			return p, nil
 		}
 	}
 	if c.local {
-		if p, done := c.localRequest(h, d.Rest(), &received{now, t}); done {
+		if p, done := c.localRequest(r); done {
 			if p != pauseUpgrade {
-				c.noteRequest(h, frame, t)
+				c.noteRequest(r)
 			}
 			return p, nil
 		}
 	}
-	switch h.Op.Info().Class {
+	switch r.Op.Info().Class {
 	case proto.ClassWrite:
 		if c.queue.holdsWrites() {
 			return pauseSync, nil
 		}
-		if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
+		if p := c.write(r); p != pauseNone {
 			return p, nil
 		}
-		if h.Op == proto.OpCloseSession {
+		if r.Op == proto.OpCloseSession {
 			p = pauseEnd
 		}
 	case proto.ClassRead:
-		if !isList(h.Op) || !c.server.state.longReply(h.Op, d.Rest()) {
-			c.readInTurn(h, d.Rest(), now, t)
-		} else if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
+		if !isList(r.Op) || !c.server.state.longReply(r.Op, r.body) {
+			c.readInTurn(r)
+		} else if p = c.bulkRead(r); p != pauseOutput {
 			return p, nil
 		}
 	case proto.ClassBulkRead:
-		if p = c.bulkRead(h, d.Rest(), now, t, turn); p != pauseOutput {
+		if p = c.bulkRead(r); p != pauseOutput {
 			return p, nil
 		}
 	case proto.ClassSASL:
-		if p, err = c.answerSASL(h, &d, now, t); err != nil || p == pauseSASL {
+		if p, err = c.answerSASL(r); err != nil || p == pauseSASL {
 			return p, err
 		}
 	case proto.ClassSync:
-		c.sync(h, &d, now, t)
+		c.sync(r)
 	case proto.ClassReconfig:
 		if c.queue.len() > 0 {
 			return pauseAlone, nil
 		}
-		if code := c.reconfig(d); code != proto.OK {
-			c.server.trail.Refused(c, h, d.Rest(), code, now)
-			c.status(h, code, zxidLast, false, now, t)
-		} else if p := c.write(h, d.Rest(), now, t, turn); p != pauseNone {
+		if code := c.reconfig(r); code != proto.OK {
+			c.refuseRequest(r, code)
+		} else if p := c.write(r); p != pauseNone {
 			return p, nil
 		} else {
 			c.reconfiging, _ = c.queue.head().(*clientWrite) // nil if the write was refused
 		}
 	case proto.ClassAuth:
-		p = c.answerAuth(h, &d, now, t)
+		p = c.answerAuth(r)
 	case proto.ClassInternal:
 		// Only the server's own collector may send this op: with it, a client could delete any
 		// childless znode, whatever the ACL.
-		c.server.trail.Refused(c, h, d.Rest(), proto.ErrBadArguments, now)
-		c.status(h, proto.ErrBadArguments, zxidLast, false, now, t)
+		c.refuseRequest(r, proto.ErrBadArguments)
 	default:
-		c.logger().Debug("connection closes: unknown op", "op", h.Op.String())
-		c.status(proto.RequestHeader{Xid: h.Xid, Op: proto.OpError}, proto.ErrUnimplemented, proto.NoZxid, true, now, t)
+		c.logger().Debug("connection closes: unknown op", "op", r.Op.String())
+		c.push(&queuedStatus{
+			op: proto.OpError, xid: r.Xid, code: proto.ErrUnimplemented, zxid: proto.NoZxid, closes: true, received: r.now,
+		}, r.stats)
 		p = pauseEnd
 	}
-	c.noteRequest(h, frame, t)
+	c.noteRequest(r)
 	return p, nil
 }
 
 // noteRequest counts a request that was routed.
-func (c *conn) noteRequest(h proto.RequestHeader, frame []byte, t *meter.BatchStats) {
-	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, h.Op, frame[proto.RequestHeaderBytes:])
-	t.Received()
-	if h.Op != proto.OpAuth {
-		c.stats.LastOp = h.Op
+func (c *conn) noteRequest(r *received) {
+	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, r.Op, r.body)
+	r.stats.Received()
+	if r.Op != proto.OpAuth {
+		c.stats.LastOp = r.Op
 	}
-	if h.Xid >= 0 { // a ping does not change LastXid, as in ZooKeeper: go-zookeeper's FLWCons depends on that
-		c.stats.LastXid = h.Xid
+	if r.Xid >= 0 { // a ping does not change LastXid, as in ZooKeeper: go-zookeeper's FLWCons depends on that
+		c.stats.LastXid = r.Xid
 	}
 }
 
 // write proposes a write and queues it, or queues its refusal. write does nothing if it returns a
 // pause.
-func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
-	s := c.server
-	big := bounds.IsBig(h.Op, len(body))
+func (c *conn) write(r *received) pause {
+	s, body := c.server, r.body
+	big := bounds.IsBig(r.Op, len(body))
 	switch {
 	case big && !s.writes.RoomForBig():
 		return pauseBig
-	case big && !turn: // Refusal takes some time
+	case big && !r.turn: // Refusal takes some time
 		return pauseTurn
 	case !s.writes.Try(len(body), big):
 		return pauseWrites
-	case !c.waitsSince.IsZero() && c.refuseThrottled(h, body, now, t):
+	case !c.waitsSince.IsZero() && c.refuseThrottled(r):
 		s.writes.Release(len(body), big)
 		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
-	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: h.Xid, heard: c.LastBytes(), received: now}}
+	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: r.Xid, heard: c.LastBytes(), received: r.now}}
 	session := c.session
 	if c.local {
 		session = 0 // nothing to check, and no znode can belong to it
 	}
+	limit := int32(0) // of the replies that the changed znodes may cause; 0: none
+	if s.cfg.RefuseUnreadable {
+		limit = s.cfg.MaxBuffer
+	}
 	w.req = datatree.Request{
-		Session: session, ConnEpoch: c.epoch, Op: h.Op, Flags: s.requestFlags(), MaxBuffer: s.replyLimit(),
+		Session: session, ConnEpoch: c.epoch, Op: r.Op, Flags: s.requestFlags(), MaxBuffer: limit,
 		IDs: c.IDs, Body: body, Server: s.cfg.MemberID,
 	}
 	code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer)
@@ -317,8 +340,7 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	}
 	if code != proto.OK {
 		s.writes.Release(len(body), big)
-		c.server.trail.Refused(c, h, body, code, now)
-		c.status(h, code, zxidLast, false, now, t)
+		c.refuseRequest(r, code)
 		*w = clientWrite{}
 		freeWrites.Put(w)
 		return pauseNone
@@ -330,38 +352,29 @@ func (c *conn) write(h proto.RequestHeader, body []byte, now time.Time, t *meter
 	return pauseNone
 }
 
-// replyLimit returns the limit of the replies that the znodes which a request changes may cause; 0:
-// there is none.
-func (s *Server) replyLimit() int32 {
-	if s.cfg.RefuseUnreadable {
-		return s.cfg.MaxBuffer
-	}
-	return 0
-}
-
 // readInTurn answers a read at once, or queues it if a request before it is unfinished (V2).
 // readInTurn returns false if the read is answered in part, and must be called again with it.
-func (c *conn) readInTurn(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
-	if c.server.cfg.LinearizableReads && h.Op != proto.OpPing && !c.readOnly {
+func (c *conn) readInTurn(r *received) bool {
+	if c.server.cfg.LinearizableReads && r.Op != proto.OpPing && !c.readOnly {
 		if c.barrier == nil {
 			c.barrier = new(readBarrier)
 		}
 	} else if c.queue.len() == 0 {
 		c.Out.Borrow()
 		at := c.Out.Len()
-		if !c.read(t, h.Op, h.Xid, body, c.IDs) {
+		if !c.read(r.stats, r.Op, r.Xid, r.body, c.IDs) {
 			return false
 		}
-		t.Answered(h.Op, now, false, c.Out.Len()-at)
+		r.stats.Answered(r.Op, r.now, false, c.Out.Len()-at)
 		if c.server.meter.Slow.Enabled() {
-			c.logIfSlow(h.Op, h.Xid, body, c.LastBytes(), now)
+			c.logIfSlow(r.Op, r.Xid, r.body, c.LastBytes(), r.now)
 		}
 		c.stats.Sent++
 		c.stats.LastZxid = max(c.stats.LastZxid, c.server.state.tree.LastZxid())
 		return true
 	}
 	c.queue.push(&queuedRead{
-		op: h.Op, xid: h.Xid, body: bytes.Clone(body), ids: c.IDs, barrier: c.barrier, heard: c.LastBytes(), received: now,
+		op: r.Op, xid: r.Xid, body: bytes.Clone(r.body), ids: c.IDs, barrier: c.barrier, heard: c.LastBytes(), received: r.now,
 	})
 	return true
 }
@@ -375,15 +388,16 @@ func (c *conn) startBarrier() {
 }
 
 // sync answers when this server has applied everything that was committed when the request came.
-func (c *conn) sync(h proto.RequestHeader, d *jute.Decoder, now time.Time, t *meter.BatchStats) {
-	var r proto.PathRequest
-	r.Decode(d)
+func (c *conn) sync(r *received) {
+	d := r.decoder()
+	var path proto.PathRequest
+	path.Decode(&d)
 	if d.Err() != nil {
-		c.status(h, proto.ErrMarshallingError, zxidLast, false, now, t)
+		c.status(r, proto.ErrMarshallingError, zxidLast, false)
 		return
 	}
 	q := &queuedStatus{
-		op: h.Op, xid: h.Xid, zxid: zxidLast, body: r.Append(nil), pending: true, heard: c.LastBytes(), received: now,
+		op: r.Op, xid: r.Xid, zxid: zxidLast, body: path.Append(nil), pending: true, heard: c.LastBytes(), received: r.now,
 	}
 	c.queue.push(q)
 	c.server.meter.SyncsWaiting.Add(1)
@@ -412,9 +426,15 @@ func (c *conn) whenCurrent(mark func()) {
 	})
 }
 
+// refuseRequest answers a write that is not applied, and records it in the audit log.
+func (c *conn) refuseRequest(r *received, code proto.ErrCode) {
+	c.server.trail.Refused(c, r.RequestHeader, r.body, code, r.now)
+	c.status(r, code, zxidLast, false)
+}
+
 // status queues a reply without a body.
-func (c *conn) status(h proto.RequestHeader, code proto.ErrCode, zxid proto.Zxid, closes bool, now time.Time, t *meter.BatchStats) {
-	c.push(&queuedStatus{op: h.Op, xid: h.Xid, code: code, zxid: zxid, closes: closes, received: now}, t)
+func (c *conn) status(r *received, code proto.ErrCode, zxid proto.Zxid, closes bool) {
+	c.push(&queuedStatus{op: r.Op, xid: r.Xid, code: code, zxid: zxid, closes: closes, received: r.now}, r.stats)
 }
 
 // push queues a reply that is known, and makes it if none is before it.

@@ -21,9 +21,9 @@ func (s *leadership) diverged(index uint64) {
 	if s.cfg.Dir != "" {
 		path := filepath.Join(s.cfg.Dir, divergedFile)
 		what := fmt.Sprintf("%v.\nMove this data directory away and start the server with an empty one: it fetches the state from the others.\n", err)
-		writeErr := vfs.WriteFile(s.cfg.dirFS, path, []byte(what))
+		writeErr := vfs.WriteFile(s.cfg.hooks.DataFS, path, []byte(what))
 		if writeErr == nil {
-			writeErr = s.cfg.dirFS.SyncDir(s.cfg.Dir) // else a power loss could remove it
+			writeErr = s.cfg.hooks.DataFS.SyncDir(s.cfg.Dir) // else a power loss could remove it
 		}
 		err = errors.Join(err, writeErr)
 	}
@@ -37,7 +37,7 @@ func (s *leadership) checkDiverged() error {
 		return nil
 	}
 	path := filepath.Join(s.cfg.Dir, divergedFile)
-	switch exists, err := vfs.Exists(s.cfg.dirFS, path); {
+	switch exists, err := vfs.Exists(s.cfg.hooks.DataFS, path); {
 	case err != nil: // the mark may be there
 		return fmt.Errorf("server: the data directory %s cannot be used: %w", s.cfg.Dir, err)
 	case exists:

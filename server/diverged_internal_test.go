@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 )
 
@@ -15,13 +16,13 @@ func TestDiverged_PowerLoss(t *testing.T) {
 	if err := disk.MkdirAll("/data"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Config{Dir: "/data", dirFS: disk})
+	s, err := New(Config{Dir: "/data", hooks: confighook.Hooks{DataFS: disk}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.life.Cancel = func() {} // Start was not called
 	s.leader.diverged(16)
-	s.cfg.dirFS = disk.Crash(func(int) int { return 0 })
+	s.cfg.hooks.DataFS = disk.Crash(func(int) int { return 0 })
 	if err := s.leader.checkDiverged(); !errors.Is(err, ErrDiverged) {
 		t.Errorf("the mark did not survive: %v", err)
 	}
@@ -35,7 +36,7 @@ func TestDiverged_Unreadable(t *testing.T) {
 		}
 		return nil
 	})
-	s, err := New(Config{Dir: "/", dirFS: disk})
+	s, err := New(Config{Dir: "/", hooks: confighook.Hooks{DataFS: disk}})
 	if err != nil {
 		t.Fatal(err)
 	}

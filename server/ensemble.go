@@ -11,8 +11,6 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
-	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 // parseMembers parses Config.Members.
@@ -71,9 +69,9 @@ func (s *Server) followMembers() {
 
 // membersKnown reports whether /zookeeper/config has the members. The first client of a new
 // ensemble waits for them. Clients of a standalone server that grows into an ensemble do not: it
-// serves alone until others are there.
-func (s *Server) membersKnown() bool {
-	return s.alone() || s.configured.done.Load() || !slices.Equal(s.node.Status().Voters, s.members.Voters())
+// serves alone until others are there. voters are those of the node.
+func (s *Server) membersKnown(voters []uint64) bool {
+	return s.alone() || s.configured.done.Load() || !slices.Equal(voters, s.members.Voters())
 }
 
 // beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out
@@ -131,28 +129,28 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 // duringReconfig handles a request that comes while a reconfig waits for its reply. That reply has
 // a higher zxid than replies to later requests would have now, so they must come after it. done is
 // false if the reconfig was answered meanwhile.
-func (c *conn) duringReconfig(op proto.OpCode, xid int32, now time.Time, t *meter.BatchStats) (p pause, done bool) {
+func (c *conn) duringReconfig(r *received) (p pause, done bool) {
 	switch {
 	case c.queue.head() != queued(c.reconfiging):
 		c.reconfiging = nil
 		return pauseNone, false
-	case op != proto.OpPing:
+	case r.Op != proto.OpPing:
 		return pauseAlone, true
 	}
 	// A reconfig can take longer than a client waits for its pings.
 	c.Out.Borrow()
 	at := c.Out.Len()
-	c.read(t, op, xid, nil, nil)
-	t.Received()
-	t.Answered(op, now, false, c.Out.Len()-at)
+	c.read(r.stats, r.Op, r.Xid, nil, nil)
+	r.stats.Received()
+	r.stats.Answered(r.Op, r.now, false, c.Out.Len()-at)
 	c.stats.Sent++
 	return pauseNone, true
 }
 
 // reconfig returns why a reconfig is refused here, or OK.
-func (c *conn) reconfig(d jute.Decoder) proto.ErrCode {
-	var r proto.ReconfigRequest
-	r.Decode(&d)
+func (c *conn) reconfig(r *received) proto.ErrCode {
+	d := r.decoder()
+	new(proto.ReconfigRequest).Decode(&d)
 	switch {
 	case d.Err() != nil:
 		return proto.ErrMarshallingError

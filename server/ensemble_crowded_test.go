@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -42,7 +42,7 @@ func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 		for _, m := range e.members {
 			m.adapt = func(c *server.Config) {
 				c.SnapCount, c.DataLimit, c.SyncLimit, c.ReadOnlyMode = 10, limit, 5, true
-				*serverdisk.Used(c), *serverdisk.Data(c) = func() int64 { return 0 }, standingDisk{m: m, goOn: goOn}
+				confighook.Of(c).MemoryUsed, confighook.Of(c).DataFS = func() int64 { return 0 }, standingDisk{m: m, goOn: goOn}
 			}
 		}
 		e.startAll()

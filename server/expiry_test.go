@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -348,7 +348,7 @@ func (m *ensembleMember) hangDisk() (until *atomic.Int64) {
 		}
 		return nil
 	})
-	m.adapt = func(c *server.Config) { *serverdisk.Log(c), c.NoSync = fs, true }
+	m.adapt = func(c *server.Config) { confighook.Of(c).LogFS, c.NoSync = fs, true }
 	return until
 }
 

@@ -23,10 +23,13 @@ func LeaderOf(s *Server) int {
 }
 
 // Serving reports whether a server has a leader and has caught up.
-func Serving(s *Server) bool { return s.ready() }
+func Serving(s *Server) bool {
+	now, _ := s.service()
+	return now.stage > stageLagging
+}
 
 // MembersKnown reports whether the state of a started server has the members of the ensemble.
-func MembersKnown(s *Server) bool { return s.membersKnown() }
+func MembersKnown(s *Server) bool { return s.membersKnown(s.node.Status().Voters) }
 
 // StatusOf returns the status of a started server's consensus.
 func StatusOf(s *Server) consensus.Status { return s.node.Status() }

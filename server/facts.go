@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -40,7 +41,7 @@ type (
 // changes nothing but what srst, crst and stmk change. Its methods may be called at any time, also
 // before the server starts and after it has closed. Status and NotServing are those of the Server.
 type Facts struct {
-	*standing
+	*shared
 	serving
 	conns     *connTable
 	sessions  *sessions
@@ -154,12 +155,7 @@ func port(a net.Addr) string {
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-func (f *Facts) logDir() string {
-	if f.cfg.LogDir != "" {
-		return f.cfg.LogDir
-	}
-	return f.cfg.Dir
-}
+func (f *Facts) logDir() string { return cmp.Or(f.cfg.LogDir, f.cfg.Dir) }
 
 // DirSizes returns the bytes of all files below the data directory and below the directory of the
 // log. As in ZooKeeper, if both are the same directory, both results are its whole size. In memory

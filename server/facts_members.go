@@ -32,7 +32,7 @@ func (f *Facts) modeIn(set serverlist.Set, st consensus.Status) string {
 
 // ensemble returns the members as the state has them, or, as long as the state has none, as this
 // server is configured.
-func (s *standing) ensemble() (set serverlist.Set, version proto.Zxid) {
+func (s *shared) ensemble() (set serverlist.Set, version proto.Zxid) {
 	if set, version, _ = s.state.membership(); version == 0 {
 		return s.members, 0
 	}

@@ -24,7 +24,7 @@ import (
 // second, and when the state has grown by an eighth of the room that was left, run measures what
 // this server can hold. A follower reports that to the leader, which proposes the limit.
 type growth struct {
-	*standing
+	*shared
 	gauge  capacity.Gauge
 	memory func() capacity.Usage
 	dir    string // of the checkpoint; empty: no disk counts
@@ -52,9 +52,9 @@ const (
 	weighInterval = 10 * time.Second
 )
 
-func (g *growth) init(s *standing) {
-	g.standing, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
-	if used := s.cfg.used; used != nil {
+func (g *growth) init(s *shared) {
+	g.shared, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
+	if used := s.cfg.hooks.MemoryUsed; used != nil {
 		g.memory = func() capacity.Usage { return capacity.Usage{Other: used()} }
 	}
 	g.gauge.Allowed = max(0, s.cfg.DataLimit)
@@ -69,12 +69,12 @@ func (g *growth) run(ctx context.Context) {
 	// Otherwise nobody knows for a while what lives besides a state that is near to the limit. The
 	// first collection still finds what the start needed in pools.
 	for range 2 {
-		if g.near() {
+		if g.counts() {
 			runtime.GC()
 			g.collected()
 		}
 	}
-	if g.cfg.used == nil {
+	if g.cfg.hooks.MemoryUsed == nil {
 		afterCollections(func() (again bool) { g.collected(); return !g.ended.Load() })
 	}
 	ticker := time.NewTicker(growthInterval)
@@ -105,11 +105,11 @@ func afterCollections(f func() (again bool)) {
 	}, f)
 }
 
-// near reports whether the state takes a good part of what memory allows.
-func (g *growth) near() bool {
+// counts reports whether the state takes so much of what memory allows that it counts.
+func (g *growth) counts() bool {
 	weight, _ := g.state.weight()
 	g.weight.Store(weight)
-	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Near(weight)
+	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Counts(weight)
 }
 
 // crowded reports whether there is no memory for that much of a second state beside the present
@@ -122,7 +122,7 @@ func (g *growth) crowded(bytes int64, keys int) bool {
 func (g *growth) measure() {
 	weight, limit := g.state.weight()
 	g.weight.Store(weight)
-	if g.cfg.used != nil { // tests say what collections would find
+	if g.cfg.hooks.MemoryUsed != nil { // tests say what collections would find
 		g.collected()
 		g.collected()
 	}
@@ -139,7 +139,7 @@ func (g *growth) measure() {
 		g.board.Report(uint64(g.cfg.MemberID), a)
 		g.mu.Unlock()
 		g.lead(st, weight, limit)
-	case st.Leader != 0 && (a.Near(weight) || limit.Weight != 0):
+	case st.Leader != 0 && (a.Counts(weight) || limit.Weight != 0):
 		b := binary.AppendUvarint([]byte{reportAbility, byte(a.Cause)}, uint64(a.Weight))
 		g.node.Send(st.Leader, b)
 	}
@@ -151,8 +151,8 @@ func (g *growth) room() *capacity.Room {
 		return nil
 	}
 	free, known := vfs.Free(g.dir)
-	if g.cfg.free != nil {
-		free, known = g.cfg.free(), true
+	if g.cfg.hooks.DiskFree != nil {
+		free, known = g.cfg.hooks.DiskFree(), true
 	}
 	if !known {
 		return nil

@@ -17,23 +17,30 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
+// newcomer is a connection that has no session yet: its TLS handshake, then a four-letter word or
+// its connect request, on the goroutine that reads the connection.
+type newcomer struct {
+	*conn
+	in *link.Input
+}
+
 // handshake answers a four-letter word, or negotiates a session. handshake returns false if the
 // connection is to be closed. err is the reason if the client's bytes were malformed.
-func (c *conn) handshake(in *link.Input) (ok bool, err error) {
+func (c newcomer) handshake() (ok bool, err error) {
 	s := c.server
-	in.SetSmall(true) // thousands of unfinished handshakes must cost little
-	defer func() { in.SetSmall(false) }()
+	c.in.SetSmall(true) // thousands of unfinished handshakes must cost little
+	defer func() { c.in.SetSmall(false) }()
 	if err := c.NetConn().SetReadDeadline(time.Now().Add(s.live.Load().HandshakeTimeout)); err != nil {
 		return false, nil // closed already
 	}
-	if !c.begins(in) {
+	if !c.begins() {
 		return false, nil
 	}
-	if word := string(in.Bytes()[:4]); fourletter.Is(word) {
-		c.answerWord(word, in)
+	if word := string(c.in.Bytes()[:4]); fourletter.Is(word) {
+		c.answerWord(word)
 		return false, nil
 	}
-	frame, err := c.connectRequest(in)
+	frame, err := c.connectRequest()
 	if frame == nil {
 		return false, err
 	}
@@ -66,12 +73,12 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 	// A request to re-attach must not wait longer than s.await does: when the client gives up, the
 	// request cannot be recalled, and would take the session away from the server that the client
 	// has found by then.
-	if (!readOnly || s.state.isDropped()) && (!s.await(s.answersClients) || s.leader.leavesClients(s.node.Status())) {
+	if (!readOnly || s.state.isDropped()) && (!s.await(s.serves) || s.leader.leavesClients(s.node.Status())) {
 		s.meter.Count(meter.NotServed)
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
 	}
-	if !c.awaitAudit(in) {
+	if !c.awaitAudit(c.in) {
 		return false, nil
 	}
 	// A server that has lost the quorum forgets its local sessions when it becomes read-only. A
@@ -88,9 +95,9 @@ func (c *conn) handshake(in *link.Input) (ok bool, err error) {
 }
 
 // begins waits for the first 4 bytes. It returns false if the connection ends before.
-func (c *conn) begins(in *link.Input) bool {
-	for in.Len() < 4 {
-		if err := in.Fill(&c.Link); err != nil {
+func (c newcomer) begins() bool {
+	for c.in.Len() < 4 {
+		if err := c.in.Fill(&c.Link); err != nil {
 			c.noteUnattached(err)
 			return false
 		}
@@ -99,8 +106,9 @@ func (c *conn) begins(in *link.Input) bool {
 }
 
 // connectRequest returns the first frame, or nil if the connection is to be closed.
-func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
+func (c newcomer) connectRequest() (frame []byte, err error) {
 	const limit = link.SmallBytes - 4
+	in := c.in
 	for frame == nil {
 		at := in.At()
 		frame, err = in.Frame(limit)
@@ -132,21 +140,15 @@ func (c *conn) connectRequest(in *link.Input) (frame []byte, err error) {
 
 // stoodStill reports whether this process stood still a moment ago, so that the client may have
 // given up its handshake, or had no time left for the handshake.
-func (c *conn) stoodStill() bool {
+func (c newcomer) stoodStill() bool {
 	return c.server.standstill.Recent(time.Now(), c.server.live.Load().HandshakeTimeout)
 }
 
 // noteUnattached counts a connection that ends before it has a session.
-func (c *conn) noteUnattached(err error) {
+func (c newcomer) noteUnattached(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.stoodStill() {
 		c.server.meter.Count(meter.Sessionless)
 	}
-}
-
-// answersClients reports whether this server is in touch with a leader and, in a new ensemble, has
-// its members.
-func (s *Server) answersClients() bool {
-	return s.ready() && s.node.Status().Current && s.membersKnown()
 }
 
 // awaitZxid waits a moment for this server to reach the zxid that the client has seen on another
@@ -171,11 +173,11 @@ func (s *Server) await(cond func() bool) bool {
 }
 
 // attach proposes to create or to re-attach a session, and waits until Apply has answered.
-func (c *conn) attach(req *proto.ConnectRequest) (ok bool, err error) {
+func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	s := c.server
 	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
 	now := s.cfg.Now()
-	w := &attachRequest{clientRequest: clientRequest{conn: c, heard: now, received: now}, hasReadOnly: req.HasReadOnly}
+	w := &attachRequest{clientRequest: clientRequest{conn: c.conn, heard: now, received: now}, hasReadOnly: req.HasReadOnly}
 	w.req = datatree.Request{Session: req.SessionID, Op: proto.OpReattachSession, Server: s.cfg.MemberID}
 	switch {
 	case req.SessionID == 0:

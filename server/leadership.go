@@ -20,7 +20,7 @@ import (
 // waits for one. Consensus brings messages, which count once the server serves. lost and readOnly
 // may be read anywhere. Clients are let in again only after readOnly has ended.
 type leadership struct {
-	*standing
+	*shared
 	sessions *sessions
 	conns    *connTable
 	lines    *members.Lines
@@ -35,7 +35,7 @@ type leadership struct {
 	// caughtUp is closed when this server, which was lost and is in touch again, has applied what
 	// was committed when the contact came back. nil: it is not lost, or not in touch. catchingUp is
 	// set meanwhile.
-	caughtUp   chan struct{}
+	caughtUp   <-chan struct{}
 	catchingUp atomic.Bool
 	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
 	log        transitions
@@ -109,9 +109,7 @@ func (s *leadership) watch(st consensus.Status) {
 // would stop the next one.
 func (s *leadership) hasCaughtUp() bool {
 	if s.caughtUp == nil {
-		done := make(chan struct{})
-		s.caughtUp = done
-		s.node.Read(func() { close(done) })
+		s.caughtUp = s.current()
 	}
 	select {
 	case <-s.caughtUp:

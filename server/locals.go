@@ -22,13 +22,13 @@ func (s *sessions) opensLocal() bool {
 
 // attachLocal opens a local session, or resumes one that this server knows. done is false if the
 // ensemble must decide about the request. readOnly: this server is read-only.
-func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done bool, err error) {
+func (c newcomer) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done bool, err error) {
 	s := c.server
 	if req.SessionID == 0 && !readOnly && (!s.sessions.opensLocal() || s.conns.locals.Crowded()) {
 		return false, false, nil // a global session
 	}
 	now := s.cfg.Now()
-	e := liveness.Local[*conn]{Conn: c, TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
+	e := liveness.Local[*conn]{Conn: c.conn, TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
 	id, verdict, old := req.SessionID, liveness.Right, (*conn)(nil)
 	// The lock of the tree keeps a session from becoming global meanwhile. The sessions are
 	// cleared after connections were closed, so c must not be closed when its session is added.
@@ -38,7 +38,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, done b
 	case c.ClosedLocked():
 		verdict = liveness.Unanswered
 	case id != 0:
-		verdict, old = s.conns.locals.Claim(id, req.Passwd, c, e.TimeoutMs, now)
+		verdict, old = s.conns.locals.Claim(id, req.Passwd, c.conn, e.TimeoutMs, now)
 		copy(e.Passwd[:], req.Passwd)
 		if verdict == liveness.Unknown && readOnly {
 			_, lives := s.state.tree.Session(id)
@@ -93,7 +93,7 @@ func (s *sessions) openLocal(e *liveness.Local[*conn], now time.Time) (id proto.
 }
 
 // greetLocal answers the connect request. The tree's lock is held, and c is locked.
-func (c *conn) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn], now time.Time) {
+func (c newcomer) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn], now time.Time) {
 	op := proto.OpReattachSession
 	if req.SessionID == 0 {
 		op = proto.OpCreateSession
@@ -102,7 +102,7 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn], n
 		c.server.meter.Count(meter.SessionsReattached)
 	}
 	c.stats.LastZxid = c.server.state.tree.LastZxid()
-	c.server.trail.Session(c, op, c.session, proto.OK, 0)
+	c.server.trail.Session(c.conn, op, c.session, proto.OK, 0)
 	c.appendConnectResponse(&proto.ConnectResponse{
 		TimeoutMs: e.TimeoutMs, SessionID: c.session, Passwd: e.Passwd[:], HasReadOnly: req.HasReadOnly, ReadOnly: c.readOnly,
 	})
@@ -114,27 +114,26 @@ func (c *conn) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn], n
 // localRequest handles the requests that are different for a local session: those that a read-only
 // server refuses, the end of the session, and those for which the session must become global.
 // done is false if the request is to be handled as usual. The tree's lock is held, and c is locked.
-func (c *conn) localRequest(h proto.RequestHeader, body []byte, r *received) (p pause, done bool) {
+func (c *conn) localRequest(r *received) (p pause, done bool) {
 	s := c.server
 	switch {
-	case h.Op == proto.OpCloseSession:
+	case r.Op == proto.OpCloseSession:
 		if !s.conns.locals.End(c.session, c) { // it moved to another connection, or has expired
 			c.CloseLocked()
 			return pauseClosed, true
 		}
 		if s.trail.On() {
-			s.trail.End(&trail.Request{Client: c, Session: c.session, Xid: h.Xid, Op: h.Op, Time: r.now}, nil)
+			s.trail.End(&trail.Request{Client: c, Session: c.session, Xid: r.Xid, Op: r.Op, Time: r.now}, nil)
 		}
-		c.status(h, proto.OK, zxidLast, true, r.now, r.stats)
+		c.status(r, proto.OK, zxidLast, true)
 		return pauseEnd, true
 	case c.readOnly:
-		switch h.Op.Info().Class {
+		switch r.Op.Info().Class {
 		case proto.ClassWrite, proto.ClassReconfig, proto.ClassSync, proto.ClassInternal:
-			c.server.trail.Refused(c, h, body, proto.ErrNotReadOnly, r.now)
-			c.status(h, proto.ErrNotReadOnly, zxidLast, false, r.now, r.stats)
+			c.refuseRequest(r, proto.ErrNotReadOnly)
 			return pauseNone, true
 		}
-	case s.cfg.LocalSessionUpgrades && datatree.CreatesEphemeral(h.Op, body):
+	case s.cfg.LocalSessionUpgrades && datatree.CreatesEphemeral(r.Op, r.body):
 		return pauseUpgrade, true
 	}
 	return pauseNone, false // without upgrades, the tree refuses an ephemeral znode

@@ -25,7 +25,9 @@ func TestLocalSessions_ClosedByAFormerConnection(t *testing.T) {
 	if verdict, old := s.conns.locals.Claim(1, make([]byte, proto.PasswdBytes), newConn(s, nc, portPlain, "client"), 10_000, now); verdict != liveness.Right || old != former {
 		t.Fatalf("the session does not move: %v", verdict)
 	}
-	p, done := former.localRequest(proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}, nil, &received{now, s.meter.Batch()})
+	p, done := former.localRequest(&received{
+		RequestHeader: proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}, now: now, stats: s.meter.Batch(),
+	})
 	if _, known := s.conns.locals.Get(1); !known || !done || p != pauseClosed {
 		t.Errorf("session known: %v; done %v, pause %v", known, done, p)
 	}

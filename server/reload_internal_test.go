@@ -5,13 +5,19 @@ import (
 	"testing"
 )
 
-// The lists of Reload contain fields of Config, each once.
+// The tags of Config say one of the two things that Reload knows.
 func TestReload_Fields(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, name := range append(append([]string{}, reloads...), handedIn...) {
-		if _, ok := reflect.TypeFor[Config]().FieldByName(name); !ok || seen[name] {
-			t.Errorf("%s is no field, or there twice", name)
+	config, known := reflect.TypeFor[Config](), map[reflect.StructTag]int{`reload:"live"`: 0, `reload:"handed in"`: 0, "": 0}
+	for i := range config.NumField() {
+		field := config.Field(i)
+		if _, ok := known[field.Tag]; !ok || field.Tag != "" && !field.IsExported() {
+			t.Errorf("%s has the tag %s", field.Name, field.Tag)
 		}
-		seen[name] = true
+		known[field.Tag]++
+	}
+	for tag, n := range known {
+		if n == 0 {
+			t.Errorf("no field has the tag %q", tag)
+		}
 	}
 }

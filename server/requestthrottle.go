@@ -67,20 +67,14 @@ func (c *Config) maxWriteBytes() int {
 
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the
 // write has not. c is locked.
-func (c *conn) refuseThrottled(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) bool {
+func (c *conn) refuseThrottled(r *received) bool {
 	cfg := &c.server.live.Load().RequestThrottle
 	waited := time.Since(c.waitsSince)
 	c.waitsSince = time.Time{}
-	if cfg.Limit == 0 || cfg.OpWaitTime == 0 || waited <= cfg.OpWaitTime || h.Op == proto.OpCloseSession {
+	if cfg.Limit == 0 || cfg.OpWaitTime == 0 || waited <= cfg.OpWaitTime || r.Op == proto.OpCloseSession {
 		return false
 	}
 	c.server.meter.Count(meter.ThrottledOps)
-	c.throttledOp(h, body, now, t)
+	c.refuseRequest(r, proto.ErrThrottledOp)
 	return true
-}
-
-// throttledOp answers a request that has waited for too long. c is locked.
-func (c *conn) throttledOp(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats) {
-	c.server.trail.Refused(c, h, body, proto.ErrThrottledOp, now)
-	c.status(h, proto.ErrThrottledOp, zxidLast, false, now, t)
 }

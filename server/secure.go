@@ -53,12 +53,13 @@ func (c *Config) ensureTLS() (errs []error) {
 // open begins to serve the connection, with a TLS handshake if the port demands it.
 func (c *conn) open() {
 	var in link.Input
+	n := newcomer{c, &in}
 	if c.port == portPlain {
-		c.countPlain()
+		n.countPlain()
 		c.serve(in)
 		return
 	}
-	if !c.secure(&in) {
+	if !n.secure() {
 		in.Release()
 		c.server.forget(c, true)
 		return
@@ -69,15 +70,15 @@ func (c *conn) open() {
 }
 
 // secure decides whether the connection speaks TLS, and does the handshake. It returns false if the
-// connection is to be closed. in holds what the client has sent without TLS.
-func (c *conn) secure(in *link.Input) bool {
-	s := c.server
+// connection is to be closed. The input holds what the client has sent without TLS.
+func (c newcomer) secure() bool {
+	s, in := c.server, c.in
 	deadline := time.Now().Add(s.live.Load().HandshakeTimeout)
 	if c.NetConn().SetReadDeadline(deadline) != nil {
 		return false // closed already
 	}
 	in.SetSmall(true)
-	if !c.begins(in) {
+	if !c.begins() {
 		return false
 	}
 	if !accept.BeginsTLS(in.Bytes()) {
@@ -96,29 +97,29 @@ func (c *conn) secure(in *link.Input) bool {
 		return false
 	}
 	limit := s.live.Load().HandshakeLimit
-	if out, full := s.strangers.handshakes.Enter(c, fair.Host(c.NetConn().RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
+	if out, full := s.strangers.handshakes.Enter(c.conn, fair.Host(c.NetConn().RemoteAddr()), cmp.Or(max(0, limit), math.MaxInt)); full {
 		s.meter.Count(meter.HandshakesExceeded)
 		out.logger().Warn("connection refused: too many TLS handshakes are under way", "limit", limit)
-		if out == c {
+		if out == c.conn {
 			return false
 		}
 		out.Close()
 	}
-	err := c.shakeHands(in, deadline)
-	s.strangers.handshakes.Leave(c)
+	err := c.shakeHands(deadline)
+	s.strangers.handshakes.Leave(c.conn)
 	if err != nil && !c.IsClosed() {
 		c.refused(tlsreason.Of(err), err)
 	}
 	return err == nil
 }
 
-// shakeHands does a TLS handshake, which in begins.
-func (c *conn) shakeHands(in *link.Input, deadline time.Time) error {
+// shakeHands does a TLS handshake, which the input begins.
+func (c newcomer) shakeHands(deadline time.Time) error {
 	cfg := c.server.live.Load().TLS
 	if cfg == nil {
 		return errors.New("no TLS since the last Reload")
 	}
-	leaf, err := c.Secure(in, cfg, deadline)
+	leaf, err := c.Secure(c.in, cfg, deadline)
 	if err != nil || leaf == nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (c *conn) shakeHands(in *link.Input, deadline time.Time) error {
 
 // refused counts and logs a failed handshake, unless the client gave up, or had no time left,
 // because this process stood still.
-func (c *conn) refused(reason string, err error) {
+func (c newcomer) refused(reason string, err error) {
 	gaveUp := reason == tlsreason.TimedOut || reason == tlsreason.HungUp
 	if gaveUp && c.stoodStill() {
 		return
@@ -144,11 +145,11 @@ func (c *conn) refused(reason string, err error) {
 	c.logger().Warn("TLS handshake failed", args...)
 	c.Lock()
 	defer c.Unlock()
-	c.server.trail.Auth(c, "TLS handshake: "+reason, proto.ErrAuthFailed)
+	c.server.trail.Auth(c.conn, "TLS handshake: "+reason, proto.ErrAuthFailed)
 }
 
 // countPlain counts a connection without TLS.
-func (c *conn) countPlain() {
+func (c newcomer) countPlain() {
 	if ip := net.ParseIP(c.addr); ip != nil && !ip.IsLoopback() {
 		c.server.meter.Count(meter.PlainRemote)
 	} else {

@@ -36,7 +36,7 @@ var (
 
 // Server is a ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
-	*standing
+	*shared
 	reloading  sync.Mutex        // held during Reload, and while start sets what Reload sets
 	standstill *standstill.Watch // of this process; noted from Start on
 
@@ -60,15 +60,14 @@ type Server struct {
 
 // New checks cfg and makes a server. Before Start, nothing runs and no file is touched.
 func New(cfg Config) (*Server, error) {
-	err := cfg.ensureDefaults()
-	set, membersErr := cfg.parseMembers()
-	if err := errors.Join(err, membersErr); err != nil {
+	set, err := cfg.complete()
+	if err != nil {
 		return nil, err
 	}
 	slow := cfg.Logger // the lines of slow requests have a limit of their own
 	cfg.Logger = lograte.New(cfg.Logger)
-	s := &Server{standing: &standing{cfg: &cfg, members: set}}
-	s.backups.standing = s.standing
+	s := &Server{shared: &shared{cfg: &cfg, members: set}}
+	s.backups.shared = s.shared
 	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)
 	s.identities.Set(cfg.identities())
@@ -82,15 +81,15 @@ func New(cfg Config) (*Server, error) {
 	s.strangers.claims = fair.NewRate(failedClaimsPer/failedClaims, failedClaims, maxClaimants)
 	s.standstill = standstill.New(max(cfg.Tick, time.Second))
 	s.strangers.words.init()
-	s.ports.init(s.standing)
+	s.ports.init(s.shared)
 	s.sessions = &sessions{
-		standing: s.standing, conns: &s.conns, audit: s.Audit, expiry: liveness.NewExpiry(cfg.MemberID, cfg.Tick),
+		shared: s.shared, conns: &s.conns, audit: s.Audit, expiry: liveness.NewExpiry(cfg.MemberID, cfg.Tick),
 	}
-	s.lines = &serverLines{standing: s.standing}
+	s.lines = &serverLines{shared: s.shared}
 	s.leader = &leadership{
-		standing: s.standing, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: &s.growth,
+		shared: s.shared, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: &s.growth,
 		fail:    s.fail,
-		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{standing: s.standing},
+		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{shared: s.shared},
 	}
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
@@ -100,11 +99,11 @@ func New(cfg Config) (*Server, error) {
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.facts = &Facts{
-		standing: s.standing, serving: s, conns: &s.conns, sessions: s.sessions, leader: s.leader, writes: &s.writes,
+		shared: s.shared, serving: s, conns: &s.conns, sessions: s.sessions, leader: s.leader, writes: &s.writes,
 		ports: &s.ports, strangers: &s.strangers, backups: &s.backups,
 	}
 	s.facts.SetTraceMask(defaultTraceMask)
-	s.growth.init(s.standing)
+	s.growth.init(s.shared)
 	return s, nil
 }
 
@@ -205,7 +204,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		FormTicks: s.ports.formTicks(),
 		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
 		MemoryBytes: memlimit.Available(), Crowded: s.growth.crowded, Free: machine.dropState,
-		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.fs, DirFS: s.cfg.dirFS, StateMachine: machine,
+		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.hooks.LogFS, DirFS: s.cfg.hooks.DataFS, StateMachine: machine,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.backups.checkpointed, OnLeaderChange: s.meter.Led,
 		ArchiveBytes: s.cfg.ArchiveBytes, Levels: s.cfg.levels, MaxLevel: consensus.Level(s.cfg.MaxFeatureLevel),

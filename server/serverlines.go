@@ -21,7 +21,7 @@ const (
 // serverLines makes the ensemble follow the server lines of its members, see members.Lines. All but
 // lines is owned by the goroutine of runSessions.
 type serverLines struct {
-	*standing
+	*shared
 	lines members.Lines // reported by other members
 	noted proto.Zxid    // version of the members for which a difference of the lines was logged
 	tried time.Time     // when a change was last proposed, by the runtime's clock

@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/members"
 	"github.com/gozkd/gozkd/server/internal/ports"
 )
@@ -21,7 +20,7 @@ import (
 // goroutines of Clients.Follow and Members.Follow alone replace listeners; the goroutine of Apply
 // tells them where to (move). The secure port never moves. Connections stay when a port moves.
 type serverPorts struct {
-	*standing
+	*shared
 	plain     ports.Clients      // without a listener: in process only
 	secure    ports.Port         // without a listener: there is none
 	peers     *ports.Members     // nil: there are none, or Config.PeerListener
@@ -34,7 +33,7 @@ type serverPorts struct {
 // strangers bounds what clients may cost before they have a session.
 type strangers struct {
 	claims   *fair.Rate // without merit, of each address, by the runtime's clock
-	throttle bounds.Bucket
+	throttle connectBucket
 	words    wordGate
 	// handshakes are the TLS handshakes under way, which cost memory and time before the client has
 	// proved anything.
@@ -42,8 +41,8 @@ type strangers struct {
 }
 
 // init prepares the ports. None is open yet.
-func (p *serverPorts) init(s *standing) {
-	p.standing = s
+func (p *serverPorts) init(s *shared) {
+	p.shared = s
 	line, _ := s.members.Get(uint64(s.cfg.MemberID))
 	p.plain.Init(ports.ClientsConfig{
 		Address: s.cfg.Listen, Line: line, Listen: s.cfg.listen, Logger: s.cfg.Logger,
@@ -176,7 +175,7 @@ func (p *serverPorts) move(current serverlist.Set, version proto.Zxid, wanted se
 
 // openPeers opens the addresses of all members, and the port for other members.
 func (p *serverPorts) openPeers(ctx context.Context) (l net.Listener, err error) {
-	if p.addresses, err = members.OpenAddresses(p.cfg.dirFS, p.cfg.Dir, p.members); err != nil {
+	if p.addresses, err = members.OpenAddresses(p.cfg.hooks.DataFS, p.cfg.Dir, p.members); err != nil {
 		return nil, err
 	}
 	if p.cfg.PeerListener != nil || p.alone() {

@@ -22,7 +22,7 @@ import (
 // which Passes.Next says so. Server.ExpireSession and ExpireDue end sessions from any goroutine.
 // Which sessions end is chosen under the tree's lock.
 type sessions struct {
-	*standing
+	*shared
 	conns  *connTable
 	audit  func(audit.Event)
 	expiry *liveness.Expiry
@@ -109,7 +109,10 @@ func (s *sessions) beginPass(ticker *time.Ticker) (now time.Time, judges bool) {
 		c.NoteProgress(now)
 	}
 	if judges {
-		s.expireLocal(now)
+		for id, c := range s.conns.locals.Expire(now) {
+			s.cfg.Logger.Info("local session expires", "session", id.String())
+			s.endLocal(id, c)
+		}
 	}
 	return now, judges
 }
@@ -205,14 +208,6 @@ func (s *sessions) reported(from uint8, r liveness.Report) {
 		defer s.state.RUnlock()
 	}
 	s.expiry.Reported(from, r, s.timeouts(from))
-}
-
-// expireLocal ends the local sessions that were not heard from in time.
-func (s *sessions) expireLocal(now time.Time) {
-	for id, c := range s.conns.locals.Expire(now) {
-		s.cfg.Logger.Info("local session expires", "session", id.String())
-		s.endLocal(id, c)
-	}
 }
 
 // endLocal completes the end of a local session that has been removed.

@@ -2,13 +2,11 @@ package server
 
 import (
 	"runtime"
-	"time"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/link"
-	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
 const (
@@ -46,18 +44,18 @@ func (s *state) longReply(op proto.OpCode, body []byte) bool {
 // Such a read is a short request for much work. If thousands of them waited for a write, all would
 // run under the write lock when the write is applied (V2). So each runs only when no request is
 // before it, and releases the lock afterwards.
-func (c *conn) bulkRead(h proto.RequestHeader, body []byte, now time.Time, t *meter.BatchStats, turn bool) pause {
+func (c *conn) bulkRead(r *received) pause {
 	expensive := true
-	switch h.Op {
+	switch r.Op {
 	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals:
-		expensive = len(body) > cheapBulkBytes
+		expensive = len(r.body) > cheapBulkBytes
 	}
 	switch {
 	case c.queue.len() > 0:
 		return pauseAlone
-	case expensive && !turn:
+	case expensive && !r.turn:
 		return pauseTurn
-	case !c.readInTurn(h, body, now, t):
+	case !c.readInTurn(r):
 		return pauseTurn
 	}
 	return pauseOutput

@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -24,7 +24,7 @@ func TestStalledDisk(t *testing.T) {
 	cfg := ticks
 	cfg.Dir = t.TempDir()
 	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &said})
-	*serverdisk.Log(&cfg) = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+	confighook.Of(&cfg).LogFS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSync && stall.CompareAndSwap(true, false) {
 			time.Sleep(30 * time.Second) // the bubble's time
 		}
@@ -71,7 +71,7 @@ func TestEnsemble_LeaderDiskHangs(t *testing.T) {
 		var hung atomic.Int64
 		e.onDisk()
 		e.each(func(c *server.Config) {
-			*serverdisk.Log(c) = vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
+			confighook.Of(c).LogFS = vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
 				for op.Kind == vfstest.OpSync && hung.Load() == int64(c.MemberID) {
 					time.Sleep(10 * time.Millisecond)
 				}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -72,7 +72,7 @@ func (d *disk) stall() (resume func(error)) {
 
 func onDisk(t *testing.T, d *disk) server.Config {
 	cfg := ticks
-	cfg.Dir, cfg.LogDir, *serverdisk.Log(&cfg) = t.TempDir(), "/log", d.fs()
+	cfg.Dir, cfg.LogDir, confighook.Of(&cfg).LogFS = t.TempDir(), "/log", d.fs()
 	cfg.MaxClientConns, cfg.Words = -1, []string{"*"}
 	return cfg
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -65,7 +65,7 @@ func (r *raw) requests(frames ...[]byte) {
 func hangingDisk(t *testing.T, cfg server.Config) (server.Config, *atomic.Bool) {
 	hang := new(atomic.Bool)
 	cfg.Dir = t.TempDir()
-	*serverdisk.Log(&cfg) = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+	confighook.Of(&cfg).LogFS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSync && hang.CompareAndSwap(true, false) {
 			time.Sleep(30 * time.Second)
 		}

@@ -12,7 +12,7 @@ import (
 // transitions logs each change of the server's part in the ensemble once. It holds what was logged
 // last.
 type transitions struct {
-	*standing
+	*shared
 	mode   string
 	leader uint64
 	epoch  uint32
@@ -59,7 +59,7 @@ func (s *transitions) logWaiting() {
 }
 
 // howToJoin says how this server becomes a member of an ensemble.
-func (s *standing) howToJoin() string {
+func (s *shared) howToJoin() string {
 	how := "give all servers its line and restart them one by one"
 	if s.live.Load().ReconfigEnabled {
 		how = "add it with reconfig"

@@ -18,6 +18,6 @@ const buildDate = "01/02/2006 15:04 UTC"
 // versionLine returns the version in the form of ZooKeeper's "version-revision, built on date": the
 // ZooKeeper release for ZooKeeper's clients, and gozkd with its own version in place of the
 // revision.
-func (s *standing) versionLine() string {
+func (s *shared) versionLine() string {
 	return zooKeeperRelease + "-gozkd-" + s.cfg.Version + ", built on " + version.Built().UTC().Format(buildDate)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fourletter"
-	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -62,9 +61,9 @@ func (g *wordGate) take(long bool, patience time.Duration, stopping <-chan struc
 	return w, func() { w.Reset(nil); kind <- w }, true
 }
 
-// answerWord answers a four-letter word. The caller closes the connection. in holds the word and
-// the bytes after it.
-func (c *conn) answerWord(word string, in *link.Input) {
+// answerWord answers a four-letter word, which the input holds with the bytes after it. The caller
+// closes the connection.
+func (c newcomer) answerWord(word string) {
 	if word == fourletter.TelnetClose {
 		return
 	}
@@ -76,15 +75,15 @@ func (c *conn) answerWord(word string, in *link.Input) {
 	live := s.live.Load()
 	allowed := fourletter.Allowed(live.Words, word)
 	c.Lock()
-	s.trail.Word(c, word, allowed)
+	s.trail.Word(c.conn, word, allowed)
 	c.Unlock()
 	if word == "stmk" && allowed {
-		for in.Len() < 12 { // bounded by the handshake's deadline, as the word itself was
-			if in.Fill(&c.Link) != nil {
+		for c.in.Len() < 12 { // bounded by the handshake's deadline, as the word itself was
+			if c.in.Fill(&c.Link) != nil {
 				return
 			}
 		}
-		s.facts.SetTraceMask(int64(binary.BigEndian.Uint64(in.Bytes()[4:])))
+		s.facts.SetTraceMask(int64(binary.BigEndian.Uint64(c.in.Bytes()[4:])))
 	}
 	if err := c.sendWord(word, allowed, live.HandshakeTimeout); err != nil {
 		c.logger().Debug("four-letter word not answered", "word", word, "error", err)
@@ -96,7 +95,7 @@ func (c *conn) answerWord(word string, in *link.Input) {
 // sendWord renders and sends an answer. A client that does not read must not keep the answer in
 // memory for longer than a handshake may take, nor keep others from being answered: a short answer
 // is sent after its buffer is free again, a long one must be read without pause.
-func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error {
+func (c newcomer) sendWord(word string, allowed bool, patience time.Duration) error {
 	s, end := c.server, time.Now().Add(patience)
 	long := allowed && fourletter.IsLong(word)
 	w, back, ok := s.strangers.words.take(long, patience, s.life.Stopping())
@@ -105,7 +104,7 @@ func (c *conn) sendWord(word string, allowed bool, patience time.Duration) error
 	}
 	if long {
 		defer back()
-		w.Reset(&partWriter{c: c, end: end})
+		w.Reset(&partWriter{c: c.conn, end: end})
 		fourletter.Write(w, word, s.facts, int64(c.id))
 		return w.Flush()
 	}

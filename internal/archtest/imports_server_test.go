@@ -13,10 +13,7 @@ var serverTable = []box{
 		{"proto/jute", "text of clients"},
 		{"sasl", "the exchange that an identity comes from"},
 	}},
-	{pkg: "server/internal/bounds", there: true, may: []arrow{
-		{"internal/fair", "the tokens of connect requests"},
-		{"proto", "the size of a header, and operations"},
-	}},
+	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
 	{pkg: "server/internal/capacity", there: true},
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
@@ -99,7 +96,7 @@ var serverTable = []box{
 		{"proto", "requests and replies of clients"},
 		{"proto/jute", "read requests are decoded, and replies encoded, in place"},
 		{"internal/vfs", "hands the disk through to consensus"},
-		{"internal/serverdisk", "lets tests hand in a disk"},
+		{"internal/confighook", "lets tests hand in a disk"},
 		{"internal/memlimit", "the default of a bound depends on the memory of the container"},
 		{"internal/memnet", "connections from within the process"},
 		{"internal/invariants", "checks that only test builds pay for"},

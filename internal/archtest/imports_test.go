@@ -69,7 +69,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/sloglog", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "makes its loggers"}}},
 	{pkg: "internal/backoff", there: true},
-	{pkg: "internal/serverdisk", there: true, may: []arrow{{"internal/vfs", "the disks"}}},
+	{pkg: "internal/confighook", there: true, may: []arrow{{"internal/vfs", "the disks"}}},
 	{pkg: "internal/history", there: true, may: []arrow{{"proto", "zxids, Stats, ACLs"}}},
 	{pkg: "proto", there: true, may: []arrow{
 		{"proto/jute", "records are made of the encoding's primitives"},

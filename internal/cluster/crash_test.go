@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
@@ -24,7 +24,7 @@ func TestFailed_MemberStoppedByItself(t *testing.T) {
 	})
 	l := start(t, Config{Members: 3, Dir: t.TempDir(), Adapt: func(member int, c *server.Config) {
 		if member == 2 {
-			*serverdisk.Log(c) = fs
+			confighook.Of(c).LogFS = fs
 		}
 	}})
 	m := member(t, l, 2)

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -95,8 +95,8 @@ func (m *member) start() {
 		Now: m.clock.now, Logger: m.w.logs.Named(m.host()),
 		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8), byte(m.w.plan.seed), byte(m.w.plan.seed >> 8)}),
 	}
-	*serverdisk.Log(&cfg), *serverdisk.Data(&cfg) = disk, disk
-	m.room.configure(&cfg, serverdisk.Used(&cfg), serverdisk.Free(&cfg))
+	confighook.Of(&cfg).LogFS, confighook.Of(&cfg).DataFS = disk, disk
+	m.room.configure(&cfg, &confighook.Of(&cfg).MemoryUsed, &confighook.Of(&cfg).DiskFree)
 	s, err := server.New(cfg)
 	if err != nil {
 		panic(err) // the configuration is the same for every run

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/datatree"
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -303,8 +303,8 @@ type disk struct {
 func newDisk() *disk { return &disk{mem: vfstest.NewMem()} }
 
 func (d *disk) adapt(_ int, c *server.Config) {
-	c.Dir, *serverdisk.Data(c) = "/data", d.mem
-	*serverdisk.Log(c) = vfstest.NewFaulty(d.mem, func(op vfstest.Op) error {
+	c.Dir, confighook.Of(c).DataFS = "/data", d.mem
+	confighook.Of(c).LogFS = vfstest.NewFaulty(d.mem, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpSync {
 			d.wait()
 		}

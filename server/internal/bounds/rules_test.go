@@ -2,7 +2,6 @@ package bounds
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -141,49 +140,6 @@ func TestWrites_Wait(t *testing.T) {
 			t.Errorf("without patience a write waits for %v", time.Since(start))
 		}
 	})
-}
-
-// Requests take tokens, are dropped if there are too few, and are dropped at random by a share that
-// grows while the bucket is empty and shrinks while it is nearly full.
-func TestBucket_Admits(t *testing.T) {
-	begin := time.Unix(1000, 0)
-	r := Rate{Size: 10, Fill: 2, FillTime: time.Second}
-	steps := func(r Rate, steps ...string) {
-		t.Helper()
-		var b Bucket
-		for i, step := range steps {
-			var ms, tokens int
-			var random float64
-			var want string
-			if n, err := fmt.Sscanf(step, "%d %d %g %s", &ms, &tokens, &random, &want); n != 4 {
-				t.Fatal(step, err)
-			}
-			if want == "smaller" {
-				r.Size = tokens
-				continue
-			}
-			ok, drop, missing := b.Admit(&r, tokens, begin.Add(time.Duration(ms)*time.Millisecond), random)
-			if got := fmt.Sprintf("%v/%.2g/%d", ok, drop, missing); got != want {
-				t.Errorf("step %d, %s: %s", i, step, got)
-			}
-		}
-	}
-	steps(r, "0 4 0 true/0/4", "0 6 0 true/0/10", "0 1 0 false/0/10", "1000 1 0 false/0/10", "1001 1 0 true/0/9", "1001 2 0 false/0/9",
-		"1001 1 0 true/0/10", "2001 1 0 false/0/10", "2002 2 0 true/0/10", "9000 3 0 true/0/3", "9000 3 0 smaller", "9000 1 0 false/0/3",
-		"9000 2 0 smaller", "9000 1 0 false/0/2", "10001 2 0 true/0/2")
-	r.FreezeTime, r.DropIncrease, r.DropDecrease, r.DecreaseRatio = time.Second, 0.4, 0.3, 0.5
-	steps(r, "0 10 0 true/0/10", "1000 1 0 false/0/10", "1001 1 0.3 true/0/9", "1001 1 0.3 true/0/10",
-		"2002 1 0.5 true/0/9", "2002 1 0.5 true/0/10", "2500 1 0.5 false/0/10", "3004 1 0.5 true/0/9")
-	r.Fill = 0 // only what is taken counts
-	steps(r, "0 10 0 true/0/10", "1001 1 0.9 false/0.4/10", "1001 1 0.3 false/0.4/10", "2001 1 0.9 false/0.4/10", "2002 1 0.9 false/0.8/10",
-		"3003 1 0.99 false/1/10", "4004 1 0.99 false/1/10")
-	steps(r, "0 5 0.9 true/0/5", "1001 5 0.9 true/0/10", "2002 1 0.9 false/0.4/10", "2002 20 0 smaller", "3003 1 0.9 true/0.1/11",
-		"4004 1 0.9 true/0.1/12", "4004 30 0 smaller", "5005 1 0.9 true/0/13", "6006 1 0 true/0/14")
-	var b Bucket
-	none := Rate{}
-	if ok, drop, missing := b.Admit(&none, 1000, begin, 0); !ok || drop != 0 || missing != 0 {
-		t.Error("a request is dropped without a bound")
-	}
 }
 
 // The data that several outputs refer to count once, and a portion of them for each.

@@ -22,15 +22,15 @@ func (b *Board) Report(member uint64, a Ability) {
 
 // Propose returns what the limit of a state of that weight should be instead of now, and whether
 // the leader should propose it: a change by less than a hundredth is not worth a request, nor is a
-// limit that is far away; see Near. A limit rises only if its member has said so to this leader, or
-// is no member any more. Members that are no members any more are forgotten.
+// limit that is far away; see Counts. A limit rises only if its member has said so to this leader,
+// or is no member any more. Members that are no members any more are forgotten.
 func (b *Board) Propose(now Ability, weight int64, isMember func(id uint64) bool) (Ability, bool) {
 	maps.DeleteFunc(b.reports, func(id uint64, _ Ability) bool { return !isMember(id) })
 	var l Ability
 	for _, id := range slices.Sorted(maps.Keys(b.reports)) {
 		l = l.Least(b.reports[id])
 	}
-	if now.Weight == 0 && !l.Near(weight) || !l.Near(2*weight) {
+	if now.Weight == 0 && !l.Counts(weight) || !l.Counts(2*weight) {
 		l = Ability{} // it goes later than it comes
 	}
 	its := uint64(now.Member)

@@ -103,26 +103,26 @@ func TestBoard_ProposesTheLeast(t *testing.T) {
 				t.Fatalf("%+v is lifted without the word of its member", was)
 			case now.Weight > was.Weight && !mayRise:
 				t.Fatalf("%+v becomes %+v without the word of its member", was, now)
-			case now.Weight == 0 && least.Near(weight) && mayRise:
+			case now.Weight == 0 && least.Counts(weight) && mayRise:
 				t.Fatalf("no limit at %d, although the members can hold %+v", weight, least)
 			case now.Weight != 0 && mayRise && (now.Cause == 0 || max(now.Weight-least.Weight, least.Weight-now.Weight)*100 > now.Weight):
 				t.Fatalf("the limit at %d is %+v, the members can hold %+v", weight, now, least)
-			case now.Weight > least.Weight+now.Weight/100 && least.Near(weight):
+			case now.Weight > least.Weight+now.Weight/100 && least.Counts(weight):
 				t.Fatalf("the limit at %d is %+v, the members can hold %+v", weight, now, least)
 			}
 		}
 	})
 }
 
-// A state is near to an ability from a quarter on, and the smaller of two abilities has a cause.
+// An ability counts from a quarter of it on, and the smaller of two abilities has a cause.
 func TestAbility(t *testing.T) {
 	for _, tc := range []struct {
 		weight int64
 		a      Ability
 		want   bool
 	}{{25, Ability{100, Memory, 1}, false}, {26, Ability{100, Memory, 1}, true}, {26, Ability{100, Nothing, 1}, false}} {
-		if got := tc.a.Near(tc.weight); got != tc.want {
-			t.Errorf("%d is near to %+v: %v", tc.weight, tc.a, got)
+		if got := tc.a.Counts(tc.weight); got != tc.want {
+			t.Errorf("%d counts for %+v: %v", tc.weight, tc.a, got)
 		}
 	}
 	none, small, large := Ability{}, Ability{5, Disk, 1}, Ability{6, Memory, 2}

@@ -23,9 +23,9 @@ const (
 	Disk
 )
 
-// Near reports whether a state of that weight is near to the ability. Other states need no limit
-// yet.
-func (a Ability) Near(weight int64) bool { return a.Cause != Nothing && weight > a.Weight/4 }
+// Counts reports whether the ability counts for a state of that weight, which takes more than a
+// quarter of it. Other states need no limit yet.
+func (a Ability) Counts(weight int64) bool { return a.Cause != Nothing && weight > a.Weight/4 }
 
 // Least returns the smaller ability.
 func (a Ability) Least(b Ability) Ability {

@@ -21,10 +21,10 @@
 //  3. A check of several keys together is a method of resolver, which resolve calls. ensureDefaults
 //     checks a field of server.Config also for programs that embed the server.
 //  4. A field of server.Config that follows from several keys is set by ForServer.
-//  5. If the key can change at runtime, its row is live instead of row. A field of server.Config is
-//     then in reloads of server/reload.go and in the comment of Server.Reload, and the server reads
-//     it from Server.live, or Reload hands it on. A field of Config takes effect through ForServer,
-//     or reloader.reload in cmd/gozkd/serve.go applies it.
+//  5. If the key can change at runtime, its row is live instead of row. A field of server.Config
+//     then has the tag reload:"live", and the server reads it from Server.live, or Reload hands it
+//     on. A field of Config takes effect through ForServer, or reloader.reload in
+//     cmd/gozkd/serve.go applies it.
 //  6. A new kind needs valid and invalid values in keys_test.go (values), and a live key a value
 //     that changes it in reload_test.go.
 //  7. Write the row to docs/reference/configuration.md:

@@ -14,10 +14,10 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// standing is what a server shares with its parts: its configuration, how far it is, the state, and
+// shared is what a server shares with its parts: its configuration, how far it is, the state, and
 // its way to consensus. Start sets the node and the times before anything else can use them; Reload
 // alone changes live.
-type standing struct {
+type shared struct {
 	cfg     *Config                // as the server was started with; never changes
 	live    atomic.Pointer[Config] // as Reload left it; its content never changes
 	members serverlist.Set         // Config.Members
@@ -30,28 +30,34 @@ type standing struct {
 }
 
 // alone reports whether this server has no other members to talk to.
-func (s *standing) alone() bool { return len(s.members) == 0 }
+func (s *shared) alone() bool { return len(s.members) == 0 }
 
 // quorumConnected reports whether this server is connected to a majority of the voters of a set.
-func (s *standing) quorumConnected(set serverlist.Set) bool {
+func (s *shared) quorumConnected(set serverlist.Set) bool {
 	voters, there := set.Voters(), append(s.node.Connected(), uint64(s.cfg.MemberID))
 	away := slices.DeleteFunc(slices.Clone(voters), func(id uint64) bool { return slices.Contains(there, id) })
 	return len(voters)-len(away) > len(voters)/2
 }
 
+// current returns a channel that is closed when this server has applied everything that is
+// committed anywhere now.
+func (s *shared) current() <-chan struct{} {
+	done := make(chan struct{})
+	s.node.Read(func() { close(done) })
+	return done
+}
+
 // catchUp is Server.CatchUp.
-func (s *standing) catchUp(ctx context.Context) error {
+func (s *shared) catchUp(ctx context.Context) error {
 	if !s.life.Accepting.Load() {
 		return s.life.WhyNot()
 	}
-	done := make(chan struct{})
-	s.node.Read(func() { close(done) })
-	return s.life.Await(ctx, done, "not caught up yet")
+	return s.life.Await(ctx, s.current(), "not caught up yet")
 }
 
 // propose proposes a request of the server itself. applied, if not nil, is called with the result,
 // which does not outlive the call, under the tree's lock, unless the server stops first.
-func (s *standing) propose(r datatree.Request, applied func(*datatree.Result)) {
+func (s *shared) propose(r datatree.Request, applied func(*datatree.Result)) {
 	r.Server = s.cfg.MemberID
 	s.node.Propose(r.Append(nil), &serverWrite{req: r, applied: applied})
 }
@@ -59,7 +65,7 @@ func (s *standing) propose(r datatree.Request, applied func(*datatree.Result)) {
 // decide proposes requests of the server's own in order, and returns when look was called with all
 // results, which do not outlive the calls, under the tree's lock. After an error look is not called
 // any more, and the outcome is unknown.
-func (s *standing) decide(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
+func (s *shared) decide(ctx context.Context, requests []datatree.Request, look func(*datatree.Result)) error {
 	switch {
 	case !s.life.Accepting.Load():
 		return s.life.WhyNot()

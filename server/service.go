@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/lifecycle"
+)
+
+// Errors of a server that does not serve clients.
+var (
+	// ErrNotStarted means that Start was not called yet.
+	ErrNotStarted = lifecycle.ErrNotStarted
+	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot
+	// reach the leader, or has not caught up yet. That may pass.
+	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
+)
+
+// service is what a server does for its clients at a moment. All that tells whether a server serves
+// is derived from it.
+type service struct {
+	stage    stage
+	readOnly bool // clients that accept a read-only server are served meanwhile
+}
+
+// stage is how far a server is on its way to serve its clients.
+type stage uint8
+
+const (
+	stageClosed     stage = iota // the data is not open yet, or the server stops: Life.WhyNot tells
+	stageRestoring               // the state was dropped, and another one is read
+	stageStarting                // no leader was found yet, or what was committed then is not applied
+	stageLost                    // there was no contact with a leader for syncLimit ticks
+	stageLagging                 // the contact is back, and what was committed then is not applied
+	stageForming                 // the ensemble is new, and its clients wait for its members
+	stageLeaderless              // no leader is known at the moment; the clients stay
+	stageServing
+)
+
+// circumstances are what a service follows from.
+type circumstances struct {
+	accepting, dropped, started, lost, lagging, membersKnown, current, readOnly bool
+}
+
+// service returns the first stage that the circumstances hold a server back in.
+func (c circumstances) service() service {
+	s := service{stageServing, c.readOnly}
+	switch {
+	case !c.accepting:
+		s.stage = stageClosed
+	case c.dropped:
+		s.stage = stageRestoring
+	case !c.started:
+		s.stage = stageStarting
+	case c.lost && c.lagging:
+		s.stage = stageLagging
+	case c.lost:
+		s.stage = stageLost
+	case !c.membersKnown:
+		s.stage = stageForming
+	case !c.current:
+		s.stage = stageLeaderless
+	}
+	return s
+}
+
+// serves reports whether clients are answered, and their writes carried out.
+func (s service) serves() bool { return s.stage == stageServing }
+
+// answers reports whether clients are answered, be it only those that are connected, or that accept
+// a read-only server.
+func (s service) answers() bool {
+	return s.stage >= stageLeaderless || s.readOnly && s.stage > stageRestoring
+}
+
+// catchesUp reports whether the server, if it knows a leader, only has to apply what is committed.
+func (s service) catchesUp() bool {
+	return s.stage == stageRestoring || s.stage == stageStarting || s.stage == stageLagging
+}
+
+// service returns what this server does for its clients now, and the status of its node, if the
+// data is open.
+func (s *Server) service() (now service, st consensus.Status) {
+	if s.life.Accepting.Load() {
+		st = s.node.Status()
+	}
+	return s.circumstances(st).service(), st
+}
+
+func (s *Server) circumstances(st consensus.Status) circumstances {
+	return circumstances{
+		accepting: s.life.Accepting.Load(), dropped: s.state.isDropped(), started: s.life.Serving.Load(),
+		lost: s.leader.lost.Load(), lagging: s.leader.catchingUp.Load(), membersKnown: s.membersKnown(st.Voters),
+		current: st.Current, readOnly: s.leader.readOnly.Load(),
+	}
+}
+
+// serves reports whether clients are answered, and their writes carried out.
+func (s *Server) serves() bool {
+	now, _ := s.service()
+	return now.serves()
+}
+
+// NotServing returns nil while the server answers clients, be it only those that accept a read-only
+// server (Config.ReadOnlyMode; Status tells). Otherwise it returns the reason:
+// ErrNotStarted, ErrNoLeader, or ErrClosed, with the cause if the server stopped by itself.
+func (s *Server) NotServing() error {
+	switch now, _ := s.service(); {
+	case now.stage == stageClosed:
+		return s.life.WhyNot()
+	case !now.answers():
+		return ErrNoLeader
+	}
+	return nil
+}
+
+// Ready returns when the server answers clients: it knows a leader, has applied everything that was
+// committed when it found the leader, and, in a new ensemble, the members. In an ensemble that may
+// change again later: not because the server lags, but when it loses the leader. Start does not
+// wait for the members. Ready returns ErrClosed, with the cause if there is one, if the server
+// stopped, and an error that wraps ctx's if ctx ends first.
+func (s *Server) Ready(ctx context.Context) error {
+	return s.state.await(ctx, &s.life, "not serving clients", s.serves)
+}
+
+// Status returns a recent summary of the server.
+func (s *Server) Status() facts.Status {
+	st := Status{Member: int(s.cfg.MemberID)}
+	now, node := s.service()
+	if now.stage == stageClosed {
+		return st
+	}
+	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.facts.mode(), int64(s.state.lastZxid())
+	st.Serving = now.serves()
+	st.CatchingUp = node.Leader != 0 && now.catchesUp()
+	st.LeavesClients = s.leader.leavesClients(node)
+	set, _ := s.ensemble()
+	st.Whole = s.alone() || !node.Joining && slices.Equal(slices.Sorted(slices.Values(node.Voters)), slices.Sorted(slices.Values(set.Voters())))
+	return st
+}
