@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 )
 
@@ -96,6 +99,15 @@ func Await(ctx context.Context, limit time.Duration, what string, check func() e
 	}
 }
 
+// T is the test of helpers of tests that a program calls: what is fatal to the test ends the work.
+type T struct{ testing.TB }
+
+// Helper does nothing.
+func (T) Helper() {}
+
+// Fatal ends the work.
+func (T) Fatal(args ...any) { end(errors.New(fmt.Sprint(args...))) }
+
 // Sleep ends the work if ctx ends before d has passed.
 func Sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
@@ -118,6 +130,16 @@ func All(works ...func()) {
 	if err := errors.Join(errs...); err != nil {
 		panic(failure{err})
 	}
+}
+
+// Each calls work with each number below n, jobs of them at once, and returns when all have ended.
+func Each(jobs, n int, work func(i int)) {
+	var next atomic.Int64
+	All(slices.Repeat([]func(){func() {
+		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			work(i)
+		}
+	}}, jobs)...)
 }
 
 // Finally is for defer: it calls cleanUp, and joins its error to the error that ends the work.

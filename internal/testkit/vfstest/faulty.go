@@ -70,63 +70,53 @@ func (y *faultyFS) Open(name string) (vfs.File, error) { return y.open(OpOpen, n
 func (y *faultyFS) OpenRW(name string) (vfs.File, error) { return y.open(OpOpen, name, y.fs.OpenRW) }
 
 func (y *faultyFS) Remove(name string) error {
-	if err := y.hook(Op{Kind: OpRemove, Path: name}); err != nil {
-		return err
-	}
-	return y.fs.Remove(name)
+	return y.before(Op{Kind: OpRemove, Path: name}, func() error { return y.fs.Remove(name) })
 }
 
 func (y *faultyFS) Rename(oldName, newName string) error {
-	if err := y.hook(Op{Kind: OpRename, Path: oldName}); err != nil {
-		return err
-	}
-	return y.fs.Rename(oldName, newName)
+	return y.before(Op{Kind: OpRename, Path: oldName}, func() error { return y.fs.Rename(oldName, newName) })
 }
 
 func (y *faultyFS) ReadDir(dir string) ([]string, error) {
-	if err := y.hook(Op{Kind: OpReadDir, Path: dir}); err != nil {
-		return nil, err
-	}
-	return y.fs.ReadDir(dir)
+	return hooked(y, Op{Kind: OpReadDir, Path: dir}, func() ([]string, error) { return y.fs.ReadDir(dir) })
 }
 
 func (y *faultyFS) MkdirAll(dir string) error {
-	if err := y.hook(Op{Kind: OpMkdirAll, Path: dir}); err != nil {
-		return err
-	}
-	return y.fs.MkdirAll(dir)
+	return y.before(Op{Kind: OpMkdirAll, Path: dir}, func() error { return y.fs.MkdirAll(dir) })
 }
 
 func (y *faultyFS) SyncDir(dir string) error {
-	if err := y.hook(Op{Kind: OpSyncDir, Path: dir}); err != nil {
-		return err
-	}
-	return y.fs.SyncDir(dir)
+	return y.before(Op{Kind: OpSyncDir, Path: dir}, func() error { return y.fs.SyncDir(dir) })
 }
 
 func (y *faultyFS) Lock(name string) (vfs.Lock, error) {
-	if err := y.hook(Op{Kind: OpLock, Path: name}); err != nil {
-		return nil, err
-	}
-	return y.fs.Lock(name)
+	return hooked(y, Op{Kind: OpLock, Path: name}, func() (vfs.Lock, error) { return y.fs.Lock(name) })
 }
 
 func (y *faultyFS) open(kind OpKind, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
-	if err := y.hook(Op{Kind: kind, Path: name}); err != nil {
-		return nil, err
-	}
-	f, err := open(name)
+	f, err := hooked(y, Op{Kind: kind, Path: name}, func() (vfs.File, error) { return open(name) })
 	if err != nil {
 		return nil, err
 	}
 	return &faultyFile{f: f, fs: y, path: name}, nil
 }
 
-func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.fs.hook(Op{Kind: OpRead, Path: f.path}); err != nil {
-		return 0, err
+// hooked runs an operation after the hook, unless the hook returns an error.
+func hooked[T any](y *faultyFS, op Op, run func() (T, error)) (result T, err error) {
+	if err = y.hook(op); err != nil {
+		return result, err
 	}
-	return f.f.ReadAt(p, off)
+	return run()
+}
+
+// before is hooked for an operation without a result.
+func (y *faultyFS) before(op Op, run func() error) error {
+	_, err := hooked(y, op, func() (struct{}, error) { return struct{}{}, run() })
+	return err
+}
+
+func (f *faultyFile) ReadAt(p []byte, off int64) (int, error) {
+	return hooked(f.fs, Op{Kind: OpRead, Path: f.path}, func() (int, error) { return f.f.ReadAt(p, off) })
 }
 
 func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
@@ -146,17 +136,11 @@ func (f *faultyFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 func (f *faultyFile) Sync() error {
-	if err := f.fs.hook(Op{Kind: OpSync, Path: f.path}); err != nil {
-		return err
-	}
-	return f.f.Sync()
+	return f.fs.before(Op{Kind: OpSync, Path: f.path}, f.f.Sync)
 }
 
 func (f *faultyFile) Preallocate(off, n int64) error {
-	if err := f.fs.hook(Op{Kind: OpPreallocate, Path: f.path, Bytes: n}); err != nil {
-		return err
-	}
-	return f.f.Preallocate(off, n)
+	return f.fs.before(Op{Kind: OpPreallocate, Path: f.path, Bytes: n}, func() error { return f.f.Preallocate(off, n) })
 }
 
 func (f *faultyFile) Size() (int64, error) { return f.f.Size() }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -92,10 +93,10 @@ func (m *Mem) Crash(choose func(n int) int) *Mem {
 	defer m.mu.Unlock()
 	after := NewMem()
 	moved := map[*memInode]*memInode{}
-	for _, path := range sortedKeys(m.dirs) {
+	for _, path := range slices.Sorted(maps.Keys(m.dirs)) {
 		d := newMemDir()
 		names := m.dirs[path].crash(choose)
-		for _, name := range sortedKeys(names) {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
 			inode := names[name]
 			if moved[inode] == nil {
 				moved[inode] = inode.crash(choose)
@@ -198,7 +199,7 @@ func (m *Mem) ReadDir(dir string) ([]string, error) {
 	if d == nil {
 		return nil, &fs.PathError{Op: "readdir", Path: dir, Err: fs.ErrNotExist}
 	}
-	return sortedKeys(d.names), nil
+	return slices.Sorted(maps.Keys(d.names)), nil
 }
 
 // MkdirAll implements [vfs.FS].
@@ -353,10 +354,7 @@ func (d *memDir) change(c memChange) {
 }
 
 func (d *memDir) crash(choose func(int) int) map[string]*memInode {
-	names := make(map[string]*memInode, len(d.durable))
-	for name, inode := range d.durable {
-		names[name] = inode
-	}
+	names := maps.Clone(d.durable)
 	for _, c := range d.changes {
 		if choose(2) == 1 {
 			c.apply(names)
@@ -443,13 +441,4 @@ func (w memWrite) apply(data []byte) []byte {
 	}
 	copy(data[w.off:], w.data)
 	return data
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -36,37 +37,26 @@ type Znode struct {
 // by path.
 func Unpack(t testing.TB, release string) (dir string, served map[string]Znode) {
 	t.Helper()
-	b, err := archives.ReadFile("testdata/" + release + ".tar.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir = t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "version-2"), 0o755); err != nil {
+	err := must.Try(func() {
+		z := must.Get(gzip.NewReader(bytes.NewReader(must.Get(archives.ReadFile("testdata/" + release + ".tar.gz")))))
+		must.Do(os.Mkdir(filepath.Join(dir, "version-2"), 0o755))
+		for in := tar.NewReader(z); ; {
+			h, err := in.Next()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			must.Do(err)
+			b := must.Get(io.ReadAll(in))
+			if h.Name == "expect.json" {
+				must.Do(json.Unmarshal(b, &served))
+			} else {
+				must.Do(os.WriteFile(filepath.Join(dir, filepath.FromSlash(h.Name)), b, 0o644))
+			}
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	for in := tar.NewReader(z); ; {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return dir, served
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if h.Name == "expect.json" {
-			err = json.Unmarshal(b, &served)
-		} else {
-			err = os.WriteFile(filepath.Join(dir, filepath.FromSlash(h.Name)), b, 0o644)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	return dir, served
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // ErrClosed is returned for commands after the end of the browser.
@@ -54,22 +56,16 @@ type message struct {
 
 // Start starts Chromium without a window. args are further flags.
 func Start(program string, args ...string) (*Browser, error) {
-	dir, err := os.MkdirTemp("", "gozkd-browser-")
-	if err != nil {
-		return nil, err
-	}
-	b := &Browser{dir: dir, done: make(chan struct{}), waiting: make(map[int]chan message),
-		events: make(map[string]func(string, json.RawMessage))}
-	theirIn, in, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	out, theirOut, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
+	b := &Browser{done: make(chan struct{}), waiting: make(map[int]chan message), events: make(map[string]func(string, json.RawMessage))}
+	return b, must.Try(func() { b.start(program, args) })
+}
+
+func (b *Browser) start(program string, args []string) {
+	b.dir = must.Get(os.MkdirTemp("", "gozkd-browser-"))
+	theirIn, in := must.Get2(os.Pipe())
+	out, theirOut := must.Get2(os.Pipe())
 	b.in = in
-	flags := []string{"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + dir, "--no-first-run", "--disable-gpu",
+	flags := []string{"--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + b.dir, "--no-first-run", "--disable-gpu",
 		"--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-dev-shm-usage", "--force-color-profile=srgb", "--hide-scrollbars", "--lang=en"}
 	if os.Geteuid() == 0 {
@@ -79,15 +75,14 @@ func Start(program string, args ...string) (*Browser, error) {
 	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	b.cmd.Stderr = &b.stderr
 	b.cmd.WaitDelay = 1
-	err = b.cmd.Start()
+	err := b.cmd.Start()
 	_, _ = theirIn.Close(), theirOut.Close() // ours are the other ends
 	if err != nil {
-		_, _, _ = in.Close(), out.Close(), os.RemoveAll(dir)
-		return nil, fmt.Errorf("browser: start %s: %w", program, err)
+		_, _, _ = in.Close(), out.Close(), os.RemoveAll(b.dir)
+		must.Failf("browser: start %s: %w", program, err)
 	}
 	// Ends with Chromium, which closes the pipe. Close waits for it.
 	go b.read(out)
-	return b, nil
 }
 
 // Close ends Chromium and removes its files.
@@ -184,28 +179,23 @@ type Page struct {
 // NewPage opens a tab. event is called for each event of the tab, in their order, and must not
 // send commands.
 func (b *Browser) NewPage(ctx context.Context, event func(method string, params json.RawMessage)) (*Page, error) {
-	var profile struct {
-		ID string `json:"browserContextId"`
-	}
-	if err := b.call(ctx, "", "Target.createBrowserContext", map[string]any{}, &profile); err != nil {
-		return nil, err
-	}
-	var target struct {
-		ID string `json:"targetId"`
-	}
-	if err := b.call(ctx, "", "Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": profile.ID}, &target); err != nil {
-		return nil, err
-	}
-	var attached struct {
+	var made struct { // by the commands in turn
+		Profile string `json:"browserContextId"`
+		Target  string `json:"targetId"`
 		Session string `json:"sessionId"`
 	}
-	if err := b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": target.ID, "flatten": true}, &attached); err != nil {
+	err := must.Try(func() {
+		must.Do(b.call(ctx, "", "Target.createBrowserContext", map[string]any{}, &made))
+		must.Do(b.call(ctx, "", "Target.createTarget", map[string]any{"url": "about:blank", "browserContextId": made.Profile}, &made))
+		must.Do(b.call(ctx, "", "Target.attachToTarget", map[string]any{"targetId": made.Target, "flatten": true}, &made))
+	})
+	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.events[attached.Session] = event
-	b.mu.Unlock()
-	return &Page{b, attached.Session, target.ID, profile.ID}, nil
+	defer b.mu.Unlock()
+	b.events[made.Session] = event
+	return &Page{b, made.Session, made.Target, made.Profile}, nil
 }
 
 // Close closes the tab and forgets its cookies and storage.
