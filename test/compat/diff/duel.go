@@ -79,11 +79,9 @@ func (d *duel) play(ctx context.Context, s *exchange.Sequence) (a, b *exchange.T
 func (d *duel) deaths() string {
 	var b strings.Builder
 	for _, p := range append(d.a.processes, d.b.processes...) {
-		select {
-		case <-p.Done():
+		if !p.Running() {
 			log := p.Log()
 			fmt.Fprintf(&b, "\n%s has ended:\n%s", p.Name(), log[max(0, len(log)-4000):])
-		default:
 		}
 	}
 	return b.String()

@@ -1,39 +1,21 @@
 package exchange
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
 
-// head describes the step without its requests.
-func (s *Step) head() string {
-	b := fmt.Sprintf("conn=%d", s.Conn)
-	switch {
-	case s.Connect != nil:
-		c := s.Connect
-		b += fmt.Sprintf(" connect session=%d how=%s timeout=%d", c.Session, c.How, c.TimeoutMs)
-		if c.ReadOnly != nil {
-			b += fmt.Sprintf(" readOnly=%t", *c.ReadOnly)
-		}
-		if c.LastZxid != "" {
-			b += " lastZxid=" + string(c.LastZxid)
-		}
-	case s.Raw != nil:
-		b += fmt.Sprintf(" raw %x", []byte(s.Raw))
-	case s.Drop:
-		b += " drop"
-	default:
-		b += " send"
-	}
-	if s.Closes {
-		b += ", closes"
-	}
-	return b
+// head returns the step in JSON, without its requests.
+func (s Step) head() string {
+	s.Send = nil
+	return string(must.Get(json.Marshal(s)))
 }
 
 // requestBodies are the fields of request records, as record reads them.

@@ -3,11 +3,11 @@ package exchange
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -22,54 +22,43 @@ const syncSessionMs = 60_000
 // by chance. ZooKeeper's leader checks quotas against what it has applied itself, so steps at one
 // follower need this, too. It replies to a sync before it has applied what is committed, so the
 // zxids of the replies must be equal (quota-at-once in docs/reference/differences.md).
-func (p *Player) catchUp(ctx context.Context) error {
+func (p *Player) catchUp(ctx context.Context) {
 	if len(p.Members) < 2 {
-		return nil
+		return
 	}
 	for i := len(p.syncs); i < len(p.Members); i++ {
-		c, err := p.dial(ctx, i)
-		if err != nil {
-			return err
-		}
+		c := p.dial(ctx, i)
 		p.syncs = append(p.syncs, c)
-		if _, err := c.Handshake(rawclient.NewSession(syncSessionMs), p.ReplyTimeout); err != nil {
-			return fmt.Errorf("open a session for sync at %s: %w", p.Members[i], err)
-		}
+		must.Doing("open a session for sync at "+p.Members[i], func() { must.Get(c.Handshake(rawclient.NewSession(syncSessionMs), p.ReplyTimeout)) })
 	}
 	request := rawclient.AppendRequest(nil, 1, proto.OpSync, jute.AppendString(nil, "/"))
 	for deadline := time.Now().Add(p.ReplyTimeout); ; {
-		zxids, err := p.syncAll(request)
-		switch {
-		case err != nil:
-			return err
+		switch zxids := p.syncAll(request); {
 		case slices.Min(zxids) == slices.Max(zxids):
-			return nil
+			return
 		case time.Now().After(deadline):
-			return fmt.Errorf("members %s stay at different zxids: %v", p.Members, zxids)
+			must.Failf("members %s stay at different zxids: %v", p.Members, zxids)
 		}
 	}
 }
 
 // syncAll sends a sync to each member, and returns the zxids of the replies.
-func (p *Player) syncAll(request []byte) (zxids []proto.Zxid, err error) {
+func (p *Player) syncAll(request []byte) (zxids []proto.Zxid) {
 	for i, c := range p.syncs {
-		if err := c.Write(request, p.ReplyTimeout); err != nil {
-			return nil, fmt.Errorf("sync at %s: %w", p.Members[i], err)
-		}
+		must.Doing("sync at "+p.Members[i], func() { must.Do(c.Write(request, p.ReplyTimeout)) })
 	}
 	for i, c := range p.syncs {
-		frame, err := c.ReadFrame(p.ReplyTimeout)
-		if err != nil {
-			return nil, fmt.Errorf("sync at %s: %w", p.Members[i], err)
-		}
-		d := jute.NewDecoder(frame)
-		var h proto.ReplyHeader
-		if h.Decode(&d); d.Err() != nil || h.Err != proto.OK {
-			return nil, fmt.Errorf("sync at %s: answered with %x", p.Members[i], frame)
-		}
-		zxids = append(zxids, h.Zxid)
+		must.Doing("sync at "+p.Members[i], func() {
+			frame := must.Get(c.ReadFrame(p.ReplyTimeout))
+			d := jute.NewDecoder(frame)
+			var h proto.ReplyHeader
+			if h.Decode(&d); d.Err() != nil || h.Err != proto.OK {
+				must.Failf("answered with %x", frame)
+			}
+			zxids = append(zxids, h.Zxid)
+		})
 	}
-	return zxids, nil
+	return zxids
 }
 
 // Close closes the connections that the Player keeps between sequences.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -57,23 +58,19 @@ func (p *Player) Play(ctx context.Context, s *Sequence, root string) (*Transcrip
 		t:      &Transcript{Sequence: s, Steps: make([][]Item, len(s.Steps)), Flush: make(map[int][]Item), Sessions: make(map[int]Session)},
 	}
 	defer g.dropAll()
-	for i := range s.Steps {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	err := must.Try(func() {
+		for i := range s.Steps {
+			must.Doing(fmt.Sprintf("exchange: step %d", i), func() {
+				must.Do(ctx.Err())
+				p.catchUp(ctx)
+				g.step(i, &s.Steps[i])
+			})
 		}
-		err := p.catchUp(ctx)
-		if err == nil {
-			err = g.step(i, &s.Steps[i])
-		}
-		if err != nil {
-			return nil, fmt.Errorf("exchange: step %d: %w", i, err)
-		}
-	}
-	if err := p.catchUp(ctx); err != nil {
-		return nil, fmt.Errorf("exchange: after the last step: %w", err)
-	}
-	g.flush()
-	return g.t, g.closeSessions()
+		must.Doing("exchange: after the last step", func() { p.catchUp(ctx) })
+		g.flush()
+		g.closeSessions()
+	})
+	return g.t, err
 }
 
 // game is the state of a Play call.
@@ -95,26 +92,25 @@ type client struct {
 	session, member int
 }
 
-func (g *game) step(i int, step *Step) error {
+func (g *game) step(i int, step *Step) {
 	items := &g.t.Steps[i]
 	defer func() { g.seen[i] = g.lastZxid }()
 	switch {
 	case step.Connect != nil:
-		return g.connect(step, items)
+		g.connect(step, items)
+		return
 	case step.Drop:
 		g.drop(step.Conn)
-		return nil
+		return
 	}
 	if g.conns[step.Conn] == nil && g.t.Sequence.Reconnects {
 		again := Step{Conn: step.Conn, Connect: &Connect{Session: step.Conn, How: HowNew, TimeoutMs: 30000}}
-		if err := g.connect(&again, items); err != nil {
-			return err
-		}
+		g.connect(&again, items)
 	}
 	c := g.conns[step.Conn]
 	if c == nil {
 		*items = append(*items, Item{Note: NoteNotThere})
-		return nil
+		return
 	}
 	g.out = append(g.out[:0], step.Raw...)
 	for _, r := range step.Send {
@@ -129,7 +125,7 @@ func (g *game) step(i int, step *Step) error {
 		_ = c.Write(g.out, g.ReplyTimeout)
 		for range step.Send {
 			if !g.awaitReply(step.Conn, items) {
-				return nil
+				return
 			}
 		}
 		if step.Until == 0 || lastCode(*items) == step.Until {
@@ -137,7 +133,7 @@ func (g *game) step(i int, step *Step) error {
 		}
 		if time.Now().After(end) {
 			last := lastCode(*items).String()
-			return fmt.Errorf("the last reply is %s, want %s: %s", last, step.Until.String(), step.Send[0].words())
+			must.Failf("the last reply is %s, want %s: %s", last, step.Until.String(), step.Send[0].words())
 		}
 		*items = nil
 	}
@@ -147,7 +143,6 @@ func (g *game) step(i int, step *Step) error {
 	if step.Closes {
 		g.awaitClose(step.Conn, items)
 	}
-	return nil
 }
 
 // lastCode returns the code of the last reply.
@@ -158,26 +153,19 @@ func lastCode(items []Item) proto.ErrCode {
 	return h.Err
 }
 
-func (p *Player) dial(ctx context.Context, member int) (*rawclient.Conn, error) {
+func (p *Player) dial(ctx context.Context, member int) *rawclient.Conn {
 	addr := p.Members[member%len(p.Members)]
 	if p.TLS == nil {
-		return rawclient.Dial(ctx, addr)
+		return must.Get(rawclient.Dial(ctx, addr))
 	}
-	nc, err := (&tls.Dialer{Config: p.TLS}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return rawclient.New(nc), nil
+	return rawclient.New(must.Get((&tls.Dialer{Config: p.TLS}).DialContext(ctx, "tcp", addr)))
 }
 
 // connect performs a handshake on a new connection, which stays in its slot if the server accepts.
-func (g *game) connect(step *Step, items *[]Item) error {
+func (g *game) connect(step *Step, items *[]Item) {
 	g.drop(step.Conn)
 	h := step.Connect
-	conn, err := g.dial(g.ctx, h.Member)
-	if err != nil {
-		return err
-	}
+	conn := g.dial(g.ctx, h.Member)
 	g.conns[step.Conn] = &client{conn, h.Session, h.Member}
 	req := proto.ConnectRequest{ProtocolVersion: h.Protocol, TimeoutMs: h.TimeoutMs, Passwd: h.Passwd}
 	if h.ReadOnly != nil {
@@ -220,7 +208,6 @@ func (g *game) connect(step *Step, items *[]Item) error {
 	case HowResume:
 		g.awaitVictims(step.Conn, h.Session, items)
 	}
-	return nil
 }
 
 // awaitVictims waits until the server has closed the connections that a session had before it was
@@ -337,7 +324,7 @@ func (g *game) flush() {
 }
 
 // closeSessions closes all sessions, so that none expires during another sequence.
-func (g *game) closeSessions() error {
+func (g *game) closeSessions() {
 	for _, slot := range slices.Sorted(maps.Keys(g.conns)) {
 		c := g.conns[slot]
 		if g.closed[c.session] {
@@ -350,32 +337,24 @@ func (g *game) closeSessions() error {
 		}
 	}
 	for _, slot := range slices.Sorted(maps.Keys(g.t.Sessions)) {
-		if g.closed[slot] {
-			continue
-		}
-		if err := g.resumeAndClose(g.t.Sessions[slot]); err != nil {
-			return err
+		if !g.closed[slot] {
+			g.resumeAndClose(g.t.Sessions[slot])
 		}
 	}
-	return nil
 }
 
-func (g *game) resumeAndClose(s Session) error {
-	conn, err := g.dial(g.ctx, 0)
-	if err != nil {
-		return err
-	}
+func (g *game) resumeAndClose(s Session) {
+	conn := g.dial(g.ctx, 0)
 	defer func() { _ = conn.Close() }() // the session is closed by request
 	// A session that cannot be resumed is gone, as intended.
 	resp, err := conn.Handshake(&proto.ConnectRequest{TimeoutMs: 30000, SessionID: s.ID, Passwd: s.Passwd}, g.ReplyTimeout)
 	if err != nil || resp.SessionID == 0 {
-		return nil
+		return
 	}
 	_ = conn.Write(rawclient.AppendRequest(nil, 1, proto.OpCloseSession, nil), g.ReplyTimeout)
 	for err == nil {
 		_, err = conn.ReadFrame(g.ReplyTimeout)
 	}
-	return nil
 }
 
 // drop closes the connection in slot, if any.

@@ -33,30 +33,22 @@ var ErrText = errors.New("exchange: bad recording")
 func WriteText(w io.Writer, list []*Transcript) error {
 	b := bufio.NewWriter(w)
 	for _, t := range list {
-		if err := t.writeText(b); err != nil {
-			return err
-		}
+		t.writeText(b)
 	}
 	return b.Flush()
 }
 
-func (t *Transcript) writeText(b *bufio.Writer) error {
+func (t *Transcript) writeText(b *bufio.Writer) {
 	fmt.Fprintf(b, "\nsequence %s\n", t.Sequence.Name)
 	for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
 		s := t.Sessions[slot]
 		fmt.Fprintf(b, "session %d %x %x\n", slot, uint64(s.ID), s.Passwd)
 	}
 	for i := range t.Steps {
-		step := t.Sequence.Steps[i]
-		send := step.Send
-		step.Send = nil
-		text, err := json.Marshal(step)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(b, "step %s\n", text)
-		for k := range send {
-			r := &send[k]
+		step := &t.Sequence.Steps[i]
+		fmt.Fprintf(b, "step %s\n", step.head())
+		for k := range step.Send {
+			r := &step.Send[k]
 			body := "-"
 			if len(r.Body) > 0 {
 				body = hex.EncodeToString(r.Body)
@@ -73,7 +65,6 @@ func (t *Transcript) writeText(b *bufio.Writer) error {
 		fmt.Fprintf(b, "flush %d\n", slot)
 		writeItems(b, t.Flush[slot], t.Messages(len(t.Steps)+slot))
 	}
-	return nil
 }
 
 func writeItems(b *bufio.Writer, items []Item, messages []Message) {

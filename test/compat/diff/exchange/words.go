@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -28,13 +29,16 @@ var errWords = errors.New("not a request in words")
 
 // words returns the request in words.
 func (r *Request) words() string {
-	if text, rest, ok := recordInWords(r.Op, r.Body); ok {
-		if len(rest) > 0 {
-			text += " plus " + strconv.Quote(string(rest))
-		}
-		return text
+	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
+	f.body(r.Op)
+	text, end := opInWords(r.Op)+fieldsInWords(r.Op, f.fields), f.d.Offset()
+	if _, again, err := ParseRequest(text); f.d.Err() != nil || err != nil || string(again) != string(r.Body[:end]) {
+		return opInWords(r.Op) + " raw " + strconv.Quote(string(r.Body)) // the words would not stand for these bytes
 	}
-	return opInWords(r.Op) + " raw " + strconv.Quote(string(r.Body))
+	if end < len(r.Body) {
+		text += " plus " + strconv.Quote(string(r.Body[end:]))
+	}
+	return text
 }
 
 func opInWords(op proto.OpCode) string {
@@ -44,81 +48,40 @@ func opInWords(op proto.OpCode) string {
 	return strconv.Itoa(int(op))
 }
 
-// recordInWords returns a record in words and the bytes after it. ok is false if the words would
-// not stand for these bytes.
-func recordInWords(op proto.OpCode, body []byte) (text string, rest []byte, ok bool) {
-	d := jute.NewDecoder(body)
-	text = opInWords(op)
+// fieldsInWords returns the fields of a request in words.
+func fieldsInWords(op proto.OpCode, fields []Field) (text string) {
 	if op == proto.OpMulti || op == proto.OpMultiRead {
-		text += multiInWords(&d, body)
-	} else {
-		text += fieldsInWords(&d, requestBodies[op])
+		text = " {"
 	}
-	if d.Err() != nil {
-		return "", nil, false
-	}
-	rest = body[d.Offset():]
-	_, again, err := ParseRequest(text)
-	return text, rest, err == nil && string(again) == string(body[:d.Offset()])
-}
-
-// multiInWords reads the operations of a multi up to its end.
-func multiInWords(d *jute.Decoder, body []byte) string {
-	text := " {"
-	for i := 0; d.Err() == nil; i++ {
-		op, done := proto.OpCode(d.Int()), d.Bool()
-		if d.Int(); done {
-			return text + " }"
-		}
-		if i > 0 {
-			text += " ;"
-		}
-		text += " " + opInWords(op) + fieldsInWords(d, requestBodies[op])
-	}
-	return text
-}
-
-func fieldsInWords(d *jute.Decoder, fields string) (text string) {
-	quoted := func() string {
-		if b := d.Buffer(); b != nil {
-			return strconv.Quote(string(b))
-		}
-		return "null"
-	}
-	for f := range strings.FieldsSeq(fields) {
-		typ, _, _ := strings.Cut(f, ":")
-		word := ""
-		switch typ {
-		case "int":
-			word = strconv.Itoa(int(d.Int()))
-		case "long":
-			word = strconv.FormatInt(d.Long(), 10)
-		case "bool":
-			word = strconv.FormatBool(d.Bool())
-		case "list":
-			word = listInWords(d.Count(4), quoted)
-		case "acls":
-			word = listInWords(d.Count(12), func() string { return fmt.Sprint(d.Int(), " ", quoted(), " ", quoted()) })
-			if word == `[31 "world" "anyone"]` {
+	for i := 0; i < len(fields); i++ {
+		f := &fields[i]
+		word := cmp.Or(f.S, strconv.FormatInt(f.N, 10))
+		switch {
+		case i+1 < len(fields) && strings.HasSuffix(fields[i+1].Name, ".done"): // a header in a multi
+			switch {
+			case fields[i+1].S == "true":
+				word = "}"
+			case i > 0:
+				word = "; " + opInWords(proto.OpCode(f.N))
+			default:
+				word = opInWords(proto.OpCode(f.N))
+			}
+			i += 2
+		case strings.HasSuffix(f.Name, "acls") && f.N < 0:
+			word = "null"
+		case strings.HasSuffix(f.Name, "acls"):
+			var parts []string
+			for _, part := range fields[i+1 : min(i+1+3*int(f.N), len(fields))] {
+				parts = append(parts, cmp.Or(part.S, strconv.FormatInt(part.N, 10)))
+			}
+			i += len(parts)
+			if word = "[" + strings.Join(parts, " ") + "]"; word == `[31 "world" "anyone"]` {
 				word = "open"
 			}
-		default:
-			word = quoted()
 		}
 		text += " " + word
 	}
 	return text
-}
-
-func listInWords(n int, item func() string) string {
-	if n < 0 {
-		return "null"
-	}
-	items := make([]string, n)
-	for i := range items {
-		items[i] = item()
-	}
-	return "[" + strings.Join(items, " ") + "]"
 }
 
 // ParseRequest returns the operation and the body of a request in words, as at the top of words.go.

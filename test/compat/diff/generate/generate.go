@@ -64,7 +64,7 @@ func (g *gen) sequence(steps int) {
 	g.conns = make([]conn, 1+g.IntN(maxConns))
 	g.connect(0, g.newSession())
 	g.step(exchange.Step{Send: []exchange.Request{g.request(0, proto.OpCreate,
-		create{path: text(root), data: []byte("root"), acl: openACL, mode: 0}.body(proto.OpCreate))}})
+		create{path: q(root), data: q("root"), acl: openACL}.body(proto.OpCreate))}})
 	if g.chance(70) {
 		g.quota()
 	}
@@ -79,7 +79,7 @@ func (g *gen) populate() {
 	var send []exchange.Request
 	for _, name := range []string{"/a", "/b", "/a/a", "/a/b", "/c"} {
 		if g.chance(500) {
-			c := create{path: text(root + name), data: g.data(), acl: openACL, mode: one[int32](g, 0, 0, 0, 1)}
+			c := create{path: q(root + name), data: g.data(), acl: openACL, mode: one[int32](g, 0, 0, 0, 1)}
 			if g.chance(100) {
 				c.acl = g.acls()
 			}

@@ -107,7 +107,7 @@ func TestScenarios_HaveNames(t *testing.T) {
 // What ends ZooKeeper, or parts it from gozkd, is asked of gozkd alone.
 func TestKills(t *testing.T) {
 	ttl := func(mode int32) []byte {
-		return create{path: text("/x"), acl: openACL, mode: mode, ttl: -1}.body(proto.OpCreateTTL)
+		return create{path: q("/x"), data: null, acl: openACL, mode: mode, ttl: -1}.body(proto.OpCreateTTL)
 	}
 	if !kills(proto.OpCreateTTL, ttl(0)) {
 		t.Error("a createTTL of mode 0 with ttl -1 is not known to end ZooKeeper")

@@ -5,6 +5,7 @@ import (
 	_ "embed" // scenarios.txt
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -70,47 +71,41 @@ func (g *gen) body(op proto.OpCode) []byte {
 		}
 		return g.create(op).body(op)
 	case proto.OpDelete:
-		return pathInt(g.path(), g.version())
+		return body("delete %s %d", g.path(), g.version())
 	case proto.OpSetData:
 		if g.quotas && g.chance(100) {
-			return setData(text("/zookeeper/quota"+g.plainPath()+"/zookeeper_limits"), g.quotaText(), -1)
+			return body("setData %q %s -1", "/zookeeper/quota"+g.plainPath()+"/zookeeper_limits", g.quotaText())
 		}
-		return setData(g.path(), g.data(), g.version())
+		return body("setData %s %s %d", g.path(), g.data(), g.version())
 	case proto.OpSetACL:
 		return g.setACL()
 	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		return pathBool(g.path(), g.chance(450))
+		return body("exists %s %t", g.path(), g.chance(450))
 	case proto.OpGetACL, proto.OpGetAllChildrenNumber, proto.OpSync:
-		return jute.AppendNullString(nil, g.path())
+		return body("sync %s", g.path())
 	case proto.OpGetEphemerals:
-		return jute.AppendNullString(nil, one(g, g.path(), text(root), text(root+"/"), nil, text(""), text("/"), text(" ")))
+		return body("sync %s", one(g, g.path(), q(root), q(root+"/"), null, q(""), q("/"), q(" ")))
 	case proto.OpMulti:
 		return g.multi()
 	case proto.OpMultiRead:
 		return g.multiRead()
 	case proto.OpReconfig:
-		arg := func() *string { return one(g, nil, text(""), text("server.2=127.0.0.1:1:2;3"), text("x")) }
-		b := jute.AppendNullString(nil, arg())
-		b = jute.AppendNullString(b, arg())
-		b = jute.AppendNullString(b, arg())
-		return jute.AppendLong(b, one[int64](g, -1, 0, 5))
+		arg := func() string { return one(g, null, q(""), q("server.2=127.0.0.1:1:2;3"), q("x")) }
+		return body("reconfig %s %s %s %d", arg(), arg(), arg(), one(g, -1, 0, 5))
 	case proto.OpCheckWatches, proto.OpRemoveWatches:
-		return pathInt(g.path(), one[int32](g, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 0, 6, -1))
+		return body("checkWatches %s %d", g.path(), one(g, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5, 0, 6, -1))
 	case proto.OpAddWatch:
-		return pathInt(g.path(), one[int32](g, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, -1))
+		return body("addWatch %s %d", g.path(), one(g, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, -1))
 	case proto.OpSetWatches, proto.OpSetWatches2:
-		b := jute.AppendLong(nil, one[int64](g, 0, -1, 1, 1<<62))
-		for range 3 {
-			b = g.paths(b)
+		zxid := one[int64](g, 0, -1, 1, 1<<62)
+		if op == proto.OpSetWatches {
+			return body("setWatches %d %s %s %s", zxid, g.paths(), g.paths(), g.paths())
 		}
-		if op == proto.OpSetWatches2 {
-			b = g.paths(g.paths(b))
-		}
-		return b
+		return body("setWatches2 %d %s %s %s %s %s", zxid, g.paths(), g.paths(), g.paths(), g.paths(), g.paths())
 	case proto.OpAuth:
 		return g.goodAuth()
 	case proto.OpSASL:
-		return jute.AppendBuffer(nil, one(g, []byte{}, []byte("token"), []byte{0}, []byte{1, 2}))
+		return body("sasl %q", one(g, "", "token", "\x00", "\x01\x02"))
 	}
 	return nil // ping, whoAmI
 }
@@ -134,8 +129,8 @@ func (g *gen) create(op proto.OpCode) create {
 		c.ttl = max(c.ttl, 0)
 	}
 	// A sequential name contains its parent's counter: seldom more than a few.
-	if c.path != nil && (c.mode == 2 || c.mode == 3 || c.mode == 6) && len(g.names) < 20 {
-		g.names = append(g.names, *c.path+one(g, "0000000000", "0000000001", "0000000002"))
+	if c.path != null && (c.mode == 2 || c.mode == 3 || c.mode == 6) && len(g.names) < 20 {
+		g.names = append(g.names, must.Get(strconv.Unquote(c.path))+one(g, "0000000000", "0000000001", "0000000002"))
 	}
 	return c
 }
@@ -146,9 +141,9 @@ func (g *gen) quota() {
 	path := "/zookeeper/quota" + root
 	var send []exchange.Request
 	for _, c := range []create{
-		{path: text(path), acl: openACL},
-		{path: text(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL},
-		{path: text(path + "/zookeeper_stats"), data: []byte("count=0,bytes=0"), acl: openACL},
+		{path: q(path), data: null, acl: openACL},
+		{path: q(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL},
+		{path: q(path + "/zookeeper_stats"), data: q("count=0,bytes=0"), acl: openACL},
 	} {
 		send = append(send, g.request(0, proto.OpCreate, c.body(proto.OpCreate)))
 	}
@@ -164,37 +159,35 @@ func (g *gen) quotaNode() create {
 	}
 	switch g.IntN(4) {
 	case 0:
-		return create{path: text(path), acl: openACL}
+		return create{path: q(path), data: null, acl: openACL}
 	case 1:
-		return create{path: text(path + "/zookeeper_stats"), data: []byte("count=0,bytes=0"), acl: openACL}
+		return create{path: q(path + "/zookeeper_stats"), data: q("count=0,bytes=0"), acl: openACL}
 	}
-	return create{path: text(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL}
+	return create{path: q(path + "/zookeeper_limits"), data: g.quotaText(), acl: openACL}
 }
 
 // setACL returns the record of a setACL. Znodes that all sequences share stay open: a closed root
 // would leave later sequences nothing to compare.
 func (g *gen) setACL() []byte {
 	path, list := g.path(), g.acls()
-	if path == nil || !strings.Contains(*path, root) {
+	if !strings.Contains(path, root) {
 		list = openACL
 	}
-	return setACL(path, list, g.version())
+	return body("setACL %s %s %d", path, list, g.version())
 }
 
-func (g *gen) paths(b []byte) []byte {
+func (g *gen) paths() string {
 	if g.chance(30) {
-		return jute.AppendInt(b, -1)
+		return null
 	}
-	n := one(g, 0, 0, 1, 1, 2)
-	b = jute.AppendInt(b, int32(n))
-	for range n {
-		path := g.path()
-		if g.members > 1 && path != nil && *path == "/zookeeper/config" {
-			path = text(root) // its mzxid decides whether there is an event, see reconfig-zxids
+	list := make([]string, one(g, 0, 0, 1, 1, 2))
+	for i := range list {
+		list[i] = g.path()
+		if g.members > 1 && list[i] == q("/zookeeper/config") {
+			list[i] = q(root) // its mzxid decides whether there is an event, see reconfig-zxids
 		}
-		b = jute.AppendNullString(b, path)
 	}
-	return b
+	return fmt.Sprint(list)
 }
 
 // damage returns body with an error in it or after it.
@@ -260,70 +253,31 @@ func locks(op proto.OpCode, body []byte) bool {
 	return d.Err() == nil && !strings.HasPrefix(r.Path, root)
 }
 
-// Records that package proto cannot express: null where a string is required.
+// Bodies are made from requests in words, with null where package proto has a string.
 
-// text returns a string that is not null.
-func text(s string) *string { return &s }
+const null = "null"
 
-type acl struct {
-	perms      int32
-	scheme, id *string
-}
+// q returns a string in words.
+func q[T string | []byte](s T) string { return strconv.Quote(string(s)) }
 
-func appendACLs(b []byte, list []acl) []byte {
-	if list == nil {
-		return jute.AppendInt(b, -1)
-	}
-	b = jute.AppendInt(b, int32(len(list)))
-	for _, a := range list {
-		b = jute.AppendInt(b, a.perms)
-		b = jute.AppendNullString(b, a.scheme)
-		b = jute.AppendNullString(b, a.id)
-	}
+// body returns the body of a request in words.
+func body(format string, args ...any) []byte {
+	_, b := must.Get2(exchange.ParseRequest(fmt.Sprintf(format, args...)))
 	return b
 }
 
+// create is the record of a create, its strings in words.
 type create struct {
-	path *string
-	data []byte
-	acl  []acl
-	mode int32
-	ttl  int64
+	path, data, acl string
+	mode            int32
+	ttl             int64
 }
 
 func (c create) body(op proto.OpCode) []byte {
-	b := jute.AppendNullString(nil, c.path)
-	b = jute.AppendBuffer(b, c.data)
-	b = appendACLs(b, c.acl)
-	b = jute.AppendInt(b, c.mode)
 	if op == proto.OpCreateTTL {
-		b = jute.AppendLong(b, c.ttl)
+		return body("createTTL %s %s %s %d %d", c.path, c.data, c.acl, c.mode, c.ttl)
 	}
-	return b
-}
-
-func pathInt(path *string, n int32) []byte {
-	return jute.AppendInt(jute.AppendNullString(nil, path), n)
-}
-
-func pathBool(path *string, v bool) []byte {
-	return jute.AppendBool(jute.AppendNullString(nil, path), v)
-}
-
-func setData(path *string, data []byte, version int32) []byte {
-	return jute.AppendInt(jute.AppendBuffer(jute.AppendNullString(nil, path), data), version)
-}
-
-func setACL(path *string, list []acl, version int32) []byte {
-	return jute.AppendInt(appendACLs(jute.AppendNullString(nil, path), list), version)
-}
-
-func auth(scheme *string, data []byte) []byte {
-	return jute.AppendBuffer(jute.AppendNullString(jute.AppendInt(nil, 0), scheme), data)
-}
-
-func multiHeader(b []byte, op proto.OpCode, done bool) []byte {
-	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), -1)
+	return body("create %s %s %s %d", c.path, c.data, c.acl, c.mode)
 }
 
 // OwnRule is a sequence that must never be sent to a ZooKeeper, and gozkd's error code for the
@@ -369,10 +323,10 @@ func (g *gen) multi() []byte {
 		case g.chance(15):
 			op = one(g, proto.OpSetACL, proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpSync, 77, proto.OpError)
 		}
-		b = multiHeader(b, op, false)
+		b = proto.AppendMultiHeader(b, op, false, -1)
 		switch op {
 		case proto.OpCheck:
-			b = append(b, pathInt(g.path(), g.version())...)
+			b = append(b, body("check %s %d", g.path(), g.version())...)
 		case 77, proto.OpError:
 		default:
 			b = append(b, g.body(op)...)
@@ -389,7 +343,7 @@ func (g *gen) multiRead() []byte {
 		if g.chance(20) {
 			op = one(g, proto.OpExists, proto.OpCreate, proto.OpGetChildren2)
 		}
-		b = append(multiHeader(b, op, false), g.body(op)...)
+		b = append(proto.AppendMultiHeader(b, op, false, -1), g.body(op)...)
 	}
 	return g.terminate(b)
 }
@@ -399,7 +353,7 @@ func (g *gen) terminate(b []byte) []byte {
 	case g.chance(10):
 		return b // without an end
 	case g.chance(20):
-		return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, 1), true), 5) // only done counts
+		return proto.AppendMultiHeader(b, 1, true, 5) // only done counts
 	}
-	return multiHeader(b, -1, true)
+	return proto.AppendMultiHeader(b, -1, true, -1)
 }

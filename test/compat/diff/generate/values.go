@@ -12,20 +12,20 @@ import (
 const root = exchange.RootTemplate
 
 // path returns a path: usually out of a few under the root, sometimes odd or the system's.
-func (g *gen) path() *string {
+func (g *gen) path() string {
 	switch {
 	case g.chance(25):
 		return g.oddPath()
 	case g.chance(20):
-		return text(one(g, "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"))
+		return q(one(g, "/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"))
 	case g.chance(15):
-		return text("/zookeeper/quota" + g.plainPath())
+		return q("/zookeeper/quota" + g.plainPath())
 	}
 	p := g.plainPath()
 	if g.recent = append(g.recent, p); len(g.recent) > 6 {
 		g.recent = g.recent[1:]
 	}
-	return &p
+	return q(p)
 }
 
 // plainPath returns a path under the root, seldom deep, of recurring names.
@@ -47,26 +47,26 @@ func (g *gen) plainPath() string {
 }
 
 // oddPath returns a path that some rule of PathUtils.validatePath concerns.
-func (g *gen) oddPath() *string {
+func (g *gen) oddPath() string {
 	p := g.plainPath()
-	return one(g, nil, text(""), text("a"), text("a/b"), text("//"), text(p+"/"), text(p+"//x"), text("/"+p),
-		text(p+"/."), text(p+"/.."), text(p+"/..."), text(p+"/.x"), text(p+"/x\x00y"), text(p+"/x\x01"), text(p+"/x\x1f"),
-		text(p+"/x\x7f"), text(p+"/\u0080"), text(p+"/\u009f"), text(p+"/\u00a0"), text(p+"/\ue000"), text(p+"/\uf8ff"),
-		text(p+"/\uf900"), text(p+"/\uffef"), text(p+"/\ufff0"), text(p+"/\ufffd"), text(p+"/\U0001f600"), text(p+"/\xff\xfe"),
-		text(p+"/\xed\xa0\x80"), text(p+"/ü"), text(p+"/ "), text(p+"/"+strings.Repeat("n", 300)), text(p+"/%d"), text(p+"/a/./b"),
-		text(p+"/a/../b"), text("/."), text("/.."), text(" "), text(p+"\n"))
+	return one(g, null, q(""), q("a"), q("a/b"), q("//"), q(p+"/"), q(p+"//x"), q("/"+p),
+		q(p+"/."), q(p+"/.."), q(p+"/..."), q(p+"/.x"), q(p+"/x\x00y"), q(p+"/x\x01"), q(p+"/x\x1f"),
+		q(p+"/x\x7f"), q(p+"/\u0080"), q(p+"/\u009f"), q(p+"/\u00a0"), q(p+"/\ue000"), q(p+"/\uf8ff"),
+		q(p+"/\uf900"), q(p+"/\uffef"), q(p+"/\ufff0"), q(p+"/\ufffd"), q(p+"/\U0001f600"), q(p+"/\xff\xfe"),
+		q(p+"/\xed\xa0\x80"), q(p+"/ü"), q(p+"/ "), q(p+"/"+strings.Repeat("n", 300)), q(p+"/%d"), q(p+"/a/./b"),
+		q(p+"/a/../b"), q("/."), q("/.."), q(" "), q(p+"\n"))
 }
 
-func (g *gen) data() []byte {
+func (g *gen) data() string {
 	switch {
 	case g.chance(100):
-		return nil
+		return null
 	case g.chance(100):
-		return []byte{}
+		return q("")
 	case g.chance(20):
-		return g.bytes(2000)
+		return q(g.bytes(2000))
 	}
-	return g.bytes(g.IntN(30))
+	return q(g.bytes(g.IntN(30)))
 }
 
 func (g *gen) version() int32 {
@@ -83,11 +83,11 @@ func digest(userPassword string) string {
 	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-var openACL = []acl{{31, text("world"), text("anyone")}}
+const openACL = "open"
 
 // acls returns a list of entries: usually the open one, otherwise anything for which
 // PrepRequestProcessor.fixupACL has a rule.
-func (g *gen) acls() []acl {
+func (g *gen) acls() string {
 	switch {
 	case g.chance(700):
 		return openACL
@@ -95,11 +95,11 @@ func (g *gen) acls() []acl {
 		if g.inMulti && g.members > 1 {
 			return openACL // it would stop a ZooKeeper ensemble, see malformed-write
 		}
-		return nil
+		return null
 	case g.chance(30):
-		return []acl{}
+		return "[]"
 	}
-	list := make([]acl, 0, 3)
+	var list []string
 	for range 1 + g.IntN(3) {
 		list = append(list, g.acl())
 		if g.chance(100) {
@@ -109,19 +109,20 @@ func (g *gen) acls() []acl {
 	// A null scheme or id stands alone: ZooKeeper compares the entries of a list, and whether it
 	// fails on null depends on the others. The difference would spoil the rest of the sequence.
 	for _, a := range list {
-		if a.scheme == nil || a.id == nil {
+		if strings.Contains(a, null) {
 			if g.inMulti { // it would affect the requests pipelined after it, see null-acl-id-in-multi
 				return openACL
 			}
-			return []acl{a}
+			return "[" + a + "]"
 		}
 	}
-	return list
+	return fmt.Sprint(list)
 }
 
-func (g *gen) acl() acl {
+// acl returns an entry of an ACL.
+func (g *gen) acl() string {
 	perms := one[int32](g, 31, 31, 31, 1, 2, 4, 8, 16, 3, 5, 17, 30, 0, 32, -1, int32(g.IntN(32)))
-	of := func(scheme, id string) acl { return acl{perms, text(scheme), text(id)} }
+	of := func(scheme, id string) string { return fmt.Sprintf("%d %q %q", perms, scheme, id) }
 	switch {
 	case g.chance(300):
 		return of("world", "anyone")
@@ -132,9 +133,9 @@ func (g *gen) acl() acl {
 	case g.chance(300):
 		return of("ip", one(g, "127.0.0.1", "127.0.0.0/8", "127.0.0.1/32", "10.0.0.0/8", "0.0.0.0/0", "127.0.0.1/0", "10.1.2.3"))
 	case g.chance(100):
-		return acl{perms, one(g, text("world"), text("digest"), text("ip"), text("auth"), nil), nil}
+		return fmt.Sprintf("%d %s null", perms, one(g, q("world"), q("digest"), q("ip"), q("auth"), null))
 	case g.chance(50):
-		return acl{perms, nil, text("anyone")}
+		return fmt.Sprintf("%d null %q", perms, "anyone")
 	}
 	return one(g, of("world", "somebody"), of("world", ""), of("digest", "a"), of("digest", "a:"), of("digest", ":b"), of("digest", "a:b:"),
 		of("digest", "a:b:c"), of("digest", "a::b"), of("digest", ""), of("digest", "x:y"), of("digest", "x:\U0001f600"), of("digest", ":"), of("ip", ""), of("ip", "127.0.0"),
@@ -150,23 +151,22 @@ var users = []string{"alice:secret", "bob:secret", "super:admin"}
 func (g *gen) goodAuth() []byte {
 	switch {
 	case g.chance(100):
-		return auth(text("ip"), one(g, nil, []byte{}, []byte("10.0.0.1")))
+		return body(`auth 0 "ip" %s`, one(g, null, q(""), q("10.0.0.1")))
 	case g.chance(50):
-		return auth(text("digest"), one(g, []byte{}, []byte("nocolon"), []byte(":"), []byte("a:b:c"), []byte("super:wrong"), []byte("\xff:\xfe")))
+		return body(`auth 0 "digest" %q`, one(g, "", "nocolon", ":", "a:b:c", "super:wrong", "\xff:\xfe"))
 	case g.chance(150):
-		return auth(text("digest"), []byte("super:admin"))
+		return body(`auth 0 "digest" "super:admin"`)
 	}
-	return auth(text("digest"), []byte(one(g, users[:2]...)))
+	return body(`auth 0 "digest" %q`, one(g, users[:2]...))
 }
 
 func (g *gen) badAuth() []byte {
-	return one(g, auth(text("world"), []byte("anyone")), auth(text("auth"), nil), auth(text("nosuch"), []byte("x")),
-		auth(text(""), nil), auth(text("digest"), nil), auth(text("super"), []byte("super:admin")))
+	return body("auth 0 %s", one(g, `"world" "anyone"`, `"auth" null`, `"nosuch" "x"`, `"" null`, `"digest" null`, `"super" "super:admin"`))
 }
 
 // quotaText returns the content of a limits znode.
-func (g *gen) quotaText() []byte {
-	return []byte(one(g,
+func (g *gen) quotaText() string {
+	return q(one(g,
 		fmt.Sprintf("count=%d,bytes=%d", g.IntN(6)-1, g.IntN(60)-1),
 		fmt.Sprintf("count=-1,bytes=-1=;byteHardLimit=%d;countHardLimit=%d", g.IntN(60)-1, g.IntN(6)-1),
 		fmt.Sprintf("count=%d,bytes=%d;byteHardLimit=%d;countHardLimit=%d", g.IntN(6)-1, g.IntN(60)-1, g.IntN(60)-1, g.IntN(6)-1),
