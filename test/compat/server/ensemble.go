@@ -29,6 +29,8 @@ type EnsembleOptions struct {
 	Wrapper []string
 	// Audit: each member writes ZooKeeper's lines to its AuditLog, if the keys have audit.enable.
 	Audit bool
+	// Addrs are the client addresses of the members, ports of 127.0.0.1; nil: free ports.
+	Addrs []string
 	// Prepare, if any, fills the data directory of each member before the first start.
 	Prepare func(data string) error
 	// Starting, if any, is called with the client addresses of all members just before the first of
@@ -114,7 +116,7 @@ func (e *Ensemble) Leader(ctx context.Context) (*Member, error) {
 	var leader *Member
 	for _, m := range e.running() {
 		// A member that does not answer is not known to lead.
-		if answer, err := FourLetterWord(ctx, m.addr, "srvr"); err != nil || modeOf(answer) != "leader" {
+		if answer, err := Srvr(ctx, m.addr); err != nil || answer["Mode"] != "leader" {
 			continue
 		}
 		if leader != nil {
@@ -166,8 +168,11 @@ func (e *Ensemble) Log() string {
 	return b.String()
 }
 
-// Stop ends all members and removes their files.
+// Stop ends all members and removes their files. nil has none.
 func (e *Ensemble) Stop() error {
+	if e == nil {
+		return nil
+	}
 	var err error
 	for _, m := range e.Members {
 		if m.Process != nil {
@@ -227,11 +232,11 @@ func (e *Ensemble) running() []*Member {
 func (e *Ensemble) serving(ctx context.Context) error {
 	leaders := 0
 	for _, m := range e.running() {
-		answer, err := FourLetterWord(ctx, m.addr, "srvr")
+		answer, err := Srvr(ctx, m.addr)
 		if err != nil {
 			return err
 		}
-		switch mode := modeOf(answer); mode {
+		switch mode := answer["Mode"]; mode {
 		case "leader", "standalone":
 			leaders++
 		case "follower":
@@ -246,14 +251,6 @@ func (e *Ensemble) serving(ctx context.Context) error {
 		return fmt.Errorf("server: %d members lead", leaders)
 	}
 	return nil
-}
-
-// modeOf returns the value of "Mode: " in an answer to srvr, or nothing if the server does not
-// serve.
-func modeOf(srvr string) string {
-	_, rest, _ := strings.Cut(srvr, "\nMode: ")
-	mode, _, _ := strings.Cut(rest, "\n")
-	return mode
 }
 
 // startEnsemble starts n members and waits for them. command writes a member's configuration into
@@ -298,14 +295,16 @@ func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]
 	maps.Copy(keys, opts.Keys)
 	for i := range opts.Members {
 		p := ports[portsEach*i:]
-		if opts.Members == 1 && keys["standaloneEnabled"] != "false" {
-			keys["clientPort"], keys["clientPortAddress"] = strconv.Itoa(p[2]), "127.0.0.1"
-		} else {
-			line := fmt.Sprintf("127.0.0.1:%d:%d:participant;127.0.0.1:%d", p[0], p[1], p[2])
-			keys[fmt.Sprintf("server.%d", i+1)] = line
-		}
 		at := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 		m := &Member{ID: i + 1, addr: at(p[2]), peer: at(p[0]), election: at(p[1]), wrapper: opts.Wrapper}
+		if opts.Addrs != nil {
+			m.addr = opts.Addrs[i]
+		}
+		if opts.Members == 1 && keys["standaloneEnabled"] != "false" {
+			keys["clientPortAddress"], keys["clientPort"], _ = strings.Cut(m.addr, ":")
+		} else {
+			keys[fmt.Sprintf("server.%d", m.ID)] = fmt.Sprintf("127.0.0.1:%d:%d:participant;%s", p[0], p[1], m.addr)
+		}
 		e.Members = append(e.Members, m)
 	}
 	for _, m := range e.Members {

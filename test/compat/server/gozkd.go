@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -32,23 +31,13 @@ func build(ctx context.Context, root, dir, name string, flags ...string) string 
 // StartGozkd starts binary as a standalone server and returns when it answers. ctx bounds the start
 // only: the process runs until Stop or Kill.
 func StartGozkd(ctx context.Context, binary string, opts Options) (*Process, error) {
-	var portFile, secureAddr string
-	prepare := func(work string) *exec.Cmd {
-		opts := opts.in(work)
-		opts.Keys["clientPort"], opts.Keys["clientPortAddress"] = strconv.Itoa(opts.Port), "127.0.0.1"
-		portFile = filepath.Join(work, "port.json")
-		args := []string{"serve", "--port-file", portFile}
-		if opts.Memory {
+	return startAlone(ctx, "gozkd", opts, func(work string, o Options) []string {
+		args := []string{binary, "serve"}
+		if o.Memory {
+			delete(o.Keys, "dataDir")
 			args = append(args, "--memory")
-		} else {
-			opts.Keys["dataDir"] = opts.DataDir
 		}
-		secureAddr = opts.secure()
-		return opts.command(binary, append(args, writeConfig(work, opts.Keys))...)
-	}
-	return launch(prepare, func(p *Process) {
-		p.secureAddr = secureAddr
-		p.awaitGozkd(ctx, portFile)
+		return append(args, writeConfig(work, o.Keys))
 	})
 }
 
@@ -61,22 +50,18 @@ func StartTestkit(ctx context.Context, root string) (*Process, error) {
 		portFile = filepath.Join(work, "port.json")
 		binary := build(ctx, root, work, "gozkd-testkit")
 		return exec.Command(binary, "--ensemble", "3", "--port-file", portFile)
-	}, func(p *Process) { p.awaitGozkd(ctx, portFile) })
-}
-
-// awaitGozkd waits until the port file is there, takes the client address from it, and waits until
-// the server answers.
-func (p *Process) awaitGozkd(ctx context.Context, portFile string) {
-	p.name, p.ports = "gozkd", portFile
-	p.await(ctx, 2*time.Millisecond, "wrote no usable "+portFile, func() bool {
-		var ports struct {
-			Client string `json:"client"`
-		}
-		b, err := os.ReadFile(portFile)
-		if err == nil && json.Unmarshal(b, &ports) == nil {
-			p.addr = ports.Client
-		}
-		return p.addr != ""
+	}, func(p *Process) {
+		p.name, p.ports = "gozkd", portFile
+		p.await(ctx, 2*time.Millisecond, "wrote no usable "+portFile, func() bool {
+			var ports struct {
+				Client string `json:"client"`
+			}
+			b, err := os.ReadFile(portFile)
+			if err == nil && json.Unmarshal(b, &ports) == nil {
+				p.addr = ports.Client
+			}
+			return p.addr != ""
+		})
+		p.awaitAnswer(ctx, "gozkd")
 	})
-	p.awaitAnswer(ctx, "gozkd")
 }

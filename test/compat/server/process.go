@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -59,6 +60,36 @@ func launch(prepare func(work string) *exec.Cmd, await func(p *Process)) (p *Pro
 		return nil, errors.Join(err, p.Kill())
 	}
 	return nil, errors.Join(err, os.RemoveAll(work))
+}
+
+// startAttempts bounds the attempts to start when another process takes the port.
+const startAttempts = 3
+
+// startAlone starts a standalone server and returns when it answers. command writes the
+// configuration into work and returns the command line.
+func startAlone(ctx context.Context, product string, opts Options, command func(work string, o Options) []string) (*Process, error) {
+	for attempt := 1; ; attempt++ {
+		var addr, secureAddr string
+		p, err := launch(func(work string) *exec.Cmd {
+			o := opts.in(work)
+			if o.Port == 0 {
+				o.Port = must.Get(FreePorts(1))[0] // ZooKeeper takes clientPort=0 for "none"
+			}
+			o.Keys["dataDir"] = o.DataDir
+			o.Keys["clientPort"], o.Keys["clientPortAddress"] = strconv.Itoa(o.Port), "127.0.0.1"
+			addr, secureAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), o.secure()
+			line := command(work, o)
+			return o.command(line[0], line[1:]...)
+		}, func(p *Process) {
+			p.addr, p.secureAddr = addr, secureAddr
+			p.awaitAnswer(ctx, product)
+		})
+		// A process that ends may have found its port taken; releases of ZooKeeper without a logger
+		// do not say so.
+		if err == nil || opts.Port != 0 || attempt == startAttempts || !strings.Contains(err.Error(), endedEarly) {
+			return p, err
+		}
+	}
 }
 
 // Start runs cmd, a program that is not a ZooKeeper server, with its output appended to logPath.
@@ -214,8 +245,8 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) {
 	p.name = product
 	first, _, _ := strings.Cut(p.addr, ",")
 	p.await(ctx, 20*time.Millisecond, "does not answer at "+p.addr, func() bool {
-		answer, err := FourLetterWord(ctx, first, "srvr")
-		if err != nil || !strings.Contains(answer, "Mode: ") {
+		answer, err := Srvr(ctx, first)
+		if err != nil || answer["Mode"] == "" {
 			return false
 		}
 		p.name += " " + versionOf(answer)
@@ -226,10 +257,8 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) {
 // versionOf extracts the version from "Zookeeper version: 3.9.5-74e3c6e..., built on ...". gozkd
 // answers with the ZooKeeper release whose clients it serves, followed by its own version, the
 // commit, and Go's version: "3.9.5-gozkd-0.1.0-f70422a5f4b5-go1.26.8".
-func versionOf(srvr string) string {
-	line, _, _ := strings.Cut(srvr, "\n")
-	line = strings.TrimPrefix(line, "Zookeeper version: ")
-	line, _, _ = strings.Cut(line, ",")
+func versionOf(srvr map[string]string) string {
+	line, _, _ := strings.Cut(srvr["Zookeeper version"], ",")
 	if _, v, ok := strings.Cut(line, "-gozkd-"); ok {
 		line = v
 	}
@@ -237,15 +266,26 @@ func versionOf(srvr string) string {
 	return v
 }
 
+// Srvr returns the values of srvr by their names. A server that does not serve has no Mode.
+func Srvr(ctx context.Context, addr string) (map[string]string, error) {
+	answer, err := FourLetterWord(ctx, addr, "srvr")
+	return valuesIn(answer, ": "), err
+}
+
 // Monitored returns the values of mntr by their names.
 func Monitored(ctx context.Context, addr string) (map[string]string, error) {
 	answer, err := FourLetterWord(ctx, addr, "mntr")
+	return valuesIn(answer, "\t"), err
+}
+
+// valuesIn returns the values of the lines by the names before them.
+func valuesIn(answer, separator string) map[string]string {
 	values := make(map[string]string)
 	for line := range strings.Lines(answer) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		name, value, _ := strings.Cut(strings.TrimSpace(line), separator)
 		values[name] = value
 	}
-	return values, err
+	return values
 }
 
 // wordTimeout bounds an exchange of a four-letter word.

@@ -3,12 +3,9 @@ package server
 import (
 	"context"
 	"maps"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -24,26 +21,16 @@ const (
 // zooKeeperMain runs standalone servers and members of ensembles.
 const zooKeeperMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// startAttempts bounds the attempts to start when another process takes the port.
-const startAttempts = 3
-
 // StartZooKeeper installs Apache ZooKeeper if necessary, starts a standalone server, and returns
 // when it answers. version is Debian, Maven or a release. ctx bounds the start only: the process
 // runs until Stop or Kill.
 func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
-	return try(func() *Process {
-		classPath := zooKeeperClassPath(ctx, version)
-		for attempt := 1; ; attempt++ {
-			p, err := startZooKeeper(ctx, classPath, opts)
-			if err == nil {
-				return p
-			}
-			// A process that ends may have found its port taken; releases without a logger do not
-			// say so.
-			if opts.Port != 0 || attempt == startAttempts || !strings.Contains(err.Error(), endedEarly) {
-				must.Do(err)
-			}
-		}
+	classPath, err := try(func() string { return zooKeeperClassPath(ctx, version) })
+	if err != nil {
+		return nil, err
+	}
+	return startAlone(ctx, "ZooKeeper", opts, func(work string, o Options) []string {
+		return append([]string{"java"}, zooKeeperArgs(classPath, work, o)...)
 	})
 }
 
@@ -58,24 +45,6 @@ func zooKeeperClassPath(ctx context.Context, version string) string {
 		must.Failf("server: no ZooKeeper %q: know %s, %s, and releases such as 3.4.14", version, Debian, Maven)
 	}
 	return install.ZooKeeperRelease(ctx, install.Root(ctx), version)
-}
-
-func startZooKeeper(ctx context.Context, classPath string, opts Options) (*Process, error) {
-	var addr, secureAddr string
-	prepare := func(work string) *exec.Cmd {
-		opts := opts.in(work)
-		if opts.Port == 0 {
-			opts.Port = must.Get(FreePorts(1))[0] // ZooKeeper takes clientPort=0 for "none"
-		}
-		opts.Keys["dataDir"] = opts.DataDir
-		opts.Keys["clientPort"], opts.Keys["clientPortAddress"] = strconv.Itoa(opts.Port), "127.0.0.1"
-		addr, secureAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(opts.Port)), opts.secure()
-		return opts.command("java", zooKeeperArgs(classPath, work, opts)...)
-	}
-	return launch(prepare, func(p *Process) {
-		p.addr, p.secureAddr = addr, secureAddr
-		p.awaitAnswer(ctx, "ZooKeeper")
-	})
 }
 
 // zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of
