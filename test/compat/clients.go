@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,24 +26,20 @@ type client struct {
 	// install fetches and builds the requirements of run. It is called once, before any client
 	// runs.
 	install func(ctx context.Context, root string)
-	run     func(ctx context.Context, root, addr string) (cases.Report, error)
-	// secure replaces run for a client with TLS, on a server with stores in format.
-	secure func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error)
-	format string
-	// sasl replaces run for a client that authenticates with DIGEST-MD5.
-	sasl func(ctx context.Context, root, addr string, user server.User) (cases.Report, error)
+	run     func(ctx context.Context, root string, at place) (cases.Report, error)
+	format  string // of the server's stores for a client with TLS
+	sasl    bool   // the client authenticates with DIGEST-MD5
+	faults  bool   // for an ensemble under faults, which only gozkd can run
 	// otherwise names cases that end with an error that contains a text, because they expect a
 	// client without a certificate or a user.
 	otherwise map[string]string
-	// faults replaces run for a client of an ensemble under faults, which only gozkd can run.
-	faults func(ctx context.Context, root, portFile string) (cases.Report, error)
 	// notOn names a server that the client does not apply to.
 	notOn string
 }
 
 // runsOn reports whether the client applies to a server.
 func (c client) runsOn(t server.Kind) bool {
-	return t.Name != c.notOn && (c.faults == nil || t.Name == server.Gozkd)
+	return t.Name != c.notOn && (!c.faults || t.Name == server.Gozkd)
 }
 
 func (c client) flagName() string { return c.name }
@@ -55,48 +52,50 @@ func clients() []client {
 	java := func(ctx context.Context, root string) { install.JavaClient(ctx, root) }
 	maven := func(ctx context.Context, root string) { install.MavenZooKeeper(ctx, root) }
 	return []client{
-		{name: "go-zookeeper", install: nothing, run: func(ctx context.Context, _, addr string) (cases.Report, error) {
-			return gozk.Run(ctx, addr, server.SuperPassword, nil)
+		{name: "go-zookeeper", install: nothing, run: func(ctx context.Context, _ string, at place) (cases.Report, error) {
+			return gozk.Run(ctx, at.addr, server.SuperPassword, nil)
 		}},
-		{name: "kazoo", install: kazoo, run: func(ctx context.Context, root, addr string) (cases.Report, error) {
-			return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword)
+		{name: "kazoo", install: kazoo, run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+			return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", at.addr, server.SuperPassword)
 		}},
-		{name: "kazoo-faults", install: kazoo, faults: func(ctx context.Context, root, portFile string) (cases.Report, error) {
-			return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/faults.py", portFile)
+		{name: "kazoo-faults", install: kazoo, faults: true, run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+			return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/faults.py", at.portFile)
 		}},
 		{name: "zkcli-3.8", install: func(ctx context.Context, _ string) { install.DebianShell(ctx) },
-			run: func(ctx context.Context, _, addr string) (cases.Report, error) { return shell.DebianZkCli(ctx, addr) }},
-		{name: "zkcli-3.9", install: maven, run: func(ctx context.Context, root, addr string) (cases.Report, error) {
-			return shell.MavenZkCli(ctx, root, addr)
+			run: func(ctx context.Context, _ string, at place) (cases.Report, error) {
+				return shell.DebianZkCli(ctx, at.addr)
+			}},
+		{name: "zkcli-3.9", install: maven, run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+			return shell.MavenZkCli(ctx, root, at.addr)
 		}},
 		// Shell and server must be of the same release: an older server lacks some commands.
 		{name: "cli", install: func(ctx context.Context, root string) { shell.BuildCLI(ctx, root); maven(ctx, root) },
-			run: func(ctx context.Context, root, addr string) (cases.Report, error) {
-				return shell.Twin(ctx, root, shell.CLIPath(root), addr)
+			run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				return shell.Twin(ctx, root, shell.CLIPath(root), at.addr)
 			}, notOn: "zookeeper-" + server.Debian},
 		{name: "cli_mt", install: func(ctx context.Context, _ string) { install.CShell(ctx) },
-			run: func(ctx context.Context, _, addr string) (cases.Report, error) { return shell.CliMT(ctx, addr) }},
+			run: func(ctx context.Context, _ string, at place) (cases.Report, error) { return shell.CliMT(ctx, at.addr) }},
 		{name: "libzookeeper_mt", install: func(ctx context.Context, root string) { install.CClient(ctx, root) },
-			run: func(ctx context.Context, root, addr string) (cases.Report, error) {
-				return script(ctx, install.CClient(ctx, root), addr, server.SuperPassword)
+			run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				return script(ctx, install.CClient(ctx, root), at.addr, server.SuperPassword)
 			}},
 		{name: "libzookeeper_mt-tls", install: secureC, format: "PKCS12", notOn: "zookeeper-" + server.Debian, otherwise: cHasIdentity,
-			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
-				files := strings.Join([]string{s.File("ca.pem"), s.File("client.crt"), s.File("client.key"), ""}, ",")
-				return script(ctx, "env", "COMPAT_TLS="+files, install.SecureCClient(ctx, root), addr, server.SuperPassword)
+			run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				files := strings.Join([]string{at.stores.File("ca.pem"), at.stores.File("client.crt"), at.stores.File("client.key"), ""}, ",")
+				return script(ctx, "env", "COMPAT_TLS="+files, install.SecureCClient(ctx, root), at.addr, server.SuperPassword)
 			}},
 		{name: "libzookeeper_mt-digest", install: secureC, otherwise: cHasIdentity,
-			sasl: func(ctx context.Context, root, addr string, u server.User) (cases.Report, error) {
-				return script(ctx, "env", "COMPAT_SASL="+u.Name, "COMPAT_SASL_PASSWORD="+u.PasswordFile, install.SecureCClient(ctx, root), addr, server.SuperPassword)
+			sasl: true, run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				return script(ctx, "env", "COMPAT_SASL="+at.user.Name, "COMPAT_SASL_PASSWORD="+at.user.PasswordFile, install.SecureCClient(ctx, root), at.addr, server.SuperPassword)
 			}},
-		{name: "java", install: java, run: javaScript("zookeeper")},
-		{name: "curator", install: java, run: javaScript("curator")},
-		{name: "curator-faults", install: java, faults: javaScript("curator-faults")},
+		{name: "java", install: java, run: javaScript("zookeeper", "")},
+		{name: "curator", install: java, run: javaScript("curator", "")},
+		{name: "curator-faults", install: java, faults: true, run: javaScript("curator-faults", "")},
 		{name: "recipes", install: nothing, run: runEssentials},
 		{name: "go-zookeeper-tls", install: nothing, format: "PEM", notOn: "zookeeper-" + server.Debian,
 			otherwise: map[string]string{"acl_auth": `auth ACL without auth: got error "<nil>"`},
-			secure: func(ctx context.Context, _, addr string, s server.Stores) (cases.Report, error) {
-				return gozk.Run(ctx, addr, server.SuperPassword, must.Get(s.Client()))
+			run: func(ctx context.Context, _ string, at place) (cases.Report, error) {
+				return gozk.Run(ctx, at.addr, server.SuperPassword, must.Get(at.stores.Client()))
 			}},
 		{name: "kazoo-tls", install: kazoo, format: "JKS", notOn: "zookeeper-" + server.Debian,
 			otherwise: map[string]string{
@@ -104,24 +103,24 @@ func clients() []client {
 				"four_letter_words": "'int' object has no attribute 'decode'", // kazoo reads an answer with TLS wrongly
 				"server_version":    "'int' object has no attribute 'decode'",
 			},
-			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
-				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword,
-					s.File("ca.pem"), s.File("client.crt"), s.File("client.key"))
+			run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", at.addr, server.SuperPassword,
+					at.stores.File("ca.pem"), at.stores.File("client.crt"), at.stores.File("client.key"))
 			}},
 		{name: "kazoo-digest", otherwise: map[string]string{"acl_creator_all": "Id(scheme='sasl', id='alice')), ACL("}, install: func(ctx context.Context, root string) { install.KazooWith(ctx, root, install.PureSASL) },
-			sasl: func(ctx context.Context, root, addr string, u server.User) (cases.Report, error) {
-				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", addr, server.SuperPassword, u.Name, u.Password)
+			sasl: true, run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				return script(ctx, install.Kazoo(ctx, root), root+"/test/compat/kazoo/compat.py", at.addr, server.SuperPassword, at.user.Name, at.user.Password)
 			}},
-		{name: "java-tls", install: java, format: "JKS", notOn: "zookeeper-" + server.Debian, secure: javaTLS("zookeeper", "PEM"),
+		{name: "java-tls", install: java, format: "JKS", notOn: "zookeeper-" + server.Debian, run: javaScript("zookeeper", "PEM"),
 			otherwise: map[string]string{
 				"acl":      "/a, want InvalidACLException",
 				"who_am_i": "got [digest:ann, ip:127.0.0.1, x509:" + server.ClientSubject + "], want",
 			}},
-		{name: "curator-tls", install: java, format: "PKCS12", notOn: "zookeeper-" + server.Debian, secure: javaTLS("curator", "JKS")},
+		{name: "curator-tls", install: java, format: "PKCS12", notOn: "zookeeper-" + server.Debian, run: javaScript("curator", "JKS")},
 		{name: "zkcli-3.9-tls", install: maven, format: "PEM", notOn: "zookeeper-" + server.Debian,
 			otherwise: map[string]string{"whoami": fmt.Sprintf("%q", "Auth scheme: User\nx509: "+server.ClientSubject+"\nip: 127.0.0.1\n")},
-			secure: func(ctx context.Context, root, addr string, s server.Stores) (cases.Report, error) {
-				return shell.MavenZkCli(ctx, root, addr, s.JavaFlags("PKCS12")...)
+			run: func(ctx context.Context, root string, at place) (cases.Report, error) {
+				return shell.MavenZkCli(ctx, root, at.addr, at.stores.JavaFlags("PKCS12")...)
 			}},
 		sharing("recipes-curator", interop.GoPeer, interop.CuratorPeer),
 		sharing("recipes-kazoo", interop.GoPeer, interop.KazooPeer),
@@ -132,23 +131,17 @@ func clients() []client {
 // nothing installs nothing: this program contains the client.
 func nothing(context.Context, string) {}
 
-// javaScript runs the part of the Java program for a library. where is an address, or a port file
-// for faults.
-func javaScript(library string) func(ctx context.Context, root, where string) (cases.Report, error) {
-	return func(ctx context.Context, root, where string) (cases.Report, error) {
+// javaScript runs the part of the Java program for a library, with TLS and stores in a format
+// unless that is empty.
+func javaScript(library, format string) func(ctx context.Context, root string, at place) (cases.Report, error) {
+	return func(ctx context.Context, root string, at place) (cases.Report, error) {
 		java := install.Java(root, "256m", install.JavaClient(ctx, root))
+		if format != "" {
+			java = slices.Insert(java, 1, at.stores.JavaFlags(format)...)
+		}
 		// Curator does not know its own version at run time.
 		curator := install.MavenVersion(root, "curator-recipes")
-		return script(ctx, java[0], append(java[1:], "Compat", library, where, server.SuperPassword, curator)...)
-	}
-}
-
-// javaTLS is javaScript with TLS and stores in a format.
-func javaTLS(library, format string) func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
-	return func(ctx context.Context, root, addr string, stores server.Stores) (cases.Report, error) {
-		java := install.Java(root, "256m", install.JavaClient(ctx, root))
-		args := slices.Concat(stores.JavaFlags(format), java[1:], []string{"Compat", library, addr, server.SuperPassword, install.MavenVersion(root, "curator-recipes")})
-		return script(ctx, java[0], args...)
+		return script(ctx, java[0], append(java[1:], "Compat", library, cmp.Or(at.portFile, at.addr), server.SuperPassword, curator)...)
 	}
 }
 
@@ -162,8 +155,8 @@ func sharing(name string, languages ...interop.Language) client {
 				commands = append(commands, l(ctx, root))
 			}
 		},
-		run: func(ctx context.Context, _, addr string) (cases.Report, error) {
-			return interop.Run(ctx, addr, commands, recipesSeed)
+		run: func(ctx context.Context, _ string, at place) (cases.Report, error) {
+			return interop.Run(ctx, at.addr, commands, recipesSeed)
 		},
 	}
 }
@@ -172,10 +165,10 @@ func sharing(name string, languages ...interop.Language) client {
 const recipesSeed = 1
 
 // runEssentials runs the tests of our recipes that any server must pass.
-func runEssentials(ctx context.Context, root, addr string) (cases.Report, error) {
+func runEssentials(ctx context.Context, root string, at place) (cases.Report, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-run", "^TestEssentials", "./recipes/...")
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOZKD_RECIPES_SERVERS="+addr)
+	cmd.Env = append(os.Environ(), "GOZKD_RECIPES_SERVERS="+at.addr)
 	var out, errOut bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errOut
 	runErr := cmd.Run()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -57,19 +57,18 @@ func runAll(ctx context.Context, root string, targets []server.Kind, list []clie
 	}
 	pairs := plan(targets, list)
 	rows := make([]row, len(pairs))
-	var next atomic.Int32
-	work := func() {
-		for i := int(next.Add(1)) - 1; i < len(pairs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-			p := pairs[i]
-			if err := installed[p.client.name]; err != nil {
-				rows[i] = row{client: p.client.name, server: p.target.Name, err: err}
-			} else {
-				rows[i] = runTries(ctx, root, p, verbose)
-			}
-			fmt.Print(formatRow(rows[i], verbose))
+	must.Each(jobs, len(pairs), func(i int) {
+		p := pairs[i]
+		if ctx.Err() != nil {
+			return
 		}
-	}
-	must.All(slices.Repeat([]func(){work}, jobs)...)
+		if err := installed[p.client.name]; err != nil {
+			rows[i] = row{client: p.client.name, server: p.target.Name, err: err}
+		} else {
+			rows[i] = runTries(ctx, root, p, verbose)
+		}
+		fmt.Print(formatRow(rows[i], verbose))
+	})
 	return slices.DeleteFunc(rows, func(r row) bool { return r.client == "" }) // those left at an interrupt
 }
 
@@ -108,79 +107,59 @@ func runTries(ctx context.Context, root string, p pair, verbose bool) row {
 
 func runPair(ctx context.Context, root string, t server.Kind, c client) (r row) {
 	r = row{client: c.name, server: t.Name}
-	startCtx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	start := func(ctx context.Context) (*server.Process, error) { return t.Start(ctx, server.Options{}) }
-	run := func(ctx context.Context, p *server.Process) (cases.Report, error) { return c.run(ctx, root, p.Addr()) }
-	switch {
-	case c.faults != nil:
-		start = func(ctx context.Context) (*server.Process, error) { return server.StartTestkit(ctx, root) }
-		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
-			return c.faults(ctx, root, p.PortFile())
+	r.err = must.Try(func() {
+		dir := must.Get(os.MkdirTemp("", "gozkd-compat-keys-"))
+		defer must.Finally(func() error { return os.RemoveAll(dir) })
+		p, at := c.start(ctx, root, t, dir)
+		defer must.Finally(p.Stop)
+		r.server = p.Name()
+		ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+		defer cancel()
+		started := time.Now()
+		err := must.Try(func() {
+			var err error
+			r.report, err = c.run(ctx, root, at)
+			must.Do(err)
+		})
+		r.took = time.Since(started)
+		r.report.Expect(c.otherwise)
+		if !p.Running() {
+			err = errors.Join(err, errors.New("the server ended while the client ran"))
 		}
-	case c.secure != nil || c.sasl != nil:
-		dir, err := os.MkdirTemp("", "gozkd-compat-keys-")
-		if err != nil {
-			r.err = err
-			return r
-		}
-		defer func() { r.err = errors.Join(r.err, os.RemoveAll(dir)) }()
-		if start, run, err = c.withIdentity(startCtx, root, t, dir); err != nil {
-			r.err = err
-			return r
-		}
-	}
-	p, err := start(startCtx)
-	if err != nil {
-		r.err = err
-		return r
-	}
-	r.server = p.Name()
-	defer func() {
-		if !r.ok() {
+		if err != nil || !r.report.OK() {
 			r.report.Log += "\nserver's log:\n" + p.Log()
 		}
-		r.err = errors.Join(r.err, p.Stop())
-	}()
-	clientCtx, cancelClient := context.WithTimeout(ctx, clientTimeout)
-	defer cancelClient()
-	started := time.Now()
-	r.err = must.Try(func() {
-		var err error
-		r.report, err = run(clientCtx, p)
 		must.Do(err)
 	})
-	r.took = time.Since(started)
-	r.report.Expect(c.otherwise)
-	select {
-	case <-p.Done():
-		r.err = errors.Join(r.err, errors.New("the server ended while the client ran"))
-	default:
-	}
 	return r
 }
 
-// withIdentity returns how to start a server for a client with TLS or SASL, and how to run the
-// client. The keys are in dir.
-func (c client) withIdentity(ctx context.Context, root string, t server.Kind, dir string) (
-	start func(context.Context) (*server.Process, error), run func(context.Context, *server.Process) (cases.Report, error), err error,
-) {
-	if c.sasl != nil {
-		keys, user, err := server.WithUser(dir)
-		start = func(ctx context.Context) (*server.Process, error) { return t.Start(ctx, server.Options{Keys: keys}) }
-		run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
-			return c.sasl(ctx, root, p.Addr(), user)
-		}
-		return start, run, err
+// place is where a client finds its server, and what it needs there.
+type place struct {
+	addr     string
+	stores   server.Stores // of a client with TLS
+	user     server.User   // of a client with DIGEST-MD5
+	portFile string        // of an ensemble under faults
+}
+
+// start starts a server for the client, with files in dir.
+func (c client) start(ctx context.Context, root string, t server.Kind, dir string) (p *server.Process, at place) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var opts server.Options
+	switch {
+	case c.faults:
+		p = must.Get(server.StartTestkit(ctx, root))
+		return p, place{portFile: p.PortFile()}
+	case c.sasl:
+		opts.Keys, at.user = must.Get2(server.WithUser(dir))
+	case c.format != "":
+		at.stores = must.Get(server.MakeStores(ctx, dir))
+		opts.TLS, opts.Format = &at.stores, c.format
 	}
-	stores, err := server.MakeStores(ctx, dir)
-	start = func(ctx context.Context) (*server.Process, error) {
-		return t.Start(ctx, server.Options{TLS: &stores, Format: c.format})
-	}
-	run = func(ctx context.Context, p *server.Process) (cases.Report, error) {
-		return c.secure(ctx, root, p.SecureAddr(), stores)
-	}
-	return start, run, err
+	p = must.Get(t.Start(ctx, opts))
+	at.addr = cmp.Or(p.SecureAddr(), p.Addr())
+	return p, at
 }
 
 // script runs a client that is a separate program and parses its lines. A program that fails

@@ -6,6 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -85,17 +87,13 @@ func (s *script) connect(ctx context.Context) *zk.Conn {
 func (s *script) connectBy(ctx context.Context, timeout time.Duration, l *line) *zk.Conn {
 	l.secure = s.secure
 	c, _ := must.Get2(zk.Connect([]string{s.addr}, timeout,
-		zk.WithLogger(silent{}), zk.WithEventCallback(l.add), zk.WithDialer(l.dial)))
+		zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(l.add), zk.WithDialer(l.dial)))
 	// The client's calls take no context: a hanging call returns with an error when its connection
 	// closes.
 	context.AfterFunc(ctx, c.Close)
 	cases.Eventually(ctx, "a session", func() bool { return c.State() == zk.StateHasSession })
 	return c
 }
-
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
 
 // want ends the case unless err is target.
 func want(what string, err, target error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -59,7 +60,9 @@ const (
 func Hostile(ctx context.Context, o HostileOptions) (report HostileReport, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &siege{o: o, addr: strings.Join(o.Ensemble.Addrs(), ","), rnd: rand.New(rand.NewPCG(o.Seed, o.Seed)), over: make(chan struct{})}
+	over, end := context.WithCancel(ctx)
+	defer end()
+	s := &siege{o: o, addr: strings.Join(o.Ensemble.Addrs(), ","), rnd: rand.New(rand.NewPCG(o.Seed, o.Seed)), over: over}
 	if s.conn, err = connect(ctx, s.addr); err != nil {
 		return report, err
 	}
@@ -70,7 +73,7 @@ func Hostile(ctx context.Context, o HostileOptions) (report HostileReport, err e
 		for i, c := range o.Commands {
 			one := &seat{command: c, name: fmt.Sprintf("%s-%d", c.Lang, i+1)}
 			s.seats = append(s.seats, one)
-			sits = append(sits, func() { must.Do(one.restart(ctx, s.addr)) })
+			sits = append(sits, func() { one.restart(ctx, s.addr) })
 		}
 		must.All(sits...)
 		loads := s.loads()
@@ -78,7 +81,7 @@ func Hostile(ctx context.Context, o HostileOptions) (report HostileReport, err e
 			must.Doing(l.name(), func() { l.prepare(ctx) })
 		}
 		works := []func(){func() {
-			defer close(s.over)
+			defer end()
 			s.trouble(ctx)
 			s.awaitProgress(ctx, loads)
 		}}
@@ -115,7 +118,7 @@ type siege struct {
 	addr   string
 	conn   *zk.Conn
 	seats  []*seat
-	over   chan struct{} // closed when no new work may begin: the members run again
+	over   context.Context // ends when no new work may begin: the members run again
 	faults tally
 	freeze sync.Mutex // held while a peer is stopped
 
@@ -142,15 +145,6 @@ func (s *siege) draw(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rnd.IntN(n)
-}
-
-func (s *siege) isOver() bool {
-	select {
-	case <-s.over:
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *siege) close() error {
@@ -181,20 +175,15 @@ func (s *seat) get() *peer {
 func (s *seat) lang() string { return s.command.Lang }
 
 // restart kills the peer, if any, and starts another.
-func (s *seat) restart(ctx context.Context, addr string) error {
+func (s *seat) restart(ctx context.Context, addr string) {
 	if p := s.get(); p != nil {
-		if err := p.kill(); err != nil {
-			return err
-		}
+		must.Do(p.kill())
 	}
-	p, err := startPeer(ctx, s.command, addr, seatTimeout)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
+	var p *peer
+	must.Doing(s.name, func() { p = startPeer(ctx, s.command, addr, seatTimeout) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.peer = p
-	return nil
 }
 
 // ask sends a request and waits for the answer; ok means an answer without an error. If the answer
@@ -239,7 +228,7 @@ func (s *siege) restartForeign(ctx context.Context) {
 		s.o.Log("restart %s", one.name)
 		lost := lossesOf(ctx, one) + 1
 		for i := 0; i < 3 && ctx.Err() == nil; i++ {
-			if err := one.restart(ctx, s.addr); err == nil {
+			if must.Try(func() { one.restart(ctx, s.addr) }) == nil {
 				break
 			}
 		}
@@ -259,7 +248,7 @@ func (s *siege) worker(ctx context.Context, at *seat, open func(h *handle) bool,
 	s.count(1)
 	defer s.count(-1)
 	var h *handle
-	for !s.isOver() && ctx.Err() == nil {
+	for s.over.Err() == nil {
 		if h == nil {
 			h = at.get().handle()
 			if open != nil && !open(h) {
@@ -287,7 +276,7 @@ func (s *siege) count(n int) {
 func (s *siege) quiet() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.working > 0 || !s.isOver() {
+	if s.working > 0 || s.over.Err() == nil {
 		return 0
 	}
 	return time.Since(s.lastWork)
@@ -295,10 +284,7 @@ func (s *siege) quiet() time.Duration {
 
 // rest waits up to d.
 func (s *siege) rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(time.Duration(s.draw(int(d)))):
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, time.Duration(s.draw(int(d))))
 }
 
 // settled repeats a request of the driver until the members answer.

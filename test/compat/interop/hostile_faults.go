@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -75,10 +76,7 @@ func (s *siege) awaitProgress(ctx context.Context, loads []load) {
 }
 
 func (s *siege) wait(ctx context.Context, ms int) {
-	select {
-	case <-time.After(time.Duration(ms) * time.Millisecond):
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, time.Duration(ms)*time.Millisecond)
 }
 
 // kill kills members, as kill -9 does, and starts them again after up to 3 s.

@@ -179,7 +179,7 @@ func (g *gathering) prepare(context.Context) {}
 
 func (g *gathering) works(ctx context.Context) []func() {
 	return []func(){func() {
-		for i := 0; !g.s.isOver() && ctx.Err() == nil; i++ {
+		for i := 0; g.s.over.Err() == nil; i++ {
 			g.round(ctx, fmt.Sprintf("/hostile-barrier-%d", i))
 		}
 	}}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,31 +54,24 @@ type answer struct {
 
 // startPeer starts a process and returns when it is connected. ctx kills it; stop ends it
 // gracefully.
-func startPeer(ctx context.Context, c Command, addr string, timeout time.Duration) (_ *peer, err error) {
-	args := append(append([]string{}, c.Args[1:]...), addr, strconv.FormatInt(timeout.Milliseconds(), 10))
+func startPeer(ctx context.Context, c Command, addr string, timeout time.Duration) *peer {
+	args := slices.Concat(c.Args[1:], []string{addr, strconv.FormatInt(timeout.Milliseconds(), 10)}, c.After)
 	p := &peer{lang: c.Lang, gone: make(chan struct{}), open: make(map[int]*answer)}
-	p.cmd = exec.CommandContext(ctx, c.Args[0], append(args, c.After...)...)
+	p.cmd = exec.CommandContext(ctx, c.Args[0], args...)
 	p.cmd.Stderr = &p.log
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
+	p.stdin = must.Get(p.cmd.StdinPipe())
+	out := must.Get(p.cmd.StdoutPipe())
 	ready := &answer{done: make(chan struct{})}
 	p.open[0] = ready
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the peer of %s: %w", c.Lang, err)
-	}
+	must.Do(p.cmd.Start())
 	// Ends with the process, which ctx, kill or stop ends; kill and stop wait for it.
 	go p.read(out)
 	<-ready.done
 	if ready.err != nil {
-		return nil, errors.Join(ready.err, p.kill())
+		must.Do(errors.Join(ready.err, p.kill()))
 	}
 	p.version = strings.Join(ready.words, " ")
-	return p, nil
+	return p
 }
 
 // read reads the answers. Requests open at the end of the process are answered with an error.
@@ -132,25 +126,12 @@ func (p *peer) kill() error {
 // stop lets the process close its session, and kills it if it takes too long.
 func (p *peer) stop() error {
 	const patience = 5 * time.Second
-	select {
-	case <-p.gone: // its standard input ended too
-		return nil
-	default:
-	}
-	err := p.stdin.Close()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
+	_ = p.stdin.Close() // closed already if the process has ended
 	select {
 	case <-p.gone:
-		return err
-	case <-timer.C:
-		if err != nil {
-			return err
-		}
-		if err := fmt.Errorf("%s: the peer did not end", p.lang); err != nil {
-			return err
-		}
-		return p.kill()
+		return nil
+	case <-time.After(patience):
+		return errors.Join(fmt.Errorf("%s: the peer did not end", p.lang), p.kill())
 	}
 }
 

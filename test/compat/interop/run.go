@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,7 +60,7 @@ type cast struct {
 }
 
 func connect(ctx context.Context, addr string) (*zk.Conn, error) {
-	conn, events, err := zk.Connect(strings.Split(addr, ","), sessionTimeout, zk.WithLogger(silent{}))
+	conn, events, err := zk.Connect(strings.Split(addr, ","), sessionTimeout, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
 		return nil, err
 	}
@@ -75,18 +77,14 @@ func connect(ctx context.Context, addr string) (*zk.Conn, error) {
 	}
 }
 
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-
 // start starts all processes side by side.
 func (c *cast) start(ctx context.Context, addr string, commands []Command) {
 	c.peers, c.victims = make([]*peer, len(commands)), make([]*peer, len(commands))
 	var starts []func()
 	for i, command := range commands {
 		starts = append(starts,
-			func() { c.peers[i] = must.Get(startPeer(ctx, command, addr, sessionTimeout)) },
-			func() { c.victims[i] = must.Get(startPeer(ctx, command, addr, victimTimeout)) })
+			func() { c.peers[i] = startPeer(ctx, command, addr, sessionTimeout) },
+			func() { c.victims[i] = startPeer(ctx, command, addr, victimTimeout) })
 	}
 	must.All(starts...)
 }

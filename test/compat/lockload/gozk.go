@@ -3,6 +3,8 @@ package lockload
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"strconv"
 	"strings"
 	"time"
@@ -30,15 +32,11 @@ type locker struct {
 	number  string // of its last sequential znode
 }
 
-type silent struct{}
-
-func (silent) Printf(string, ...any) {}
-
 // startGo starts lockers.
 func (l *Load) startGo(addrs []string) {
 	for i := range goLockers {
 		w := &locker{l: l, name: fmt.Sprintf("go-zookeeper %d", i+1)}
-		w.conn, _ = must.Get2(zk.Connect(addrs, sessionTimeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+		w.conn, _ = must.Get2(zk.Connect(addrs, sessionTimeout, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
 			if e.State == zk.StateExpired {
 				l.lost(w.name)
 			}
@@ -47,7 +45,7 @@ func (l *Load) startGo(addrs []string) {
 			w.conn.Close()
 			must.Do(err)
 		}
-		l.running.Go(w.run) // ends with stopping; End waits for it
+		l.running.Go(w.run) // ends with End, which waits for it
 	}
 }
 
@@ -85,7 +83,7 @@ func (w *locker) create(path, data string, flags int32) {
 
 func (w *locker) run() {
 	defer w.conn.Close()
-	for !w.l.stopped() {
+	for w.l.working.Err() == nil {
 		if err := must.Try(w.count); err != nil {
 			w.l.fails(w.name, err.Error())
 			time.Sleep(100 * time.Millisecond) // not a thousand times a second

@@ -24,8 +24,9 @@ const startLimit = 2 * time.Minute
 
 // Load is clients that take locks and write until they are stopped.
 type Load struct {
-	stopping chan struct{} // closed by End
-	running  sync.WaitGroup
+	working context.Context // ends with End
+	stop    context.CancelFunc
+	running sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	now     Counts
@@ -45,7 +46,8 @@ type Counts struct {
 
 // Start starts clients, and returns when each has done something.
 func Start(ctx context.Context, root string, addrs, clients []string) *Load {
-	l := &Load{stopping: make(chan struct{}), last: time.Now()}
+	l := &Load{last: time.Now()}
+	l.working, l.stop = context.WithCancel(context.Background())
 	start := map[string]func(){
 		"go-zookeeper": func() { l.startGo(addrs) },
 		"kazoo": func() {
@@ -65,15 +67,6 @@ func Start(ctx context.Context, root string, addrs, clients []string) *Load {
 		}
 	}
 	return l
-}
-
-func (l *Load) stopped() bool {
-	select {
-	case <-l.stopping:
-		return true
-	default:
-		return false
-	}
 }
 
 func (l *Load) did() {
@@ -143,9 +136,7 @@ func (l *Load) AwaitWrites(ctx context.Context, limit time.Duration) error {
 // End stops the clients. The error says how many sessions were lost and how many errors were fatal
 // to a client.
 func (l *Load) End() error {
-	if !l.stopped() {
-		close(l.stopping)
-	}
+	l.stop()
 	l.running.Wait()
 	l.Counts()
 	if l.total.Lost+l.total.Failed == 0 {
@@ -166,14 +157,14 @@ func (l *Load) startScript(name string, cmd *exec.Cmd) {
 	l.running.Go(func() {
 		defer close(over)
 		l.readScript(name, out, first)
-		if err := cmd.Wait(); err != nil || !l.stopped() {
+		if err := cmd.Wait(); err != nil || l.working.Err() == nil {
 			l.fails(name, fmt.Sprintf("the script ended: %v", err))
 		}
 	})
-	// Ends with stopping or the script; awaited by End.
+	// Ends with End or the script; awaited by End.
 	l.running.Go(func() {
 		select {
-		case <-l.stopping:
+		case <-l.working.Done():
 		case <-over:
 		}
 		_ = in.Close() // the script may be gone

@@ -107,14 +107,7 @@ func (w *world) answer(d directory, dir string) (a answer) {
 
 // zxidNow returns the last zxid that srvr names.
 func zxidNow(ctx context.Context, addr string) string {
-	text := must.Get(server.FourLetterWord(ctx, addr, "srvr"))
-	m := regexp.MustCompile(`Zxid: 0x([0-9a-f]+)`).FindStringSubmatch(text)
-	if m == nil {
-		must.Failf("srvr names no zxid: %s", text)
-	}
-	var z proto.Zxid
-	must.Get(fmt.Sscanf(m[1], "%x", &z))
-	return z.String()
+	return proto.Zxid(must.Get(strconv.ParseInt(must.Get(server.Srvr(ctx, addr))["Zxid"], 0, 64))).String()
 }
 
 // exception returns the last exception in a log without its stack: the cause.

@@ -3,11 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,10 +32,8 @@ func (w *world) live(release string, servers int, clients []string) {
 	}
 	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: servers, Keys: k}))
 	defer must.Finally(e.Stop)
-	own := w.layOut(e.Addrs())
-	defer must.Finally(own.stop)
-
-	into := own.members[0].data
+	into := filepath.Join(w.work, "into")
+	defer must.Finally(func() error { return w.taken.Stop() })
 	var peers []string
 	for _, m := range e.Members {
 		peers = append(peers, m.PeerAddr())
@@ -61,12 +57,13 @@ func (w *world) live(release string, servers int, clients []string) {
 	}
 	w.awaitLeader(into)
 	fmt.Printf("%-7s before the cut-over: %s\n", release, describe(load.Counts()))
-	w.cutOver(release, e, own, m, load)
+	w.cutOver(release, e, into, m, load)
 }
 
-// cutOver ends the migration: ZooKeeper stops, the new servers start, and the clients go on.
-func (w *world) cutOver(release string, e *server.Ensemble, own *newEnsemble, m *server.Process, load *lockload.Load) {
-	finish := []string{"migrate", "finish", own.members[0].data}
+// cutOver ends the migration: ZooKeeper stops, as many servers start at its addresses, the first
+// with the data, and the clients go on.
+func (w *world) cutOver(release string, e *server.Ensemble, into string, m *server.Process, load *lockload.Load) {
+	finish := []string{"migrate", "finish", into}
 	for _, member := range e.Members {
 		finish = append(finish, "--verify-tail", member.DataDir())
 	}
@@ -88,7 +85,14 @@ func (w *world) cutOver(release string, e *server.Ensemble, own *newEnsemble, m 
 	must.Do(<-finished)
 	must.Do(m.Wait())
 	founded := time.Now()
-	must.Do(own.start(w))
+	w.taken = must.Get(server.StartGozkdEnsemble(w.ctx, w.gozkd, server.EnsembleOptions{
+		Members: len(e.Members), Addrs: e.Addrs(), Prepare: func(data string) error {
+			if filepath.Base(filepath.Dir(data)) != "1" { // the id
+				return nil
+			}
+			return os.CopyFS(data, os.DirFS(into))
+		},
+	}))
 	serving := time.Now()
 	must.Do(load.AwaitWrites(w.ctx, patience))
 	must.Sleep(w.ctx, 3*time.Second) // a client that lost its session says so
@@ -144,53 +148,4 @@ func (w *world) awaitLeader(into string) {
 		fmt.Print(status)
 		return nil
 	})
-}
-
-// newEnsemble is the ensemble that takes over.
-type newEnsemble struct{ members []*newMember }
-
-type newMember struct {
-	*server.Process
-	port int
-	data string
-	keys map[string]string
-}
-
-// layOut makes the configuration of the new servers, which take over the client addresses.
-func (w *world) layOut(addrs []string) *newEnsemble {
-	ports := must.Get(server.FreePorts(2 * len(addrs)))
-	lines := server.Defaults()
-	e := &newEnsemble{}
-	for i, addr := range addrs {
-		id := strconv.Itoa(i + 1)
-		if len(addrs) > 1 {
-			lines["server."+id] = fmt.Sprintf("127.0.0.1:%d:%d;%s", ports[2*i], ports[2*i+1], addr)
-		}
-		_, port, err := net.SplitHostPort(addr)
-		must.Do(err)
-		m := &newMember{port: must.Get(strconv.Atoi(port)), data: filepath.Join(w.work, "new-"+id), keys: lines}
-		must.Do(os.MkdirAll(m.data, 0o755))
-		must.Do(os.WriteFile(filepath.Join(m.data, "myid"), []byte(id+"\n"), 0o644))
-		e.members = append(e.members, m)
-	}
-	return e
-}
-
-// start starts the server with the data, and then the others.
-func (e *newEnsemble) start(w *world) (err error) {
-	for _, m := range e.members {
-		if m.Process, err = server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: m.data, Port: m.port, Keys: m.keys}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *newEnsemble) stop() (err error) {
-	for _, m := range e.members {
-		if m.Process != nil {
-			err = errors.Join(err, m.Stop())
-		}
-	}
-	return err
 }

@@ -40,6 +40,7 @@ type world struct {
 	work  string
 	rng   *rand.Rand
 	keep  bool
+	taken *server.Ensemble // which takes over from the ensemble that live migrates
 }
 
 func run(ctx context.Context, args []string) {

@@ -115,12 +115,8 @@ func (c *clickHouse) insert(ctx context.Context, number int) {
 // revive starts the replicas that have ended and are not marked down.
 func (c *clickHouse) revive() {
 	for _, r := range c.replicas {
-		select {
-		case <-r.process.Load().Done():
-			if !r.down.Load() {
-				c.startReplica(r)
-			}
-		default:
+		if !r.process.Load().Running() && !r.down.Load() {
+			c.startReplica(r)
 		}
 	}
 }

@@ -11,11 +11,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/choose"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -54,37 +53,31 @@ const checkTimeout = 15 * time.Minute
 func main() { must.Program("programs", run) }
 
 func run(ctx context.Context, args []string) {
-	all := programs()
-	names := make([]string, len(all))
-	for i, p := range all {
-		names[i] = p.name
-	}
+	name, itself := func(p program) string { return p.name }, func(s string) string { return s }
 	flags := flag.NewFlagSet("programs", flag.ContinueOnError)
 	root := install.Root(ctx)
-	wanted := flags.String("program", "all", "comma-separated: "+strings.Join(names, ", ")+", all")
+	wanted := flags.String("program", "all", "comma-separated: "+choose.Names(programs(), name)+", all")
 	servers := flags.String("server", "all", "comma-separated: gozkd, zookeeper, all")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	logs := flags.String("logs", "", "keep the output of the programs and servers in this folder")
 	must.Parsed(flags.Parse(args))
-	chosen := choose("program", *wanted, names)
-	on := choose("server", *servers, []string{"gozkd", "zookeeper"})
+	chosen := must.Get(choose.From(programs(), name, *wanted))
+	on := must.Get(choose.From([]string{"gozkd", "zookeeper"}, itself, *servers))
 	dir := must.Get(os.MkdirTemp("", "gozkd-programs-"))
 	defer func() { must.Do(os.RemoveAll(dir)) }()
-	if *binary == "" {
-		*binary = must.Get(server.BuildGozkd(ctx, root, dir))
-	}
+	kinds := server.Twins(ctx, *binary, dir)
 	good := true
 	fmt.Print("| program | version | checked | server | result | time |\n| --- | --- | --- | --- | --- | --- |\n")
-	for _, p := range all {
-		if !slices.Contains(chosen, p.name) {
-			continue
-		}
+	for _, p := range chosen {
 		version, check := p.install(ctx, root)
 		for _, s := range on {
-			w := &world{dir: filepath.Join(dir, p.name+"-"+s), logs: *logs}
+			w := &world{name: s, kind: kinds[1], dir: filepath.Join(dir, p.name+"-"+s), logs: *logs}
+			if s == "zookeeper" {
+				w.kind = kinds[0]
+			}
 			started := time.Now()
 			var figures string
-			err := must.Try(func() { figures = w.run(ctx, s, *binary, check) })
+			err := must.Try(func() { figures = w.run(ctx, check) })
 			if err != nil {
 				figures, good = "FAILED", false
 			}
@@ -97,18 +90,4 @@ func run(ctx context.Context, args []string) {
 	if !good {
 		must.Failf("a check failed")
 	}
-}
-
-// choose returns the names in a comma-separated list, or all of them for "all".
-func choose(kind, list string, known []string) []string {
-	if list == "all" {
-		return known
-	}
-	chosen := strings.Split(list, ",")
-	for _, name := range chosen {
-		if !slices.Contains(known, name) {
-			must.Failf("no %s %q; known: %s", kind, name, strings.Join(known, ", "))
-		}
-	}
-	return chosen
 }

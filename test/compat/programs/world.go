@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 // world is an ensemble and the processes of a program that uses it.
 type world struct {
+	kind      server.Kind
 	dir, logs string
 	name      string // of the ensemble
 	ensemble  *server.Ensemble
@@ -25,19 +27,13 @@ type world struct {
 }
 
 // run starts an ensemble, runs check, and ends all processes.
-func (w *world) run(ctx context.Context, kind, binary string, check func(context.Context, *world) string) (figures string) {
+func (w *world) run(ctx context.Context, check func(context.Context, *world) string) (figures string) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	w.name = kind
 	must.Do(os.MkdirAll(w.dir, 0o755))
 	keys := server.Defaults()
 	keys["tickTime"], keys["minSessionTimeout"] = "1000", "2000"
-	opts := server.EnsembleOptions{Members: 3, Keys: keys}
-	if kind == "gozkd" {
-		w.ensemble = must.Get(server.StartGozkdEnsemble(ctx, binary, opts))
-	} else {
-		w.ensemble = must.Get(server.StartZooKeeperEnsemble(ctx, server.Maven, opts))
-	}
+	w.ensemble = must.Get(w.kind.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys}))
 	w.name = w.ensemble.Name()
 	defer must.Finally(w.ensemble.Stop)
 	defer must.Finally(w.stop)
@@ -46,24 +42,20 @@ func (w *world) run(ctx context.Context, kind, binary string, check func(context
 
 // stop ends the program's processes and keeps all logs if there is a folder for them.
 func (w *world) stop() error {
-	for i := len(w.started) - 1; i >= 0; i-- {
-		if err := w.started[i].Kill(); err != nil {
-			return err
+	return must.Try(func() {
+		for _, p := range slices.Backward(w.started) {
+			must.Do(p.Kill())
 		}
-	}
-	if w.logs == "" {
-		return nil
-	}
-	to := filepath.Join(w.logs, filepath.Base(w.dir))
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
-	for _, p := range w.started {
-		if err := os.WriteFile(filepath.Join(to, p.Name()+".log"), []byte(p.Log()), 0o644); err != nil {
-			return err
+		if w.logs == "" {
+			return
 		}
-	}
-	return os.WriteFile(filepath.Join(to, "ensemble.log"), []byte(w.ensemble.Log()), 0o644)
+		to := filepath.Join(w.logs, filepath.Base(w.dir))
+		must.Do(os.MkdirAll(to, 0o755))
+		for _, p := range w.started {
+			must.Do(os.WriteFile(filepath.Join(to, p.Name()+".log"), []byte(p.Log()), 0o644))
+		}
+		must.Do(os.WriteFile(filepath.Join(to, "ensemble.log"), []byte(w.ensemble.Log()), 0o644))
+	})
 }
 
 // connect returns the addresses of the members, for the connect string of a client.
@@ -157,20 +149,16 @@ func (k worker) acked() []string { return values(k.Log(), "acked") }
 // more waits until n more ids are acknowledged.
 func (k worker) more(ctx context.Context, w *world, n int) {
 	target := len(k.acked()) + n
-	var ended bool
 	w.await(ctx, fmt.Sprintf("%d acknowledgements", target), func() error {
-		select {
-		case <-k.Done():
-			ended = true
+		if !k.Running() {
 			return nil
-		default:
 		}
 		if got := len(k.acked()); got < target {
 			return fmt.Errorf("%s: %d acknowledgements of %d", k.Name(), got, target)
 		}
 		return nil
 	})
-	if ended {
+	if !k.Running() {
 		must.Failf("%s ended:\n%s", k.Name(), tail(k.Log()))
 	}
 }

@@ -4,8 +4,9 @@ package shell
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -80,55 +81,43 @@ func readScript(name, text string, newer bool) (script, error) {
 }
 
 // run runs the shell that command starts through the script.
-func (s script) run(ctx context.Context, command []string) (_ []cases.Result, log string, err error) {
-	sh, err := s.open(ctx, command)
-	if err != nil {
-		return nil, "", err
-	}
-	var list []cases.Case
-	for _, w := range s.work {
-		list = append(list, cases.Case{Name: w.name, Run: func(ctx context.Context) { must.Do(s.steps(ctx, sh, w.name, w.steps)) }})
-	}
-	results := cases.Run(ctx, list)
-	log, _ = sh.printed(0)
-	if err := sh.quit(); err != nil {
-		return results, log, err
-	}
+func (s script) run(ctx context.Context, command []string) (results []cases.Result, log string) {
+	dir := must.Get(os.MkdirTemp("", "gozkd-shell-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	s.session(ctx, command, filepath.Join(dir, "0"), func(sh *session) {
+		var list []cases.Case
+		for _, w := range s.work {
+			list = append(list, cases.Case{Name: w.name, Run: func(ctx context.Context) { s.steps(ctx, sh, w.name, w.steps) }})
+		}
+		results = cases.Run(ctx, list)
+		log = sh.Log()
+	})
 	const name = "ephemerals_go_with_their_shell"
-	results = append(results, cases.Run(ctx, []cases.Case{{Name: name, Run: func(ctx context.Context) {
-		first := must.Get(s.open(ctx, command))
-		must.Do(errors.Join(s.steps(ctx, first, name, s.leave), first.quit()))
-		second := must.Get(s.open(ctx, command))
-		must.Do(errors.Join(do(ctx, second, s.root(name), s.leftover), second.quit()))
-	}}})...)
-	return results, log, nil
+	return append(results, cases.Run(ctx, []cases.Case{{Name: name, Run: func(ctx context.Context) {
+		s.session(ctx, command, filepath.Join(dir, "1"), func(sh *session) { s.steps(ctx, sh, name, s.leave) })
+		s.session(ctx, command, filepath.Join(dir, "2"), func(sh *session) { do(ctx, sh, s.root(name), s.leftover) })
+	}}})...), log
 }
 
-// open starts a shell and waits for its session.
-func (s script) open(ctx context.Context, command []string) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, cases.Timeout)
-	defer cancel()
-	sh, err := startSession(command)
-	if err != nil {
-		return nil, err
-	}
-	if err := sh.do(ctx, "", s.ready); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s found no server: %w", command[0], err), sh.kill())
-	}
-	return sh, nil
+// session lets work use a shell once it has a session, and lets the shell quit. Its output goes to
+// dir, which is made.
+func (s script) session(ctx context.Context, command []string, dir string, work func(sh *session)) {
+	must.Do(os.Mkdir(dir, 0o755))
+	sh := startSession(command, dir)
+	defer must.Finally(sh.Kill)
+	must.Doing(command[0]+" found no server", func() { sh.do(ctx, "", s.ready) })
+	work(sh)
+	sh.quit()
 }
 
 func (s script) root(name string) string { return "/" + s.name + "-" + name }
 
-func (s script) steps(ctx context.Context, sh *session, name string, steps []step) error {
-	return do(ctx, sh, s.root(name), slices.Concat(s.begin, steps))
+func (s script) steps(ctx context.Context, sh *session, name string, steps []step) {
+	do(ctx, sh, s.root(name), slices.Concat(s.begin, steps))
 }
 
-func do(ctx context.Context, sh *session, root string, steps []step) error {
+func do(ctx context.Context, sh *session, root string, steps []step) {
 	for _, st := range steps {
-		if err := sh.do(ctx, strings.ReplaceAll(st.send, "ROOT", root), strings.ReplaceAll(st.want, "ROOT", root)); err != nil {
-			return err
-		}
+		sh.do(ctx, strings.ReplaceAll(st.send, "ROOT", root), strings.ReplaceAll(st.want, "ROOT", root))
 	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/zkclitwin"
@@ -28,12 +27,9 @@ func Twin(ctx context.Context, root, gozkd, addr string) (cases.Report, error) {
 	if err != nil {
 		return cases.Report{Log: ours}, err
 	}
-	report := cases.Report{Version: "unknown", Log: ours}
+	report := cases.Report{Version: versionIn(theirs), Log: ours}
 	for _, r := range zkclitwin.Compare(theirs, ours) {
 		report.Results = append(report.Results, cases.Result(r))
-	}
-	if m := regexp.MustCompile(`ZooKeeper CLI version: (\d+\.\d+\.\d+)`).FindStringSubmatch(theirs); m != nil {
-		report.Version = m[1]
 	}
 	return report, nil
 }

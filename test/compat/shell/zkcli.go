@@ -2,7 +2,7 @@ package shell
 
 import (
 	"context"
-	_ "embed" // zkcli.txt
+	_ "embed" // the scripts
 	"regexp"
 	"slices"
 
@@ -10,6 +10,20 @@ import (
 	"github.com/gozkd/gozkd/test/compat/cases"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
+
+var (
+	//go:embed climt.txt
+	cliMTText string
+	//go:embed zkcli.txt
+	zkCliText string
+)
+
+// CliMT runs the C client's example shell through its script on the server at addr.
+func CliMT(ctx context.Context, addr string) (cases.Report, error) {
+	path, version := install.CShell(ctx)
+	results, log := must.Get(readScript("climt", cliMTText, false)).run(ctx, []string{path, "-h", addr})
+	return cases.Report{Version: version, Results: results, Log: log}, nil
+}
 
 // DebianZkCli runs Debian's zkCli.sh through its script on the server at addr.
 func DebianZkCli(ctx context.Context, addr string) (cases.Report, error) {
@@ -29,15 +43,16 @@ func mavenShell(ctx context.Context, root, addr string) []string {
 	return append(install.Java(root, "128m", install.MavenZooKeeper(ctx, root)), "org.apache.zookeeper.ZooKeeperMain", "-server", addr)
 }
 
-//go:embed zkcli.txt
-var zkCliText string
-
 func runZkCli(ctx context.Context, command []string, newer bool) (cases.Report, error) {
-	s := must.Get(readScript("zkcli", zkCliText, newer))
-	results, log, err := s.run(ctx, command)
-	report := cases.Report{Results: results, Log: log, Version: "unknown"}
-	if m := regexp.MustCompile(`ZooKeeper CLI version: (\d+\.\d+\.\d+)`).FindStringSubmatch(log); m != nil {
-		report.Version = m[1]
+	results, log := must.Get(readScript("zkcli", zkCliText, newer)).run(ctx, command)
+	return cases.Report{Results: results, Log: log, Version: versionIn(log)}, nil
+}
+
+// versionIn returns the version that a shell's output names.
+func versionIn(log string) string {
+	m := regexp.MustCompile(`ZooKeeper CLI version: (\d+\.\d+\.\d+)`).FindStringSubmatch(log)
+	if m == nil {
+		return "unknown"
 	}
-	return report, err
+	return m[1]
 }

@@ -1,13 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // outcome is the result of a test. A skipped test has skipped itself.
@@ -43,23 +45,12 @@ type junitEvent struct {
 }
 
 // readReports reads all JUnit XML files in dir.
-func readReports(dir string, name func(class, name string) string) (results, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.xml"))
-	if err != nil {
-		return nil, err
-	}
+func readReports(dir string, name func(class, name string) string) results {
 	all := make(results)
-	for _, file := range files {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		err = readReport(f, name, all)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
-		}
+	for _, file := range must.Get(filepath.Glob(filepath.Join(dir, "*.xml"))) {
+		must.Doing(filepath.Base(file), func() { must.Do(readReport(bytes.NewReader(must.Get(os.ReadFile(file))), name, all)) })
 	}
-	return all, nil
+	return all
 }
 
 // readReport adds the cases of a report, at whatever depth they are. Two cases of one name pass if

@@ -143,29 +143,13 @@ func (r *runner) chosen() []string {
 func (r *runner) all(ctx context.Context, t target, parts []string) results {
 	all := make(results)
 	var mu sync.Mutex
-	queue := make(chan string)
-	work := func() {
-		for part := range queue {
-			one := r.part(ctx, t, part)
-			mu.Lock()
-			maps.Copy(all, one)
-			mu.Unlock()
-		}
-	}
-	workers := []func(){func() {
-		defer close(queue)
-		for _, part := range parts {
-			select {
-			case queue <- part:
-			case <-ctx.Done():
-				must.Do(ctx.Err())
-			}
-		}
-	}}
-	for range r.jobs {
-		workers = append(workers, work)
-	}
-	must.All(workers...)
+	must.Each(r.jobs, len(parts), func(i int) {
+		must.Do(ctx.Err())
+		one := r.part(ctx, t, parts[i])
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(all, one)
+	})
 	return all
 }
 
@@ -213,7 +197,7 @@ func (r *runner) try(ctx context.Context, t target, part string, try int) (resul
 	if r.read != nil {
 		found = r.read(text)
 	} else {
-		found, err = readReports(dir, name)
+		err = must.Try(func() { found = readReports(dir, name) })
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil || len(found) == 0 && runErr != nil {
 		why := fmt.Sprintf("did not finish: %v", errors.Join(err, runErr))

@@ -26,14 +26,18 @@ func addGroups(all map[string]verb) {
 		h.object = g
 		return h.holds(closes(m))
 	}
-	all["members"] = func(ctx context.Context, h *handle, _ []string) string {
-		var list []string
-		for _, m := range must.Get(h.object.(*group.Group).Members(ctx)) {
-			list = append(list, m.ID+"="+tohex(m.Payload))
+	listed := func(text func(m group.Member) string) verb {
+		return func(ctx context.Context, h *handle, _ []string) string {
+			var list []string
+			for _, m := range must.Get(h.object.(*group.Group).Members(ctx)) {
+				list = append(list, text(m))
+			}
+			slices.Sort(list)
+			return strings.Join(list, " ")
 		}
-		slices.Sort(list)
-		return strings.Join(list, " ")
 	}
+	all["members"] = listed(func(m group.Member) string { return m.ID + "=" + tohex(m.Payload) })
+	all["guests"] = listed(func(m group.Member) string { return m.ID })
 	all["party"] = func(ctx context.Context, h *handle, a []string) string {
 		p := group.NewParty(h.client, a[1])
 		if a[0] == "shallow" {
@@ -42,14 +46,6 @@ func addGroups(all map[string]verb) {
 		m := must.Get(p.Join(ctx, a[2], nil))
 		h.object = p
 		return h.holds(closes(m))
-	}
-	all["guests"] = func(ctx context.Context, h *handle, _ []string) string {
-		var list []string
-		for _, m := range must.Get(h.object.(*group.Group).Members(ctx)) {
-			list = append(list, m.ID)
-		}
-		slices.Sort(list)
-		return strings.Join(list, " ")
 	}
 	all["partition"] = func(ctx context.Context, h *handle, a []string) string {
 		return divide(ctx, h, agree.NewPartitioner(h.client, a[0], a[2:], a[1], 200*time.Millisecond))

@@ -8,7 +8,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
-	"github.com/gozkd/gozkd/recipes/lock"
 )
 
 // guarded is what a handle holds after "hold".
@@ -26,13 +25,9 @@ func addGuarded(all map[string]verb, unguarded bool) {
 	all["hold"] = func(ctx context.Context, h *handle, a []string) string {
 		switch kind, path := a[0], a[1]; kind {
 		case "mutex":
-			l := must.Get(lock.NewMutex(h.client, path, nil).Lock(ctx))
-			h.object = l
-			return h.holds(l.Release)
+			return all["lock"](ctx, h, a[1:])
 		case "semaphore":
-			l := must.Get(lock.NewSemaphore(h.client, path, 2, nil).Acquire(ctx))
-			h.object = l
-			return h.holds(l.Release)
+			return all["acquire"](ctx, h, []string{path, "2"})
 		case "latch":
 			l := election.NewLatch(h.client, path, a[2])
 			must.Do(l.Start(context.WithoutCancel(ctx)))

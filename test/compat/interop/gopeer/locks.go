@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -21,30 +20,27 @@ type names struct {
 	semaphore func(c *recipes.Client, path string, maximum int, data []byte) *lock.Semaphore
 }
 
-// addLocks adds mutex, read/write lock and semaphore. "try..." takes milliseconds, 0 for the Try
-// form, and answers yes or no.
+// addLocks adds mutex, read/write lock and semaphore.
 func addLocks(all map[string]verb) {
 	for _, n := range []names{
 		{"", lock.NewMutex, lock.NewRWMutex, lock.NewSemaphore},
 		{"kazoo-", lock.NewKazooMutex, lock.NewKazooRWMutex, lock.NewKazooSemaphore},
 		{"extra-", lock.NewMutex, lock.NewRWMutex, lock.NewSemaphore},
 	} {
-		addLocker(all, n.prefix, "lock", func(c *recipes.Client, path string) lock.Locker { return n.mutex(c, path, nil) })
-		addLocker(all, n.prefix, "wlock", func(c *recipes.Client, path string) lock.Locker { return n.rw(c, path, nil) })
-		addLocker(all, n.prefix, "rlock", func(c *recipes.Client, path string) lock.Locker { return n.rw(c, path, nil).RLocker() })
-		addSemaphore(all, n)
+		addLocker(all, n.prefix+"lock", func(c *recipes.Client, path string) lock.Locker { return n.mutex(c, path, nil) })
+		addLocker(all, n.prefix+"wlock", func(c *recipes.Client, path string) lock.Locker { return n.rw(c, path, nil) })
+		addLocker(all, n.prefix+"rlock", func(c *recipes.Client, path string) lock.Locker { return n.rw(c, path, nil).RLocker() })
+		addAcquire(all, n.prefix+"acquire", func(h *handle, a []string) (wait, try acquire) {
+			s := n.semaphore(h.client, a[0], must.Get(strconv.Atoi(a[1])), nil)
+			return s.Acquire, s.TryAcquire
+		})
 	}
 	all["wlock-then-rlock"] = func(ctx context.Context, h *handle, a []string) string {
 		rw := lock.NewRWMutex(h.client, a[0], nil)
 		w := must.Get(rw.Lock(ctx))
-		r := must.Get(rw.Downgrade(ctx, w))
-		return h.holds(r.Release)
+		return h.locks(must.Get(rw.Downgrade(ctx, w)))
 	}
-	all["lock-revocable"] = func(ctx context.Context, h *handle, a []string) string {
-		l := must.Get(lock.NewMutex(h.client, a[0], nil).Lock(ctx))
-		h.object = l
-		return h.holds(l.Release)
-	}
+	all["lock-revocable"] = all["lock"]
 	all["revoked"] = func(ctx context.Context, h *handle, a []string) string {
 		return yes(within(ctx, a[0], func(ctx context.Context) error {
 			select {
@@ -60,8 +56,7 @@ func addLocks(all map[string]verb) {
 		return ""
 	}
 	all["acquire-shared"] = func(ctx context.Context, h *handle, a []string) string {
-		l := must.Get(lock.NewSharedSemaphore(h.client, a[0], shared.NewInt(h.client, a[1]), nil).Acquire(ctx))
-		return h.holds(l.Release)
+		return h.locks(must.Get(lock.NewSharedSemaphore(h.client, a[0], shared.NewInt(h.client, a[1]), nil).Acquire(ctx)))
 	}
 	// The numbers of holders and of waiters.
 	all["line"] = func(ctx context.Context, h *handle, a []string) string {
@@ -70,50 +65,41 @@ func addLocks(all map[string]verb) {
 	}
 }
 
-func addLocker(all map[string]verb, prefix, name string, locker func(c *recipes.Client, path string) lock.Locker) {
-	all[prefix+name] = func(ctx context.Context, h *handle, a []string) string {
-		return h.holds(must.Get(locker(h.client, a[0]).Lock(ctx)).Release)
-	}
-	all["try"+prefix+name] = func(ctx context.Context, h *handle, a []string) string {
-		s := locker(h.client, a[0])
-		l, got := tried(ctx, a[1], s.Lock, s.TryLock)
-		if got {
-			h.holds(l.Release)
-		}
-		return yes(got)
-	}
+// acquire waits for a lock, or tries once.
+type acquire func(ctx context.Context) (*lock.Lock, error)
+
+func addLocker(all map[string]verb, name string, locker func(c *recipes.Client, path string) lock.Locker) {
+	addAcquire(all, name, func(h *handle, a []string) (wait, try acquire) {
+		l := locker(h.client, a[0])
+		return l.Lock, l.TryLock
+	})
 }
 
-func addSemaphore(all map[string]verb, n names) {
-	semaphore := func(h *handle, a []string) *lock.Semaphore {
-		return n.semaphore(h.client, a[0], must.Get(strconv.Atoi(a[1])), nil)
+// addAcquire adds a verb that acquires, and "try..." with milliseconds after its arguments, 0 for
+// the Try form, which answers yes or no.
+func addAcquire(all map[string]verb, name string, of func(h *handle, a []string) (wait, try acquire)) {
+	all[name] = func(ctx context.Context, h *handle, a []string) string {
+		wait, _ := of(h, a)
+		return h.locks(must.Get(wait(ctx)))
 	}
-	all[n.prefix+"acquire"] = func(ctx context.Context, h *handle, a []string) string {
-		return h.holds(must.Get(semaphore(h, a).Acquire(ctx)).Release)
-	}
-	all["try"+n.prefix+"acquire"] = func(ctx context.Context, h *handle, a []string) string {
-		s := semaphore(h, a)
-		l, got := tried(ctx, a[2], s.Acquire, s.TryAcquire)
-		if got {
-			h.holds(l.Release)
+	all["try"+name] = func(ctx context.Context, h *handle, a []string) string {
+		wait, try := of(h, a)
+		ms := a[len(a)-1]
+		if ms == "0" {
+			wait, ms = try, "60000" // it does not wait
 		}
-		return yes(got)
-	}
-}
-
-// tried acquires with wait in at most ms milliseconds, or with try if ms is 0.
-func tried[T any](ctx context.Context, ms string, wait, try func(ctx context.Context) (T, error)) (held T, got bool) {
-	if ms != "0" {
-		got = within(ctx, ms, func(ctx context.Context) (err error) {
-			held, err = wait(ctx)
+		return yes(within(ctx, ms, func(ctx context.Context) error {
+			l, err := wait(ctx)
+			if err == nil {
+				h.locks(l)
+			}
 			return err
-		})
-		return held, got
+		}))
 	}
-	held, err := try(ctx)
-	if errors.Is(err, recipes.ErrNotAcquired) {
-		return held, false
-	}
-	must.Do(err)
-	return held, true
+}
+
+// locks is holds for a lock.
+func (h *handle) locks(l *lock.Lock) string {
+	h.object = l
+	return h.holds(l.Release)
 }

@@ -157,12 +157,13 @@ func verbs() map[string]verb {
 	return all
 }
 
-// within runs f for at most this many milliseconds, and reports whether that was enough.
+// within runs f for at most this many milliseconds, and reports whether that was enough, and f got
+// what it tried to acquire.
 func within(ctx context.Context, ms string, f func(ctx context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, millis(ms))
 	defer cancel()
 	err := f(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, recipes.ErrNotAcquired) {
 		return false
 	}
 	must.Do(err)
