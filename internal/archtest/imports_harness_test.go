@@ -29,7 +29,8 @@ var harnessTable = []box{
 		{"proto/jute", "decodes replies"},
 		{"test/compat/...", "installs and starts the servers"},
 		{"internal/testkit/must", "ends a measurement at its first error"},
-		{"golang.org/x/sys", "epoll and counters of the disk"},
+		{"golang.org/x/sys", "epoll"},
+		{"github.com/prometheus/procfs", "what the kernel counts of processes and disks"},
 		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
 		{"gonum.org/v1/plot", "charts"},
 	}},
@@ -46,6 +47,7 @@ var harnessTable = []box{
 	}},
 	{pkg: "test/golden"},
 	{pkg: "test/jepsen-lite/...", may: []arrow{
+		{"internal/testca", "certificates of members"},
 		{"test/...", "installs and starts ZooKeeper"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},

@@ -4,7 +4,6 @@ package jepsenlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,33 +19,33 @@ var burstKeys = map[string]string{"snapCount": "200", "preAllocSize": "64", "glo
 
 // killBurst kills a member several times: when the clients come back, around a checkpoint, or at
 // any moment of the load. Often the member is killed once or twice more during its start.
-func killBurst(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func killBurst(ctx context.Context, n *nemesis) (string, healing) {
 	m := n.any()
-	kill := func(when string, after time.Duration) error {
+	kill := func(when string, after time.Duration) {
 		_ = pause(ctx, after) // cut short by the end of the round
 		n.counts["killed "+when]++
 		n.endPause() // a process that starts after the kill is not paused
-		return n.cluster.Kill(m)
+		n.cluster.Kill(m)
 	}
 	for range 2 + n.rng.IntN(6) {
-		var err error
 		switch p := n.rng.IntN(10); {
 		case p < 2:
-			err = kill("while the clients came back", n.between(0, 20*time.Millisecond))
+			kill("while the clients came back", n.between(0, 20*time.Millisecond))
 		case p < 6 && pause(ctx, n.between(50*time.Millisecond, 200*time.Millisecond)) == nil && m.untilCheckpoint():
-			err = kill("around a checkpoint", n.between(0, 3*time.Millisecond))
+			kill("around a checkpoint", n.between(0, 3*time.Millisecond))
 		default:
-			err = kill("at any moment of the load", n.between(50*time.Millisecond, 500*time.Millisecond))
+			kill("at any moment of the load", n.between(50*time.Millisecond, 500*time.Millisecond))
 		}
 		for range max(0, n.rng.IntN(4)-1) {
-			err = errors.Join(err, n.cluster.Start(m), kill("during the start", n.between(0, 30*time.Millisecond)))
+			n.cluster.Start(m)
+			kill("during the start", n.between(0, 30*time.Millisecond))
 		}
-		err = errors.Join(err, n.awaitServing(context.WithoutCancel(ctx)))
-		if err != nil || ctx.Err() != nil {
-			return m.String(), n.startAll, err
+		n.awaitServing(context.WithoutCancel(ctx))
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return m.String(), n.startAll, nil
+	return m.String(), n.startAll
 }
 
 // untilCheckpoint waits until the process opens its checkpoint file, which it does to write a

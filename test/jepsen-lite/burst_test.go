@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // A real gozkd under load keeps every promise when it is killed again and again with kill -9. make
@@ -58,22 +59,15 @@ func runAlone(t *testing.T, o Options) *Report {
 
 func findGozkd(t *testing.T) Product {
 	t.Helper()
-	product, err := Find(t.Context(), Gozkd, "", t.ArtifactDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return product
+	return Find(t.Context(), Gozkd, "", t.ArtifactDir())
 }
 
 // Faults that overlap heal without waiting for a server that the other fault has stopped, and no
 // pause is noted for time in which a server ran.
 func TestNemesis_BurstAndPauseOverlap(t *testing.T) {
-	cluster, err := NewCluster(ClusterConfig{
+	cluster := NewCluster(ClusterConfig{
 		Product: findGozkd(t), Members: 1, Dir: t.ArtifactDir(), Tick: 500 * time.Millisecond, Burst: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	defer func() {
 		if err := cluster.Close(); err != nil {
 			t.Error(err)
@@ -83,24 +77,18 @@ func TestNemesis_BurstAndPauseOverlap(t *testing.T) {
 		cluster: cluster, rec: NewRecorder(), rng: rand.New(rand.NewPCG(1, 1)), counts: map[string]int{},
 		log: hclog.NewNullLogger(),
 	}
-	inject := func(ctx context.Context, name string) func(context.Context) error {
+	inject := func(ctx context.Context, name string) healing {
 		i := slices.IndexFunc(faults(), func(f fault) bool { return f.name == name })
-		heal, err := n.inject(ctx, faults()[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return heal
+		return n.inject(ctx, faults()[i])
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel() // bursts are short, and a heal that waits fails
 	const pauses = "pause-all"
 	for _, names := range [][2]string{{KillBurst, pauses}, {pauses, KillBurst}, {pauses, pauses}} {
-		if err := n.awaitServing(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		n.awaitServing(t.Context())
 		heal := both(inject(ended, names[0]), inject(ended, names[1]))
 		injected := n.rec.Now()
-		if err := heal(ended); err != nil {
+		if err := must.Try(func() { heal(ended) }); err != nil {
 			t.Errorf("%v: %v", names, err)
 		}
 		history := n.rec.Take()

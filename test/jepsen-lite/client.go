@@ -3,7 +3,10 @@ package jepsenlite
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +47,8 @@ func connect(rec *Recorder, name string, addresses []string, home int, timeout t
 		c.conn = t
 		return t, nil
 	}
-	conn, _, err := zk.Connect(addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(c.hosts), zk.WithLogger(quiet{}))
+	none := log.New(io.Discard, "", 0) // lost servers are expected here
+	conn, _, err := zk.Connect(addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(c.hosts), zk.WithLogger(none))
 	c.Conn = conn
 	return c, err
 }
@@ -137,19 +141,8 @@ func (h *hosts) Connected() {
 
 // member returns the id of the member at an address. Addresses are in order of ids.
 func (h *hosts) member(address string) int {
-	for i, a := range h.addresses {
-		if a == address {
-			return i + 1
-		}
-	}
-	return 0
+	return 1 + slices.Index(h.addresses, address)
 }
-
-// quiet drops go-zookeeper's log: lost servers are expected here.
-type quiet struct{}
-
-// Printf drops the message.
-func (quiet) Printf(string, ...any) {}
 
 // pause waits, unless ctx ends first.
 func pause(ctx context.Context, d time.Duration) error {

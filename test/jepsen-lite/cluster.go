@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -59,60 +60,52 @@ type Cluster struct {
 
 // NewCluster prepares members with empty data directories and starts none. Close releases
 // everything.
-func NewCluster(cfg ClusterConfig) (_ *Cluster, err error) {
-	addrs, links, err := newLinks(cfg.Members)
-	if err != nil {
-		return nil, err
+func NewCluster(cfg ClusterConfig) *Cluster {
+	c := &Cluster{cfg: cfg}
+	c.net, c.Links = newLinks(cfg.Members)
+	if err := must.Try(c.layOut); err != nil {
+		must.Do(errors.Join(err, c.Close()))
 	}
-	c := &Cluster{cfg: cfg, net: addrs, Links: links}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Close())
-		}
-	}()
-	for id := 1; id <= cfg.Members; id++ {
-		m := &Member{ID: id, alone: cfg.Members == 1, Client: addrs.client(id), product: cfg.Product, dir: filepath.Join(cfg.Dir, fmt.Sprintf("member-%d", id))}
-		if err := errors.Join(os.RemoveAll(m.dir), os.MkdirAll(m.dataDir(), 0o755)); err != nil {
-			return nil, fmt.Errorf("jepsenlite: %w", err)
-		}
+	return c
+}
+
+func (c *Cluster) layOut() {
+	for id := 1; id <= c.cfg.Members; id++ {
+		m := &Member{ID: id, alone: c.cfg.Members == 1, Client: c.net.client(id), product: c.cfg.Product,
+			dir: filepath.Join(c.cfg.Dir, fmt.Sprintf("member-%d", id))}
+		must.Do(os.RemoveAll(m.dir))
+		must.Do(os.MkdirAll(m.dataDir(), 0o755))
 		c.Members = append(c.Members, m)
-		var mount func(int64) error
 		switch {
-		case cfg.SmallDisk && id == cfg.Members:
-			mount = m.mountSmallDisk
-		case cfg.LoopDisks:
-			mount = m.mountLoopDisk
+		case c.cfg.SmallDisk && id == c.cfg.Members:
+			m.mountSmallDisk(SmallDiskBytes)
+		case c.cfg.LoopDisks:
+			m.mountLoopDisk(SmallDiskBytes)
 		}
-		if mount != nil {
-			if err := mount(SmallDiskBytes); err != nil {
-				return nil, err
-			}
-		}
-		hosts := os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(addrs.hosts(id, cfg.Members, cfg.Direct)), 0o644)
-		if err := errors.Join(hosts, c.writeConfig(m), m.writeMyID()); err != nil {
-			return nil, fmt.Errorf("jepsenlite: %w", err)
-		}
+		must.Do(os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(c.net.hosts(id, c.cfg.Members, c.cfg.Direct)), 0o644))
+		c.writeConfig(m)
+		m.writeMyID()
 	}
-	return c, nil
 }
 
 // writeConfig writes a member's initial zoo.cfg. ZooKeeper rewrites it when the membership changes.
-func (c *Cluster) writeConfig(m *Member) error {
-	return os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(m.ID)), 0o644)
+func (c *Cluster) writeConfig(m *Member) {
+	must.Do(os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(m.ID)), 0o644))
 }
 
 // Start starts a member unless it runs, and lets its peers connect. It does not wait until it
 // serves.
-func (c *Cluster) Start(m *Member) error {
-	if m.Running() {
-		return nil
+func (c *Cluster) Start(m *Member) {
+	if !m.Running() {
+		c.Links.Listen(m.ID)
+		m.Start()
 	}
-	return errors.Join(c.Links.Listen(m.ID), m.Start())
 }
 
 // Kill ends a member as kill -9 does and waits for its end. Peers are refused from then on.
-func (c *Cluster) Kill(m *Member) error {
-	return errors.Join(m.Kill(), c.Links.Refuse(m.ID))
+func (c *Cluster) Kill(m *Member) {
+	m.Kill()
+	c.Links.Refuse(m.ID)
 }
 
 // Close ends the members and the links and waits for them. The members' files stay, except on the
@@ -120,19 +113,17 @@ func (c *Cluster) Kill(m *Member) error {
 func (c *Cluster) Close() error {
 	var errs []error
 	for _, m := range c.Members {
-		errs = append(errs, m.Kill(), m.unmountSmallDisk(), m.unmountLoopDisk())
+		errs = append(errs, must.Try(m.Kill), must.Try(m.unmount))
 	}
-	return errors.Join(append(errs, c.Links.Close())...)
+	return errors.Join(append(errs, must.Try(c.Links.Close))...)
 }
 
 // StartAll starts every member, and returns when all serve.
-func (c *Cluster) StartAll(ctx context.Context) error {
+func (c *Cluster) StartAll(ctx context.Context) {
 	for _, m := range c.Members {
-		if err := c.Start(m); err != nil {
-			return err
-		}
+		c.Start(m)
 	}
-	return c.AwaitServing(ctx)
+	c.AwaitServing(ctx)
 }
 
 // errUnrecovered is wrapped by the error of AwaitServing: an anomaly, unless ctx has ended early.
@@ -140,14 +131,13 @@ var errUnrecovered = errors.New("jepsenlite: the members do not serve")
 
 // AwaitServing returns when every member serves as leader, follower or observer, and one of them
 // leads.
-func (c *Cluster) AwaitServing(ctx context.Context) error {
-	var modes []string
-	for {
-		modes = modes[:0]
+func (c *Cluster) AwaitServing(ctx context.Context) {
+	must.Await(ctx, recovery, "every member serves", func() error {
+		var modes []string
 		leaders, serving := 0, 0
 		for _, m := range c.Members {
 			if !m.Running() {
-				return fmt.Errorf("%w: %v has ended by itself, see %s", errUnrecovered, m, m.LogPath())
+				must.Failf("%w: %v has ended by itself, see %s", errUnrecovered, m, m.LogPath())
 			}
 			mode := m.Mode(ctx)
 			modes = append(modes, fmt.Sprintf("%d: %s", m.ID, mode))
@@ -162,10 +152,8 @@ func (c *Cluster) AwaitServing(ctx context.Context) error {
 		if leaders == 1 && serving == len(c.Members) {
 			return nil
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("%w (%s): %w", errUnrecovered, strings.Join(modes, ", "), err)
-		}
-	}
+		return fmt.Errorf("%w (%s)", errUnrecovered, strings.Join(modes, ", "))
+	})
 }
 
 // Leader returns the member that reports to lead, or nil.

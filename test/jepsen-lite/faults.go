@@ -11,33 +11,34 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// An injection is how a fault disturbs the ensemble.
-type injection func(ctx context.Context, n *nemesis) (what string, heal func(context.Context) error, err error)
+// An injection is how a fault disturbs the ensemble. It describes the disturbance and returns what
+// heals it; nil: the fault is not possible now.
+type injection func(ctx context.Context, n *nemesis) (what string, heal healing)
+
+// A healing ends a fault. Only that of a whole fault may wait until members serve: another fault
+// may still disturb them.
+type healing func(ctx context.Context)
+
+func noHealing(context.Context) {}
 
 // ofAny returns the injection of a fault that any member may have, and ofLeader of one that the
 // leader has.
-func ofAny(one func(*nemesis, *Member) (string, func(context.Context) error, error)) injection {
-	return func(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-		return one(n, n.any())
-	}
+func ofAny(one func(*nemesis, *Member) (string, healing)) injection {
+	return func(_ context.Context, n *nemesis) (string, healing) { return one(n, n.any()) }
 }
 
-func ofLeader(one func(*nemesis, *Member) (string, func(context.Context) error, error)) injection {
-	return func(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
-		return one(n, n.leader(ctx))
-	}
+func ofLeader(one func(*nemesis, *Member) (string, healing)) injection {
+	return func(ctx context.Context, n *nemesis) (string, healing) { return one(n, n.leader(ctx)) }
 }
 
 // A fault is a way to disturb the ensemble.
 type fault struct {
 	name   string
 	weight int // relative frequency
-	// inject disturbs the ensemble and returns a description and the function that heals it,
-	// possibly along with an error. Only the heal of a whole fault may wait until members serve:
-	// another fault may still disturb them.
 	inject injection
 	// longest bounds its duration.
 	longest time.Duration
@@ -87,45 +88,39 @@ func faults() []fault {
 
 // removeAndAdd removes a member, the leader too, and on heal adds it again with an empty data
 // directory.
-func removeAndAdd(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func removeAndAdd(ctx context.Context, n *nemesis) (string, healing) {
 	m := n.any()
 	if len(n.cluster.Members) < 3 {
-		return "nobody: there are too few", nil, errImpossible
+		return "nobody: there are too few", nil
 	}
-	err := n.reconfig(ctx, nil, []string{strconv.Itoa(m.ID)})
-	heal := func(ctx context.Context) error {
-		// The removed member may have ended by itself.
-		err := errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.writeConfig(m), n.cluster.Start(m))
-		if err != nil {
-			return err
-		}
-		line := fmt.Sprintf("server.%d=%s", m.ID, n.cluster.ServerLine(m.ID))
-		return n.reconfig(ctx, []string{line}, nil)
+	n.reconfig(ctx, nil, []string{strconv.Itoa(m.ID)})
+	return m.String(), func(ctx context.Context) {
+		n.cluster.Kill(m) // it may have ended by itself
+		m.Wipe()
+		n.cluster.writeConfig(m)
+		n.cluster.Start(m)
+		n.reconfig(ctx, []string{fmt.Sprintf("server.%d=%s", m.ID, n.cluster.ServerLine(m.ID))}, nil)
 	}
-	return m.String(), heal, err
 }
 
 // reconfig asks a serving member until the ensemble has done it. Repeating a request without a
 // reply is harmless.
-func (n *nemesis) reconfig(ctx context.Context, joining, leaving []string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
-	defer cancel()
-	var last error
-	for i := 0; ctx.Err() == nil; i++ {
+func (n *nemesis) reconfig(ctx context.Context, joining, leaving []string) {
+	ctx = context.WithoutCancel(ctx)
+	i := 0
+	must.Await(ctx, recovery, fmt.Sprintf("reconfig joining %v leaving %v", joining, leaving), func() error {
 		m := n.cluster.Members[i%len(n.cluster.Members)]
+		i++
 		if mode := m.Mode(ctx); mode != ModeLeader && mode != ModeFollower {
-			last = errors.Join(last, pause(ctx, 50*time.Millisecond))
-			continue
+			return fmt.Errorf("the mode of %v is %s", m, mode)
 		}
-		if last = reconfigAt(ctx, m.Client, joining, leaving); last == nil {
-			return nil
+		err := reconfigAt(ctx, m.Client, joining, leaving)
+		if err != nil {
+			n.log.Debug("reconfig again", "error", err)
+			_ = pause(ctx, 200*time.Millisecond) // ctx does not end
 		}
-		n.log.Debug("reconfig again", "error", last)
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return errors.Join(last, err)
-		}
-	}
-	return fmt.Errorf("jepsenlite: reconfig joining %v leaving %v: %w", joining, leaving, last)
+		return err
+	})
 }
 
 func reconfigAt(ctx context.Context, address string, joining, leaving []string) error {
@@ -151,13 +146,13 @@ func reconfigAt(ctx context.Context, address string, joining, leaving []string) 
 }
 
 // isolate cuts a member off from all others.
-func isolate(n *nemesis, m *Member) (string, func(context.Context) error, error) {
+func isolate(n *nemesis, m *Member) (string, healing) {
 	n.cluster.isolate(m)
-	return m.String(), n.healLinks, nil
+	return m.String(), n.healLinks
 }
 
 // oneWay cuts a member off in one direction.
-func oneWay(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func oneWay(ctx context.Context, n *nemesis) (string, healing) {
 	m := n.any()
 	if n.rng.IntN(2) == 0 {
 		m = n.leader(ctx)
@@ -174,173 +169,178 @@ func oneWay(ctx context.Context, n *nemesis) (string, func(context.Context) erro
 			n.cluster.Links.Block(m.ID, o.ID)
 		}
 	}
-	return what, n.healLinks, nil
+	return what, n.healLinks
 }
 
 // breakOneLink cuts the link between two members, which both still reach the others.
-func breakOneLink(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func breakOneLink(_ context.Context, n *nemesis) (string, healing) {
 	a := n.any()
 	others := n.others(a)
 	if len(others) == 0 {
-		return "nobody", nil, errImpossible
+		return "nobody", nil
 	}
 	b := others[n.rng.IntN(len(others))]
 	n.cluster.Links.Block(a.ID, b.ID)
 	n.cluster.Links.Block(b.ID, a.ID)
-	return fmt.Sprintf("%v and %v", a, b), n.healLinks, nil
+	return fmt.Sprintf("%v and %v", a, b), n.healLinks
 }
 
 // delay makes every direction slow, each by a different time.
-func delay(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func delay(_ context.Context, n *nemesis) (string, healing) {
 	const most = 300 * time.Millisecond
 	for _, m := range n.cluster.Members {
 		for _, o := range n.others(m) {
 			n.cluster.Links.Delay(m.ID, o.ID, n.between(0, most))
 		}
 	}
-	return "all", n.healLinks, nil
+	return "all", n.healLinks
 }
 
 // cutAll breaks all connections between members; they may reconnect at once.
-func cutAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func cutAll(_ context.Context, n *nemesis) (string, healing) {
 	for _, m := range n.cluster.Members {
 		for _, o := range n.others(m) {
 			n.cluster.Links.Cut(m.ID, o.ID)
 		}
 	}
-	return "all", nil, nil
+	return "all", noHealing
 }
 
 // healLinks opens all links. Half of the time it also breaks the connections: held bytes are lost
 // then.
-func (n *nemesis) healLinks(ctx context.Context) error {
+func (n *nemesis) healLinks(ctx context.Context) {
 	if n.rng.IntN(2) == 0 {
-		if _, _, err := cutAll(ctx, n); err != nil {
-			return err
-		}
+		cutAll(ctx, n)
 	}
 	n.cluster.Links.Heal()
-	return nil
 }
 
 // killOne kills a member with kill -9 until healed.
-func killOne(n *nemesis, m *Member) (string, func(context.Context) error, error) {
-	return m.String(), func(context.Context) error { return n.cluster.Start(m) }, n.cluster.Kill(m)
+func killOne(n *nemesis, m *Member) (string, healing) {
+	n.cluster.Kill(m)
+	return m.String(), func(context.Context) { n.cluster.Start(m) }
 }
 
 // changeVersion kills a member and starts it as the other version.
-func changeVersion(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func changeVersion(_ context.Context, n *nemesis) (string, healing) {
 	m := n.any()
-	what, heal, err := killOne(n, m)
+	what, heal := killOne(n, m)
 	m.product.Command, m.product.Previous = m.product.Previous, m.product.Command
-	return what + " becomes " + m.product.Command[0], heal, err
+	return what + " becomes " + m.product.Command[0], heal
 }
 
 // killAll kills all members at once.
-func killAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	var errs []error
+func killAll(_ context.Context, n *nemesis) (string, healing) {
 	for _, m := range n.cluster.Members {
-		errs = append(errs, n.cluster.Kill(m))
+		n.cluster.Kill(m)
 	}
-	return "all", n.startAll, errors.Join(errs...)
+	return "all", n.startAll
 }
 
 // freeze stops a member with SIGSTOP until healed: its connections stay, and its clocks go on.
-func freeze(_ *nemesis, m *Member) (string, func(context.Context) error, error) {
+func freeze(_ *nemesis, m *Member) (string, healing) {
 	if !m.Running() {
-		return m.String() + ", which does not run", nil, errImpossible
+		return m.String() + ", which does not run", nil
 	}
-	return m.String(), func(context.Context) error { return m.Resume() }, m.Pause()
+	m.Pause()
+	return m.String(), func(context.Context) { m.Resume() }
 }
 
 // pauseAll stops all members with SIGSTOP for up to longer than the sessions' timeout, as when
 // their hosts are suspended.
-func pauseAll(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
-	var errs, resumeErrs []error
+func pauseAll(_ context.Context, n *nemesis) (string, healing) {
 	var paused []*Member
 	for _, m := range n.cluster.Members {
 		if m.Running() {
-			errs, paused = append(errs, m.Pause()), append(paused, m)
+			m.Pause()
+			paused = append(paused, m)
 		}
 	}
 	if n.paused == 0 {
 		n.paused = n.rec.Now()
 	}
-	heal := func(context.Context) error {
+	return "all", func(context.Context) {
 		n.endPause()
 		for _, m := range paused {
-			resumeErrs = append(resumeErrs, m.Resume())
+			m.Resume()
 		}
-		return errors.Join(resumeErrs...)
 	}
-	return "all", heal, errors.Join(errs...)
 }
 
 // wipe empties a member's data directory, starts the member again and waits until it serves. So two
 // are never wiped at the same time, which no ensemble survives.
-func wipe(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func wipe(_ context.Context, n *nemesis) (string, healing) {
 	m := n.any()
-	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
-	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.Wipe(), n.cluster.Start(m))
+	n.cluster.Kill(m)
+	m.Wipe()
+	n.cluster.Start(m)
+	return m.String(), n.awaitServing
 }
 
 // rollBack copies the data directory of a stopped member, lets the member take part for a while,
 // and restores the directory from the copy: the member no longer has what it acknowledged
 // meanwhile.
-func rollBack(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func rollBack(ctx context.Context, n *nemesis) (string, healing) {
 	m := n.any()
-	heal := func(ctx context.Context) error { return n.awaitServing(ctx) }
-	if err := errors.Join(n.cluster.Kill(m), m.CopyData(), n.cluster.Start(m)); err != nil {
-		return m.String(), heal, err
+	n.cluster.Kill(m)
+	m.CopyData()
+	n.cluster.Start(m)
+	err := must.Try(func() {
+		n.awaitServing(ctx)
+		must.Sleep(ctx, n.between(500*time.Millisecond, 4*time.Second))
+	})
+	if err != nil {
+		return m.String() + ", not yet restored", n.awaitServing // the round ends
 	}
-	if err := errors.Join(n.awaitServing(ctx), pause(ctx, n.between(500*time.Millisecond, 4*time.Second))); err != nil {
-		return m.String() + ", not yet restored", heal, nil // the round ends
-	}
-	return m.String(), heal, errors.Join(n.cluster.Kill(m), m.RestoreData(), n.cluster.Start(m))
+	n.cluster.Kill(m)
+	m.RestoreData()
+	n.cluster.Start(m)
+	return m.String(), n.awaitServing
 }
 
 // wipeAndKill cuts a member off, so that writes are acknowledged without it, empties another, kills
 // a third, and reconnects the first two. They are a majority of three without the last writes, and
 // must wait for the third.
-func wipeAndKill(ctx context.Context, n *nemesis) (string, func(context.Context) error, error) {
+func wipeAndKill(ctx context.Context, n *nemesis) (string, healing) {
 	emptied := n.any()
 	others := n.others(emptied)
 	if len(others) < 2 {
-		return "nobody: there are too few", nil, errImpossible
+		return "nobody: there are too few", nil
 	}
 	n.rng.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	late, killed := others[0], others[1]
-	heal := func(ctx context.Context) error {
+	heal := func(ctx context.Context) {
 		n.cluster.Links.Heal()
-		return n.awaitServing(ctx)
+		n.awaitServing(ctx)
 	}
 	n.cluster.isolate(late)
 	if err := pause(ctx, n.between(500*time.Millisecond, 3*time.Second)); err != nil {
-		return "nobody: the round ends", heal, nil
+		return "nobody: the round ends", heal
 	}
-	err := errors.Join(n.cluster.Kill(emptied), n.cluster.Kill(killed), emptied.Wipe())
-	if _, _, cutErr := cutAll(ctx, n); cutErr != nil {
-		err = errors.Join(err, cutErr) // held bytes are lost
-	}
+	n.cluster.Kill(emptied)
+	n.cluster.Kill(killed)
+	emptied.Wipe()
+	cutAll(ctx, n) // held bytes are lost
 	n.cluster.Links.Heal()
-	what := fmt.Sprintf("%v late, %v emptied, %v killed", late, emptied, killed)
-	return what, heal, errors.Join(err, n.cluster.Start(emptied))
+	n.cluster.Start(emptied)
+	return fmt.Sprintf("%v late, %v emptied, %v killed", late, emptied, killed), heal
 }
 
 // diskReserve is what gozkd wants free on a small disk: with less, all members refuse growth.
 const diskReserve = 64 << 20
 
 // fillDisk fills the last member's disk except for a spare. Without a spare that may end the
-// member, and heal restarts it, as an operator would do, also if it has survived.
+// member, and its healing restarts it, as an operator would do, also if it has survived.
 func fillDisk(spare int64) injection {
-	return func(_ context.Context, n *nemesis) (string, func(context.Context) error, error) {
+	return func(_ context.Context, n *nemesis) (string, healing) {
 		m := n.cluster.Members[len(n.cluster.Members)-1]
-		heal := func(context.Context) error {
-			if err := m.FreeDisk(); err != nil || spare > 0 {
-				return err
+		m.FillDisk(spare)
+		return m.String(), func(context.Context) {
+			m.FreeDisk()
+			if spare == 0 {
+				n.cluster.Kill(m)
+				n.cluster.Start(m)
 			}
-			return errors.Join(n.cluster.Kill(m), n.cluster.Start(m))
 		}
-		return m.String(), heal, m.FillDisk(spare)
 	}
 }

@@ -4,9 +4,10 @@ package jepsenlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 // RunKills repeatedly strikes the leader with an outage, under pipelined load, and counts what the
 // clients of the other members notice. Except for OutagePartition, links are direct, so the time is
 // the ensemble's, not the proxies'. It ignores the options Time, Round and Faults.
-func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err error) {
+func RunKills(ctx context.Context, o Options, kills int) (*Report, error) {
 	switch o.Outage {
 	case OutageKill, OutagePause, OutagePartition:
 	case OutageDiskHang:
@@ -29,29 +30,24 @@ func RunKills(ctx context.Context, o Options, kills int) (_ *KillReport, err err
 	default:
 		return nil, fmt.Errorf("jepsenlite: no outage %q", o.Outage)
 	}
-	cluster, err := o.newCluster(ClusterConfig{Direct: o.Outage != OutagePartition, LoopDisks: o.Outage == OutageDiskHang})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	report := &KillReport{Server: o.Product.Name, Outage: o.Outage, Seed: o.Seed, Tick: o.Tick}
+	outages := &Outages{Outage: o.Outage, Tick: o.Tick}
 	var k kill
-	more := func() bool { return report.Kills < kills }
-	run := func(r *round) (*roundResult, error) {
-		report.Kills++
-		k = kill{}
-		return r.killOnce(ctx, o, &k)
-	}
-	report.Anomalies, err = o.rounds(cluster, killLoads(o.Members), more, run, func(_ *round, res *roundResult) []Anomaly {
-		report.add(res.history, k)
-		o.Logger.Info(o.Outage, "number", report.Kills, "member", k.member,
-			"without_write", k.gap.Round(time.Millisecond), "closed", k.closed)
-		return nil
+	return o.rounds(ClusterConfig{Direct: o.Outage != OutagePartition, LoopDisks: o.Outage == OutageDiskHang}, test{
+		loads: killLoads(o.Members),
+		more:  func(r *Report) bool { return r.Rounds < kills },
+		run: func(r *round) (*roundResult, error) {
+			k = kill{}
+			return r.killOnce(ctx, o, &k)
+		},
+		judge: func(r *round, report *Report, _ *roundResult) []Anomaly {
+			report.Outages = outages
+			outages.Gaps = append(outages.Gaps, k.gap)
+			outages.Closed += k.closed
+			outages.Refused += k.refused
+			o.Logger.Info(o.Outage, "number", r.number, "member", k.member, "without_write", k.gap.Round(time.Millisecond), "closed", k.closed)
+			return nil
+		},
 	})
-	if len(report.Anomalies) > 0 {
-		report.Left = o.Dir
-	}
-	return report, err
 }
 
 // killLoads returns the loads of RunKills, each with at least a client per member.
@@ -59,7 +55,7 @@ func killLoads(members int) []load {
 	return []load{
 		{name: loadPipeline, workers: 2 * members, run: runPipeline},
 		{name: loadRegister, workers: members, run: runRegister},
-		{name: loadSet, workers: members, run: runSet, settle: settleSet},
+		{name: loadSet, workers: members, run: runSet, settle: settleList},
 		{name: loadWatch, workers: members, run: runWatch, settle: settleWatch},
 	}
 }
@@ -71,51 +67,50 @@ type kill struct {
 	gap     time.Duration // longest time without a successful write since
 	closed  int           // connections to other members that were open at the kill and ended
 	refused int           // later ones that such a member closed
-	lost    int           // sessions
 }
 
 // strike begins an outage of the leader and returns the function that ends it.
-func (r *round) strike(outage string, leader *Member) (heal func() error, err error) {
+func (r *round) strike(outage string, leader *Member) (heal func()) {
 	switch outage {
 	case OutagePause:
-		return leader.Resume, leader.Pause()
+		leader.Pause()
+		return leader.Resume
 	case OutageDiskHang:
-		return leader.ThawDisk, leader.FreezeDisk()
+		leader.FreezeDisk()
+		return leader.ThawDisk
 	case OutagePartition:
 		r.cluster.isolate(leader)
-		return func() error { r.cluster.Links.Heal(); return nil }, nil
+		return r.cluster.Links.Heal
 	}
-	return func() error { return nil }, r.cluster.Kill(leader)
+	r.cluster.Kill(leader)
+	return func() {}
 }
 
 // killOnce strikes the leader under load.
 func (r *round) killOnce(ctx context.Context, o Options, k *kill) (*roundResult, error) {
 	r.struck = true
-	res, err := r.underTraffic(ctx, func(_ *Traffic, res *roundResult) error {
-		if err := pause(ctx, warm); err != nil {
-			return err
-		}
+	res, err := r.underTraffic(ctx, func(_ *Traffic, res *roundResult) {
+		must.Sleep(ctx, warm)
 		leader := r.cluster.Leader(ctx)
 		if leader == nil {
-			return errors.New("jepsenlite: there is no leader to strike")
+			must.Failf("there is no leader to strike")
 		}
 		k.member, k.at = leader.ID, r.rec.Now()
-		heal, err := r.strike(o.Outage, leader)
-		if err == nil && o.Outage != OutageKill {
-			err = pause(ctx, o.Hold)
+		heal := r.strike(o.Outage, leader)
+		if o.Outage != OutageKill {
+			_ = pause(ctx, o.Hold) // cut short by the end of the test
 		}
-		if err = errors.Join(err, heal()); err != nil {
-			return err
-		}
+		heal()
 		waiting, cancel := context.WithTimeout(ctx, recovery)
 		defer cancel()
 		for r.rec.LastWrite() <= k.at {
 			if pause(waiting, 10*time.Millisecond) != nil {
 				res.unrecovered = fmt.Errorf("jepsenlite: no write succeeds since the outage of member %d", k.member)
-				return ctx.Err()
+				must.Do(ctx.Err())
+				return
 			}
 		}
-		return pause(ctx, cool)
+		must.Sleep(ctx, cool)
 	})
 	k.judge(res.history, res.ended)
 	return res, err
@@ -127,9 +122,7 @@ func (k *kill) judge(history []*Record, ended time.Duration) {
 	opened := map[int]time.Duration{} // by connection
 	for _, r := range history {
 		switch {
-		case r.Kind == KindOpen && r.Refused:
-			k.lost++
-		case r.Kind == KindOpen:
+		case r.Kind == KindOpen && !r.Refused:
 			opened[r.Conn] = r.Return
 		case r.Kind == KindClose && r.Why != WhyClient && r.Member != k.member && r.Return < ended:
 			if at, was := opened[r.Conn]; was && at < k.at {
@@ -139,19 +132,4 @@ func (k *kill) judge(history []*Record, ended time.Duration) {
 			}
 		}
 	}
-}
-
-func (r *KillReport) add(history []*Record, k kill) {
-	for _, h := range history {
-		switch {
-		case h.Answered():
-			r.Answered++
-		case h.Kind == KindReply:
-			r.Unanswered++
-		}
-	}
-	r.Gaps = append(r.Gaps, k.gap)
-	r.Closed += k.closed
-	r.Refused += k.refused
-	r.SessionsLost += k.lost
 }

@@ -24,7 +24,9 @@ func TestKill_Judge(t *testing.T) {
 	l.op("set-0", proto.OpCreate, "/a", 240, 250, nil)
 	k := kill{member: 1, at: at(100)}
 	k.judge(l.h, at(300))
-	if k.closed != 2 || k.refused != 1 || k.lost != 1 || k.gap != at(150) {
-		t.Errorf("%+v", k)
+	var r Report
+	r.add(l.h, at(0), at(300))
+	if k.closed != 2 || k.refused != 1 || r.SessionsLost != 1 || k.gap != at(150) {
+		t.Errorf("%+v, %d sessions lost", k, r.SessionsLost)
 	}
 }

@@ -3,27 +3,28 @@
 package jepsenlite
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"net"
 	"os"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // Links are the network between members: a proxy per ordered pair and port. Blocks and delays are
 // set per direction of the bytes, whoever opened the connection. Safe for concurrent use.
 type Links struct {
-	done  chan struct{} // closed by Close
+	open  context.Context // ends with Close
+	end   context.CancelFunc
 	tasks sync.WaitGroup
 	net   addresses
 
 	mu        sync.Mutex
 	ways      map[direction]*directionState
-	conns     map[*tunnel]bool
+	tunnels   map[*direction]context.CancelFunc // what breaks each connection between two members
 	listeners map[route]net.Listener
 }
 
@@ -42,24 +43,16 @@ type directionState struct {
 }
 
 // newLinks chooses addresses for an ensemble. No member is reachable before Listen.
-func newLinks(members int) (addresses, *Links, error) {
+func newLinks(members int) (addresses, *Links) {
 	// Concurrent runs differ in their process ids and so mostly in their addresses; ports settle
 	// the rest.
 	a := addresses{net: byte(16 + os.Getpid()%200)}
+	l := &Links{ways: map[direction]*directionState{}, tunnels: map[*direction]context.CancelFunc{}, listeners: map[route]net.Listener{}}
+	l.open, l.end = context.WithCancel(context.Background())
 	var every []string
 	for i := 1; i <= members; i++ {
 		for j := 1; j <= members; j++ {
 			every = append(every, a.ip(i, j))
-		}
-	}
-	ports, err := server.FreePorts(3, every...)
-	if err != nil {
-		return a, nil, err
-	}
-	a.peerPort, a.electionPort, a.clientPort = ports[0], ports[1], ports[2]
-	l := &Links{done: make(chan struct{}), net: a, ways: map[direction]*directionState{}, conns: map[*tunnel]bool{}, listeners: map[route]net.Listener{}}
-	for i := 1; i <= members; i++ {
-		for j := 1; j <= members; j++ {
 			if i != j {
 				open := make(chan struct{})
 				close(open)
@@ -67,20 +60,21 @@ func newLinks(members int) (addresses, *Links, error) {
 			}
 		}
 	}
-	return a, l, nil
+	ports := must.Get(server.FreePorts(3, every...))
+	a.peerPort, a.electionPort, a.clientPort = ports[0], ports[1], ports[2]
+	l.net = a
+	return a, l
 }
 
 // Close ends the proxies and waits for their goroutines.
-func (l *Links) Close() error {
-	close(l.done)
-	err := l.refuse(func(route) bool { return true })
-	l.cut(func(direction) bool { return true })
+func (l *Links) Close() {
+	l.end()
+	l.refuse(func(route) bool { return true })
 	l.tasks.Wait()
-	return err
 }
 
 // Listen lets a member's peers reach it. Calling it again is no error.
-func (l *Links) Listen(member int) error {
+func (l *Links) Listen(member int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for w := range l.ways {
@@ -92,36 +86,30 @@ func (l *Links) Listen(member int) error {
 			if l.listeners[d] != nil {
 				continue
 			}
-			listener, err := net.Listen("tcp", net.JoinHostPort(l.net.ip(w.from, w.to), strconv.Itoa(port)))
-			if err != nil {
-				return fmt.Errorf("jepsenlite: %w", err)
-			}
+			listener := must.Get(net.Listen("tcp", net.JoinHostPort(l.net.ip(w.from, w.to), strconv.Itoa(port))))
 			l.listeners[d] = listener
 			target := net.JoinHostPort(l.net.ip(w.to, w.to), strconv.Itoa(port))
 			// Ends when Refuse or Close closes the listener; Close awaits it.
 			l.tasks.Go(func() { l.accept(listener, w, target) })
 		}
 	}
-	return nil
 }
 
 // Refuse makes a member's peers refused, as by a machine without a listener. A proxy that accepted
 // their connections and closed them would hide that the member is gone.
-func (l *Links) Refuse(member int) error {
-	return l.refuse(func(d route) bool { return d.to == member })
+func (l *Links) Refuse(member int) {
+	l.refuse(func(d route) bool { return d.to == member })
 }
 
-func (l *Links) refuse(which func(route) bool) error {
+func (l *Links) refuse(which func(route) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var errs []error
 	for d, listener := range l.listeners {
 		if which(d) {
-			errs = append(errs, listener.Close())
 			delete(l.listeners, d)
+			must.Do(listener.Close())
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // Block stops all bytes from one member to another. Connections stay, as in a network that loses
@@ -155,24 +143,25 @@ func (l *Links) Heal() {
 
 // Cut breaks the connections between two members, whichever side opened them.
 func (l *Links) Cut(a, b int) {
-	l.cut(func(w direction) bool { return w == direction{a, b} || w == direction{b, a} })
-}
-
-func (l *Links) cut(which func(direction) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for t := range l.conns {
-		if which(t.direction) {
-			t.close()
+	for w, end := range l.tunnels {
+		if *w == (direction{a, b}) || *w == (direction{b, a}) {
+			end()
 		}
 	}
 }
 
-func (l *Links) state(w direction) (open <-chan struct{}, delay time.Duration) {
+// passable waits until bytes may pass, and returns false if their connection has ended.
+func (l *Links) passable(tunnel context.Context, w direction) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.ways[w]
-	return s.open, s.delay
+	open := l.ways[w].open
+	l.mu.Unlock()
+	select {
+	case <-open:
+	case <-tunnel.Done():
+	}
+	return tunnel.Err() == nil
 }
 
 func (l *Links) accept(listener net.Listener, w direction, target string) {
@@ -189,36 +178,35 @@ func (l *Links) accept(listener net.Listener, w direction, target string) {
 // serve carries bytes between a member that dialled and its target. While the way is blocked, the
 // dialler's connection stays silent, which is closer to packet loss than a refusal.
 func (l *Links) serve(near net.Conn, w direction, target string) {
-	t := &tunnel{direction: w, near: near, done: make(chan struct{})}
+	tunnel, end := context.WithCancel(l.open)
 	l.mu.Lock()
-	l.conns[t] = true
+	l.tunnels[&w] = end
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
-		delete(l.conns, t)
-		l.mu.Unlock()
-		t.close()
+		defer l.mu.Unlock()
+		delete(l.tunnels, &w)
+		end()
 	}()
-	open, _ := l.state(w)
-	select {
-	case <-open:
-	case <-t.done:
-		return
-	case <-l.done:
+	closing(tunnel, near)
+	if !l.passable(tunnel, w) {
 		return
 	}
 	far, err := net.Dial("tcp", target) // on loopback: succeeds or fails at once
 	if err != nil {
 		return // the dialler sees its connection close, as after a refusal
 	}
-	if !t.setFar(far) {
-		return
-	}
+	closing(tunnel, far)
 	var pumps sync.WaitGroup
-	// Both end when either connection ends, because each closes the tunnel; awaited below.
-	pumps.Go(func() { l.pump(t, far, near, w) })
-	pumps.Go(func() { l.pump(t, near, far, direction{w.to, w.from}) })
+	// Both end when either connection ends, because each ends the tunnel; awaited below.
+	pumps.Go(func() { l.pump(tunnel, end, far, near, w) })
+	pumps.Go(func() { l.pump(tunnel, end, near, far, direction{w.to, w.from}) })
 	pumps.Wait()
+}
+
+// closing closes c when the tunnel ends.
+func closing(tunnel context.Context, c net.Conn) {
+	context.AfterFunc(tunnel, func() { _ = c.Close() }) // losing bytes is the purpose
 }
 
 // A parcel holds bytes in transit and their earliest arrival.
@@ -229,31 +217,35 @@ type parcel struct {
 
 // pump moves bytes in one direction. Reader and writer are separate, so that a delay costs no
 // throughput.
-func (l *Links) pump(t *tunnel, to, from net.Conn, w direction) {
+func (l *Links) pump(tunnel context.Context, end context.CancelFunc, to, from net.Conn, w direction) {
 	const (
 		chunkBytes = 32 << 10
 		waiting    = 64 // parcels; beyond them the sender's socket fills, as on a slow network
 	)
 	parcels := make(chan parcel, waiting)
-	written := make(chan struct{})
+	var writer sync.WaitGroup
 	// Ends when parcels is closed below, or early if it cannot write; awaited below.
-	go func() {
-		defer close(written)
-		defer t.close()
+	writer.Go(func() {
+		defer end()
 		for p := range parcels {
-			if !l.deliver(t, to, w, p) {
+			if wait := time.Until(p.due); wait > 0 && pause(tunnel, wait) != nil || !l.passable(tunnel, w) {
+				return
+			}
+			if _, err := to.Write(p.data); err != nil {
 				return
 			}
 		}
-	}()
+	})
 	for {
 		buf := make([]byte, chunkBytes)
 		n, err := from.Read(buf)
 		if n > 0 {
-			_, delay := l.state(w)
+			l.mu.Lock()
+			due := time.Now().Add(l.ways[w].delay)
+			l.mu.Unlock()
 			select {
-			case parcels <- parcel{buf[:n], time.Now().Add(delay)}:
-			case <-written:
+			case parcels <- parcel{buf[:n], due}:
+			case <-tunnel.Done():
 				err = net.ErrClosed
 			}
 		}
@@ -262,64 +254,5 @@ func (l *Links) pump(t *tunnel, to, from net.Conn, w direction) {
 		}
 	}
 	close(parcels)
-	<-written
-}
-
-// deliver writes a parcel when it is due and the way is open. It returns false if the tunnel is
-// closed.
-func (l *Links) deliver(t *tunnel, to net.Conn, w direction, p parcel) bool {
-	if wait := time.Until(p.due); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-t.done:
-			return false
-		}
-	}
-	open, _ := l.state(w)
-	select {
-	case <-open:
-	case <-t.done:
-		return false
-	}
-	_, err := to.Write(p.data)
-	return err == nil
-}
-
-// A tunnel is a connection between two members: two sockets of this process.
-type tunnel struct {
-	direction
-	near net.Conn
-	done chan struct{} // closed by close
-
-	mu     sync.Mutex
-	far    net.Conn
-	closed bool
-}
-
-// setFar closes far and returns false if the tunnel is closed already.
-func (t *tunnel) setFar(far net.Conn) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		_ = far.Close() // nothing was written to it
-		return false
-	}
-	t.far = far
-	return true
-}
-
-func (t *tunnel) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return
-	}
-	t.closed = true
-	close(t.done)
-	_ = t.near.Close() // losing bytes is the purpose
-	if t.far != nil {
-		_ = t.far.Close()
-	}
+	writer.Wait()
 }

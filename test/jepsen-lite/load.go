@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // A load is a kind of use of the ensemble, run by several workers at once.
@@ -16,7 +18,7 @@ type load struct {
 	name    string
 	workers int
 	// prepare creates what the workers need below w.dir, which exists. nil: nothing.
-	prepare func(w *worker) error
+	prepare func(w *worker)
 	// run works until ctx ends.
 	run func(ctx context.Context, w *worker)
 	// settle performs the final reads, when the ensemble is healed and all runs have ended. nil:
@@ -28,10 +30,10 @@ type load struct {
 func loads() []load {
 	return []load{
 		{name: loadRegister, workers: 5, run: runRegister},
-		{name: loadSet, workers: 2, run: runSet, settle: settleSet},
+		{name: loadSet, workers: 2, run: runSet, settle: settleList},
 		{name: loadSequence, workers: 2, run: runSequence},
 		{name: loadBank, workers: 3, prepare: prepareBank, run: runBank, settle: settleBank},
-		{name: loadQueue, workers: 2, run: runQueue, settle: settleQueue},
+		{name: loadQueue, workers: 2, run: runQueue, settle: settleList},
 		{name: loadLock, workers: 3, run: runLock},
 		{name: loadMember, workers: 2, run: runMember, settle: settleMember},
 		{name: loadWatch, workers: 3, run: runWatch, settle: settleWatch},
@@ -58,7 +60,7 @@ const loadSet = "set"
 func runSet(ctx context.Context, w *worker) {
 	for w.next(ctx) {
 		if w.rng.IntN(20) == 0 {
-			settleSet(w)
+			settleList(w)
 			continue
 		}
 		name := w.dir + "/" + w.value()
@@ -71,7 +73,8 @@ func runSet(ctx context.Context, w *worker) {
 	}
 }
 
-func settleSet(w *worker) {
+// settleList reads what there is.
+func settleList(w *worker) {
 	// As above.
 	_, _ = w.syncedChildren(w.dir)
 }
@@ -96,11 +99,6 @@ func runQueue(ctx context.Context, w *worker) {
 			_ = w.Delete(first, stat.Version)
 		}
 	}
-}
-
-func settleQueue(w *worker) {
-	// As above.
-	_, _ = w.syncedChildren(w.dir)
 }
 
 // loadLock: the owner of the lowest ephemeral sequential znode holds the lock; its number is the
@@ -300,13 +298,10 @@ const (
 	bankEach     = 100
 )
 
-func prepareBank(w *worker) error {
+func prepareBank(w *worker) {
 	for i := range bankAccounts {
-		if _, err := w.create(account(w, i), strconv.Itoa(bankEach), 0); err != nil {
-			return err
-		}
+		must.Get(w.create(account(w, i), strconv.Itoa(bankEach), 0))
 	}
-	return nil
 }
 
 func runBank(ctx context.Context, w *worker) {

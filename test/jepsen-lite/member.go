@@ -3,18 +3,17 @@
 package jepsenlite
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -32,14 +31,14 @@ type Member struct {
 	ID     int
 	Client string // address for clients
 
-	product   Product
-	dir       string
-	process   *server.Process // nil: not started yet
-	paused    bool
-	alone     bool // needs no names of others
-	smallDisk bool
-	loopDisk  bool
-	frozen    bool // loopDisk is frozen
+	product  Product
+	dir      string
+	process  *server.Process // nil: not started yet
+	paused   bool
+	alone    bool // needs no names of others
+	mounted  bool // the data directory is a disk of its own
+	loopDisk bool // which can be frozen
+	frozen   bool // loopDisk is frozen
 }
 
 // String returns "member 1".
@@ -51,16 +50,14 @@ func (m *Member) dataDir() string { return filepath.Join(m.dir, "data") }
 func (m *Member) LogPath() string { return filepath.Join(m.dir, "log") }
 
 // Start starts the process without waiting until it serves.
-func (m *Member) Start() error {
+func (m *Member) Start() {
 	command := append(slices.Clone(m.product.Command), filepath.Join(m.dir, "zoo.cfg"))
 	cmd := exec.Command(command[0], command[1:]...)
 	if !m.alone {
 		cmd = withHosts(filepath.Join(m.dir, "hosts"), command)
 	}
 	cmd.Dir = m.dir
-	var err error
-	m.process, err = server.Start(m.String(), cmd, m.LogPath())
-	return err
+	m.process = must.Get(server.Start(m.String(), cmd, m.LogPath()))
 }
 
 // Running reports whether the process exists, paused or not.
@@ -68,58 +65,52 @@ func (m *Member) Running() bool { return m.process.Running() }
 
 // Kill ends the process as kill -9 does and waits for its end, if it runs. A process that waits for
 // a frozen disk does not end, so Kill thaws the disk.
-func (m *Member) Kill() error {
-	if m.process == nil {
-		return nil
+func (m *Member) Kill() {
+	if m.process != nil {
+		m.paused = false
+		m.ThawDisk()
+		must.Do(m.process.Kill())
 	}
-	m.paused = false
-	if err := m.ThawDisk(); err != nil {
-		return err
-	}
-	return m.process.Kill()
 }
 
 // Pause stops the process with SIGSTOP. A process that has ended is no error.
-func (m *Member) Pause() error {
+func (m *Member) Pause() {
 	m.paused = true
-	return m.process.Signal(syscall.SIGSTOP)
+	must.Do(m.process.Signal(syscall.SIGSTOP))
 }
 
 // Resume continues a paused process.
-func (m *Member) Resume() error {
+func (m *Member) Resume() {
 	m.paused = false
-	return m.process.Signal(syscall.SIGCONT)
+	must.Do(m.process.Signal(syscall.SIGCONT))
 }
 
 // Wipe empties the data directory of a stopped member, which keeps its id, as with a new disk.
-func (m *Member) Wipe() error {
-	entries, err := os.ReadDir(m.dataDir())
-	if err != nil {
-		return fmt.Errorf("jepsenlite: %w", err)
+func (m *Member) Wipe() {
+	for _, e := range must.Get(os.ReadDir(m.dataDir())) {
+		must.Do(os.RemoveAll(filepath.Join(m.dataDir(), e.Name())))
 	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(m.dataDir(), e.Name())); err != nil {
-			return fmt.Errorf("jepsenlite: %w", err)
-		}
-	}
-	return m.writeMyID()
+	m.writeMyID()
 }
 
 // copyOfData is where CopyData puts the copy.
 func (m *Member) copyOfData() string { return m.dataDir() + ".copy" }
 
 // CopyData copies the data directory of a stopped member.
-func (m *Member) CopyData() error {
-	return errors.Join(os.RemoveAll(m.copyOfData()), os.CopyFS(m.copyOfData(), os.DirFS(m.dataDir())))
+func (m *Member) CopyData() {
+	must.Do(os.RemoveAll(m.copyOfData()))
+	must.Do(os.CopyFS(m.copyOfData(), os.DirFS(m.dataDir())))
 }
 
 // RestoreData puts the copy in the place of the data directory of a stopped member.
-func (m *Member) RestoreData() error {
-	return errors.Join(m.Wipe(), os.Remove(filepath.Join(m.dataDir(), "myid")), os.CopyFS(m.dataDir(), os.DirFS(m.copyOfData())))
+func (m *Member) RestoreData() {
+	m.Wipe()
+	must.Do(os.Remove(filepath.Join(m.dataDir(), "myid")))
+	must.Do(os.CopyFS(m.dataDir(), os.DirFS(m.copyOfData())))
 }
 
-func (m *Member) writeMyID() error {
-	return os.WriteFile(filepath.Join(m.dataDir(), "myid"), []byte(strconv.Itoa(m.ID)+"\n"), 0o644)
+func (m *Member) writeMyID() {
+	must.Do(os.WriteFile(filepath.Join(m.dataDir(), "myid"), fmt.Appendln(nil, m.ID), 0o644))
 }
 
 // Mode asks the member for its mode. A paused member is not asked: it would not answer.
@@ -129,19 +120,6 @@ func (m *Member) Mode(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	answer, err := server.FourLetterWord(ctx, m.Client, "srvr")
-	if err != nil {
-		return ModeNone
-	}
-	return modeOf(answer)
-}
-
-// modeOf finds the line "Mode: leader".
-func modeOf(srvr string) string {
-	for line := range strings.Lines(srvr) {
-		if mode, ok := strings.CutPrefix(line, "Mode: "); ok {
-			return strings.TrimSpace(mode)
-		}
-	}
-	return ModeNone
+	answer, _ := server.Srvr(ctx, m.Client) // empty after an error
+	return cmp.Or(answer["Mode"], ModeNone)
 }

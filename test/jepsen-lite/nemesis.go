@@ -4,12 +4,13 @@ package jepsenlite
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // recovery is how long an ensemble may take after the last heal until all members serve.
@@ -31,50 +32,40 @@ type nemesis struct {
 // run injects faults until ctx ends, and leaves everything healed and every process started, though
 // not necessarily serving. Between faults is a pause in which the members may or may not recover;
 // now and then two faults overlap.
-func (n *nemesis) run(ctx context.Context) error {
+func (n *nemesis) run(ctx context.Context) {
 	n.majorityWell(true)
 	defer n.majorityWell(false)
 	for pause(ctx, n.between(500*time.Millisecond, 3*time.Second)) == nil {
 		f := n.pick()
 		if f.whole {
-			if err := n.awaitServing(ctx); err != nil {
-				if ctx.Err() != nil {
-					break
-				}
-				return err
+			err := must.Try(func() { n.awaitServing(ctx) })
+			if ctx.Err() != nil {
+				break
 			}
+			must.Do(err)
 		}
 		if !f.minority || len(n.cluster.Members) < 3 {
 			n.majorityWell(false)
 		}
-		heal, err := n.inject(ctx, f)
-		if other := n.pick(); err == nil && !f.whole && !other.whole && n.rng.IntN(4) == 0 {
+		heal := n.inject(ctx, f)
+		if other := n.pick(); !f.whole && !other.whole && n.rng.IntN(4) == 0 {
 			_ = pause(ctx, n.between(0, time.Second)) // cut short by the end of the round: then both are healed at once
 			n.majorityWell(false)
-			var healOther func(context.Context) error
-			healOther, err = n.inject(ctx, other)
-			heal = both(heal, healOther)
+			heal = both(heal, n.inject(ctx, other))
 		}
-		if err == nil {
-			_ = pause(ctx, n.between(200*time.Millisecond, f.longest)) // as above
-		}
+		_ = pause(ctx, n.between(200*time.Millisecond, f.longest)) // as above
 		// Healing is not cut short: a half-healed ensemble would be another fault.
 		mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
-		err = errors.Join(err, heal(mend))
+		heal(mend)
 		cancel()
-		if err != nil {
-			return err
-		}
 		n.majorityWell(true)
 		n.log.Info("healed")
 		n.healed()
 		if f.whole {
-			if err := n.awaitServing(context.WithoutCancel(ctx)); err != nil {
-				return err
-			}
+			n.awaitServing(context.WithoutCancel(ctx))
 		}
 	}
-	return n.startAll(context.WithoutCancel(ctx))
+	n.startAll(context.WithoutCancel(ctx))
 }
 
 // majorityWell notes that a majority is well from now on, or that it may not be any more.
@@ -96,28 +87,24 @@ func (n *nemesis) endPause() {
 	}
 }
 
-// errImpossible is the error of a fault that is not possible now.
-var errImpossible = errors.New("not possible now")
-
-// inject injects a fault, if it is possible, and returns the function that heals it, never nil.
-func (n *nemesis) inject(ctx context.Context, f fault) (heal func(context.Context) error, err error) {
-	what, heal, err := f.inject(ctx, n)
-	if heal == nil {
-		heal = func(context.Context) error { return nil }
-	}
+// inject injects a fault, if it is possible, and returns what heals it, never nil.
+func (n *nemesis) inject(ctx context.Context, f fault) (heal healing) {
+	var what string
+	must.Doing("fault "+f.name, func() { what, heal = f.inject(ctx, n) })
 	n.log.Info("fault", "kind", f.name, "what", what)
-	switch {
-	case errors.Is(err, errImpossible):
-		return heal, nil
-	case err != nil:
-		err = fmt.Errorf("jepsenlite: fault %s: %w", f.name, err)
+	if heal == nil {
+		return noHealing
 	}
 	n.counts[f.name]++
-	return heal, err
+	return heal
 }
 
-func both(a, b func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error { return errors.Join(a(ctx), b(ctx)) }
+// both heals a, and then b, even if a fails.
+func both(a, b healing) healing {
+	return func(ctx context.Context) {
+		defer b(ctx)
+		a(ctx)
+	}
 }
 
 // pick draws a kind of fault.
@@ -150,30 +137,17 @@ func (n *nemesis) leader(ctx context.Context) *Member {
 }
 
 func (n *nemesis) others(m *Member) []*Member {
-	var others []*Member
-	for _, o := range n.cluster.Members {
-		if o != m {
-			others = append(others, o)
-		}
-	}
-	return others
+	return slices.DeleteFunc(slices.Clone(n.cluster.Members), func(o *Member) bool { return o == m })
 }
 
 // startAll starts the members that do not run.
-func (n *nemesis) startAll(context.Context) error {
+func (n *nemesis) startAll(context.Context) {
 	for _, m := range n.cluster.Members {
-		if err := n.cluster.Start(m); err != nil {
-			return err
-		}
+		n.cluster.Start(m)
 	}
-	return nil
 }
 
-func (n *nemesis) awaitServing(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, recovery)
-	defer cancel()
-	if err := n.startAll(ctx); err != nil { // a member may have ended by itself, for its disk
-		return err
-	}
-	return n.cluster.AwaitServing(ctx)
+func (n *nemesis) awaitServing(ctx context.Context) {
+	n.startAll(ctx) // a member may have ended by itself, for its disk
+	n.cluster.AwaitServing(ctx)
 }

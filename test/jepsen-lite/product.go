@@ -20,27 +20,22 @@ const (
 
 // Find builds or installs a product and writes its files to dir. gozkd is the binary to test; if
 // empty, it is built from the tree.
-func Find(ctx context.Context, name, gozkd, dir string) (p Product, err error) {
-	err = must.Try(func() {
-		root := install.Root(ctx)
-		switch name {
-		case Gozkd:
-			if gozkd == "" {
-				gozkd = must.Get(server.BuildGozkd(ctx, root, dir))
-			} else {
-				gozkd = must.Get(filepath.Abs(gozkd))
-			}
-			p = Product{Name: Gozkd, Command: []string{gozkd, "serve"}}
-		case ZooKeeper:
-			logging := filepath.Join(dir, "logback.xml")
-			must.Do(os.WriteFile(logging, []byte(logback), 0o644))
-			p = Product{Name: ZooKeeper, Command: []string{"java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-				"-Dlogback.configurationFile=" + logging, "-cp", install.MavenZooKeeper(ctx, root), "org.apache.zookeeper.server.quorum.QuorumPeerMain"}}
-		default:
-			must.Failf("jepsenlite: no product %q: know %s and %s", name, Gozkd, ZooKeeper)
+func Find(ctx context.Context, name, gozkd, dir string) Product {
+	root := install.Root(ctx)
+	switch name {
+	case Gozkd:
+		if gozkd == "" {
+			gozkd = must.Get(server.BuildGozkd(ctx, root, dir))
 		}
-	})
-	return p, err
+		return Product{Name: Gozkd, Command: []string{must.Get(filepath.Abs(gozkd)), "serve"}}
+	case ZooKeeper:
+		logging := filepath.Join(dir, "logback.xml")
+		must.Do(os.WriteFile(logging, []byte(logback), 0o644))
+		return Product{Name: ZooKeeper, Command: []string{"java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+			"-Dlogback.configurationFile=" + logging, "-cp", install.MavenZooKeeper(ctx, root), "org.apache.zookeeper.server.quorum.QuorumPeerMain"}}
+	}
+	must.Failf("no product %q: know %s and %s", name, Gozkd, ZooKeeper)
+	return Product{}
 }
 
 // logback prints the important part of ZooKeeper's log to standard output.

@@ -33,8 +33,28 @@ type Report struct {
 	LongestGap    time.Duration // without a successful write of any client
 	LongestToHeal time.Duration // from the last heal of a round until all members served
 
+	Outages *Outages // of RunKills
+
 	Anomalies []Anomaly
 	Left      string // directory with history, logs and pictures of a failure; empty: none
+}
+
+// Outages is what RunKills adds to a report.
+type Outages struct {
+	Outage string
+	Tick   time.Duration
+
+	Gaps    []time.Duration // without a successful write, one per outage
+	Closed  int             // connections of other members' clients that ended at an outage
+	Refused int             // connections that another member closed later
+}
+
+// Failed reports whether there was an anomaly, or a client of a member other than the one that
+// RunKills struck noticed more than a delay. A leader that is cut off keeps its clients for
+// syncLimit ticks, and those with shorter sessions lose them.
+func (r *Report) Failed() bool {
+	o := r.Outages
+	return len(r.Anomalies) > 0 || o != nil && (o.Closed > 0 || r.SessionsLost > 0 && o.Outage != OutagePartition)
 }
 
 // A LostSession is a session that its client wanted to continue and could not. The check
@@ -82,14 +102,6 @@ func (r *Report) count(res *roundResult, took time.Duration) {
 		r.Faults[k] += n
 	}
 	r.LongestToHeal = max(r.LongestToHeal, res.longestToHeal)
-}
-
-// leave notes that dir has the files of a failure, if there was one.
-func (r *Report) leave(dir string) *Report {
-	if len(r.Anomalies) > 0 {
-		r.Left = dir
-	}
-	return r
 }
 
 // add counts the records of a round.
@@ -173,7 +185,9 @@ func (r *Report) Print(w io.Writer) {
 	for _, n := range r.Operations {
 		total += n
 	}
-	row := rowsTo(w)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-34s %s\n", name, fmt.Sprintf(format, args...))
+	}
 	row("server", "%s", r.Server)
 	row("seed", "%d", r.Seed)
 	row("rounds", "%d in %v", r.Rounds, r.Took.Round(time.Second))
@@ -186,25 +200,20 @@ func (r *Report) Print(w io.Writer) {
 			l.At.Round(time.Millisecond), l.Alive.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
 	}
 	row("longest without a successful write", "%v", r.LongestGap.Round(time.Millisecond))
-	row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
-	printAnomalies(w, r.Anomalies, r.Left)
-}
-
-// rowsTo returns a function that prints a row of a report.
-func rowsTo(w io.Writer) func(name, format string, args ...any) {
-	return func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%-34s %s\n", name, fmt.Sprintf(format, args...))
+	if o := r.Outages; o != nil {
+		ms := func(q float64) time.Duration { return quantile(o.Gaps, q).Round(time.Millisecond) }
+		row("outages of the leader", "%d, by %s, tickTime %v", len(o.Gaps), o.Outage, o.Tick)
+		row("without a successful write", "median %v, p90 %v, longest %v", ms(0.5), ms(0.9), ms(1))
+		row("clients of the other members", "%d connections closed, %d turned away later", o.Closed, o.Refused)
+	} else {
+		row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
 	}
-}
-
-func printAnomalies(w io.Writer, list []Anomaly, left string) {
-	row := rowsTo(w)
-	row("anomalies", "%d", len(list))
-	for _, a := range list {
+	row("anomalies", "%d", len(r.Anomalies))
+	for _, a := range r.Anomalies {
 		fmt.Fprintln(w, "  "+shorten(a.String()))
 	}
-	if left != "" {
-		row("history, logs, pictures", "%s", left)
+	if r.Left != "" {
+		row("history, logs, pictures", "%s", r.Left)
 	}
 }
 
@@ -236,30 +245,6 @@ const (
 	OutageDiskHang  = "disk-hang" // its disk is frozen; also a fault of Run
 )
 
-// A KillReport is the result of RunKills.
-type KillReport struct {
-	Server string
-	Outage string
-	Seed   uint64
-	Tick   time.Duration
-	Kills  int
-
-	Answered, Unanswered int
-	Gaps                 []time.Duration // without a successful write, one per kill
-	Closed               int             // connections of other members' clients that ended at a kill
-	Refused              int             // connections that another member closed later
-	SessionsLost         int
-
-	Anomalies []Anomaly
-	Left      string // directory with history, logs and pictures of a failure; empty: none
-}
-
-// Failed reports whether a client of another member noticed more than a delay. A leader that is cut
-// off keeps its clients for syncLimit ticks, and those with shorter sessions lose them.
-func (r *KillReport) Failed() bool {
-	return r.Closed > 0 || r.SessionsLost > 0 && r.Outage != OutagePartition || len(r.Anomalies) > 0
-}
-
 // quantile returns the smallest value that a fraction q of all values does not exceed, or zero
 // without values.
 func quantile(values []time.Duration, q float64) time.Duration {
@@ -269,18 +254,4 @@ func quantile(values []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	i := int(q*float64(len(sorted))+0.999999) - 1
 	return sorted[min(max(i, 0), len(sorted)-1)]
-}
-
-// Print writes the report for people.
-func (r *KillReport) Print(w io.Writer) {
-	row := rowsTo(w)
-	ms := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
-	row("server", "%s, tickTime %v", r.Server, r.Tick)
-	row("seed", "%d", r.Seed)
-	row("outages of the leader", "%d, by %s", r.Kills, r.Outage)
-	row("operations", "%d answered, %d without an answer", r.Answered, r.Unanswered)
-	row("without a successful write", "median %v, p90 %v, longest %v", ms(quantile(r.Gaps, 0.5)), ms(quantile(r.Gaps, 0.9)), ms(quantile(r.Gaps, 1)))
-	row("clients of the other members", "%d connections closed, %d turned away later", r.Closed, r.Refused)
-	row("sessions lost", "%d", r.SessionsLost)
-	printAnomalies(w, r.Anomalies, r.Left)
 }

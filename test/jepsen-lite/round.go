@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // A round is traffic on the ensemble while faults happen, then recovery, then final reads.
@@ -44,12 +46,11 @@ func (r *round) root() string { return fmt.Sprintf("/round-%d", r.number) }
 
 // underTraffic lets clients work while work runs, and reads everything in the end. An error means
 // that the round could not run, which says nothing about the ensemble. The result is never nil.
-func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResult) error) (*roundResult, error) {
+func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResult)) (*roundResult, error) {
 	res := &roundResult{faults: map[string]int{}}
 	serving, cancel := context.WithTimeout(ctx, recovery)
 	defer cancel()
-	if err := r.cluster.StartAll(serving); err != nil {
-		res.unrecovered = err
+	if res.unrecovered = must.Try(func() { r.cluster.StartAll(serving) }); res.unrecovered != nil {
 		return res, nil
 	}
 	traffic, err := StartTraffic(ctx, serving, r.traffic())
@@ -57,12 +58,12 @@ func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResu
 		return res, err
 	}
 	res.began = r.rec.Now()
-	err = work(traffic, res)
+	err = must.Try(func() { work(traffic, res) })
 	res.ended = r.rec.Now()
 	settle := err == nil && res.unrecovered == nil && !r.struck
 	res.unrecovered = errors.Join(res.unrecovered, traffic.End(settle))
 	if err == nil && res.unrecovered == nil {
-		res.unrecovered = r.lookAtAll(ctx, traffic)
+		res.unrecovered = must.Try(func() { r.lookAtAll(ctx, traffic) })
 	}
 	res.history = r.rec.Take()
 	return res, err
@@ -70,23 +71,21 @@ func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResu
 
 // run lets faults happen, and the ensemble recover.
 func (r *round) run(ctx context.Context) (*roundResult, error) {
-	return r.underTraffic(ctx, func(traffic *Traffic, res *roundResult) error {
+	return r.underTraffic(ctx, func(traffic *Traffic, res *roundResult) {
 		n := &nemesis{cluster: r.cluster, rec: r.rec, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: res.faults}
 		n.healed = func() { traffic.GoHome(n.rng) }
 		breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
-		err := n.run(breaking)
+		err := must.Try(func() { n.run(breaking) })
 		cancelBreaking()
-		switch {
-		case errors.Is(err, errUnrecovered) && ctx.Err() == nil:
+		if errors.Is(err, errUnrecovered) && ctx.Err() == nil {
 			res.unrecovered = err
-			return nil
-		case err != nil:
-			return err
+			return
 		}
+		must.Do(err)
 		healed := r.rec.Now()
-		res.unrecovered = n.awaitServing(ctx)
+		res.unrecovered = must.Try(func() { n.awaitServing(ctx) })
 		res.longestToHeal = r.rec.Now() - healed
-		return pause(ctx, afterwards)
+		must.Sleep(ctx, afterwards)
 	})
 }
 
@@ -99,20 +98,10 @@ func (r *round) traffic() TrafficConfig {
 
 // lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
 // become slower.
-func (r *round) lookAtAll(ctx context.Context, t *Traffic) error {
+func (r *round) lookAtAll(ctx context.Context, t *Traffic) {
 	if r.struck {
-		serving, cancel := context.WithTimeout(ctx, recovery)
-		defer cancel()
-		if err := r.cluster.StartAll(serving); err != nil {
-			return err
-		}
+		r.cluster.StartAll(ctx)
 	}
-	paths, err := t.Dump()
-	if err != nil {
-		return err
-	}
-	if err := remove(NewRecorder(), r.cluster.Members[0].Client, paths); err != nil {
-		return fmt.Errorf("jepsenlite: remove what the round made: %w", err)
-	}
-	return nil
+	paths := must.Get(t.Dump())
+	must.Doing("remove what the round made", func() { remove(NewRecorder(), r.cluster.Members[0].Client, paths) })
 }

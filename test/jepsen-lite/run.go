@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // Options configure a run.
@@ -35,66 +37,74 @@ type Options struct {
 
 // Run tests an ensemble, round after round, until the time has passed or a round has an anomaly. An
 // error means that the test could not run; anomalies are in the report.
-func Run(ctx context.Context, o Options) (_ *Report, err error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	kinds, err := chooseFaults(o)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := o.newCluster(ClusterConfig{
-		SmallDisk: slices.ContainsFunc(kinds, func(f fault) bool { return f.small }),
-		LoopDisks: slices.ContainsFunc(kinds, func(f fault) bool { return f.loop }),
-		Burst:     slices.ContainsFunc(kinds, func(f fault) bool { return f.alone }),
-	})
-	if err != nil {
-		return nil, err
+	has := func(is func(f fault) bool) bool { return slices.ContainsFunc(kinds, is) }
+	cfg := ClusterConfig{
+		SmallDisk: has(func(f fault) bool { return f.small }),
+		LoopDisks: has(func(f fault) bool { return f.loop }),
+		Burst:     has(func(f fault) bool { return f.alone }),
 	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	report := &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
-	began := time.Now()
-	more := func() bool { return time.Since(began) < o.Time || report.bursts() < o.Kills }
-	run := func(r *round) (*roundResult, error) {
-		o.Logger.Info("round", "number", r.number)
-		r.length, r.faults = o.Round, kinds
-		return r.run(ctx)
-	}
-	report.Anomalies, err = o.rounds(cluster, loads(), more, run, func(r *round, res *roundResult) []Anomaly {
-		report.count(res, time.Since(began))
-		gap, at := longestGap(res.history, res.began, res.ended)
-		o.Logger.Info("round ended", "number", r.number, "records", len(res.history),
-			"without_write", gap.Round(time.Millisecond), "since", r.rec.start.Add(at).UTC().Format("15:04:05.000"))
-		return nil
+	return o.rounds(cfg, test{
+		loads: loads(),
+		more:  func(r *Report) bool { return r.Took < o.Time || r.bursts() < o.Kills },
+		run: func(r *round) (*roundResult, error) {
+			o.Logger.Info("round", "number", r.number)
+			r.length, r.faults = o.Round, kinds
+			return r.run(ctx)
+		},
+		judge: func(r *round, _ *Report, res *roundResult) []Anomaly {
+			gap, at := longestGap(res.history, res.began, res.ended)
+			o.Logger.Info("round ended", "number", r.number, "records", len(res.history),
+				"without_write", gap.Round(time.Millisecond), "since", r.rec.start.Add(at).UTC().Format("15:04:05.000"))
+			return nil
+		},
 	})
-	return report.leave(o.Dir), err
 }
 
-// newCluster prepares a cluster for a run.
-func (o *Options) newCluster(cfg ClusterConfig) (*Cluster, error) {
-	cfg.Product, cfg.Members, cfg.Dir, cfg.Tick = o.Product, o.Members, o.Dir, o.Tick
-	return NewCluster(cfg)
+// test is a way to test an ensemble in rounds.
+type test struct {
+	loads   []load
+	prepare func(*Cluster)       // before the first round; nil: nothing
+	more    func(r *Report) bool // whether there is to be one more round
+	run     func(*round) (*roundResult, error)
+	// judge gets the report with the round, and returns anomalies besides those of the history.
+	judge func(*round, *Report, *roundResult) []Anomaly
 }
 
-// rounds runs rounds while there is to be one more, up to the first with anomalies, which it
-// returns. judge counts a round and returns anomalies besides those of its history. The history of
-// a round that failed or has anomalies is written to Dir.
-func (o *Options) rounds(cluster *Cluster, loads []load, more func() bool, run func(*round) (*roundResult, error),
-	judge func(*round, *roundResult) []Anomaly) ([]Anomaly, error) {
-	file := filepath.Join(o.Dir, "history.jsonl")
-	rec := NewRecorder()
-	for n := 1; n == 1 || more(); n++ {
-		r := &round{number: n, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: loads, rec: rec, log: o.Logger}
-		res, err := run(r)
-		if err != nil {
-			return nil, errors.Join(err, WriteHistory(file, append(res.history, rec.Take()...)))
+// rounds runs rounds of a test on a new cluster, up to the first with anomalies. The history of a
+// round that failed or has anomalies is written to Dir.
+func (o *Options) rounds(cfg ClusterConfig, t test) (report *Report, err error) {
+	err = must.Try(func() {
+		cfg.Product, cfg.Members, cfg.Dir, cfg.Tick = o.Product, o.Members, o.Dir, o.Tick
+		cluster := NewCluster(cfg)
+		defer must.Finally(cluster.Close)
+		if t.prepare != nil {
+			t.prepare(cluster)
 		}
-		anomalies := slices.Concat(Check(res.history), CheckRegisters(res.history, o.Dir), judge(r, res))
-		if res.unrecovered != nil {
-			anomalies = append(anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
+		report = &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
+		file, rec, began := filepath.Join(o.Dir, "history.jsonl"), NewRecorder(), time.Now()
+		for n := 1; n == 1 || len(report.Anomalies) == 0 && t.more(report); n++ {
+			r := &round{number: n, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: t.loads, rec: rec, log: o.Logger}
+			res, err := t.run(r)
+			if err != nil {
+				must.Do(errors.Join(err, WriteHistory(file, append(res.history, rec.Take()...))))
+			}
+			report.count(res, time.Since(began))
+			report.Anomalies = slices.Concat(Check(res.history), CheckRegisters(res.history, o.Dir), t.judge(r, report, res))
+			if res.unrecovered != nil {
+				report.Anomalies = append(report.Anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
+			}
+			if len(report.Anomalies) > 0 {
+				report.Left = o.Dir
+				must.Do(WriteHistory(file, res.history))
+			}
 		}
-		if len(anomalies) > 0 {
-			return anomalies, WriteHistory(file, res.history)
-		}
-	}
-	return nil, nil
+	})
+	return report, err
 }
 
 // chooseFaults returns the kinds of faults that may happen.

@@ -5,15 +5,15 @@ package jepsenlite
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -41,35 +41,25 @@ var (
 // back, member by member, until the time has passed; certificates are replaced meanwhile. A session
 // that is lost, a connection of a client that a reload closes, and a refused connection between
 // members are anomalies. It ignores the options Round and Faults.
-func RunTLSChange(ctx context.Context, o Options, how string) (_ *Report, err error) {
+func RunTLSChange(ctx context.Context, o Options, how string) (*Report, error) {
 	if how != ByReload && how != ByRestart {
 		return nil, fmt.Errorf("jepsenlite: no way %q to change TLS: know %s and %s", how, ByReload, ByRestart)
 	}
-	cluster, err := o.newCluster(ClusterConfig{Direct: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, cluster.Close()) }()
-	ca, err := newAuthority()
-	if err != nil {
-		return nil, err
-	}
-	c := &tlsChange{cluster: cluster, ca: ca, how: how}
-	for _, m := range cluster.Members {
-		if err := errors.Join(ca.issue(m), ca.trust(m), c.configure(m, plainStep)); err != nil {
-			return nil, err
-		}
-	}
-	report := &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
-	began := time.Now()
-	more := func() bool { return time.Since(began) < o.Time }
-	run := func(r *round) (*roundResult, error) { return c.round(ctx, r) }
-	report.Anomalies, err = o.rounds(cluster, loads(), more, run, func(_ *round, res *roundResult) []Anomaly {
-		before := report.ConnsLost
-		report.count(res, time.Since(began))
-		return c.judge(report, report.ConnsLost-before)
+	c := &tlsChange{ca: testca.New(must.T{}, "members"), how: how}
+	return o.rounds(ClusterConfig{Direct: true}, test{
+		loads: loads(),
+		prepare: func(cluster *Cluster) {
+			c.cluster = cluster
+			for _, m := range cluster.Members {
+				c.issue(m)
+				replaceFile(m.trustStore(), c.ca.CertPEM())
+				c.configure(m, plainStep)
+			}
+		},
+		more:  func(r *Report) bool { return r.Took < o.Time },
+		run:   func(r *round) (*roundResult, error) { return c.round(ctx, r) },
+		judge: func(_ *round, report *Report, _ *roundResult) []Anomaly { return c.judge(report) },
 	})
-	return report.leave(o.Dir), err
 }
 
 // The steps of a round.
@@ -80,107 +70,104 @@ var (
 
 // tlsChange is a run of RunTLSChange.
 type tlsChange struct {
-	cluster *Cluster
-	ca      *authority
-	how     string
+	cluster   *Cluster
+	ca        *testca.CA
+	how       string
+	connsLost int // before this round
+}
+
+// issue writes a new key and certificate of a member.
+func (c *tlsChange) issue(m *Member) {
+	cert := c.ca.Issue(must.T{}, testca.Spec{CN: m.String(), Hosts: []string{hostName(m.ID), fmt.Sprintf("gozkd://jepsen/%d", m.ID)}})
+	replaceFile(m.keyStore(), append(cert.KeyPEM(must.T{}), cert.CertPEM()...))
+}
+
+func (m *Member) keyStore() string   { return filepath.Join(m.dir, "key.pem") }
+func (m *Member) trustStore() string { return filepath.Join(m.dir, "ca.pem") }
+
+// replaceFile writes a file atomically.
+func replaceFile(path string, content []byte) {
+	must.Do(os.WriteFile(path+".new", content, 0o600))
+	must.Do(os.Rename(path+".new", path))
 }
 
 // configure writes the zoo.cfg of a member at a step.
-func (c *tlsChange) configure(m *Member, s tlsStep) error {
-	text := fmt.Sprintf("%s%sssl.quorum.keyStore.location=%s\nssl.quorum.trustStore.location=%s\ngozkd.peer.tlsEnsemble=jepsen\n",
-		c.cluster.zooCfg(m.ID), s.config, m.keyStore(), m.trustStore())
-	return replaceFile(filepath.Join(m.dir, "zoo.cfg"), []byte(text))
+func (c *tlsChange) configure(m *Member, s tlsStep) {
+	replaceFile(filepath.Join(m.dir, "zoo.cfg"),
+		fmt.Appendf(nil, "%s%sssl.quorum.keyStore.location=%s\nssl.quorum.trustStore.location=%s\ngozkd.peer.tlsEnsemble=jepsen\n",
+			c.cluster.zooCfg(m.ID), s.config, m.keyStore(), m.trustStore()))
 }
 
 // round takes all steps there and back under load.
 func (c *tlsChange) round(ctx context.Context, r *round) (*roundResult, error) {
-	return r.underTraffic(ctx, func(_ *Traffic, res *roundResult) error {
-		err := pause(ctx, warm)
+	return r.underTraffic(ctx, func(_ *Traffic, res *roundResult) {
+		must.Sleep(ctx, warm)
 		for _, s := range slices.Concat(there, back) {
-			for _, m := range r.cluster.Members {
-				if err == nil {
-					err = c.step(ctx, m, s)
+			must.Doing("step "+s.name, func() {
+				for _, m := range r.cluster.Members {
+					c.step(ctx, m, s)
 				}
-			}
-			if err == nil {
-				err = c.awaitLinks(ctx, s)
-			}
-			r.log.Info("step", "name", s.name, "error", err)
+				c.awaitLinks(ctx, s)
+			})
+			r.log.Info("step", "name", s.name)
 			res.faults["TLS step"]++
 		}
-		if err == nil {
-			err = pause(ctx, afterwards)
-		}
-		return err
+		must.Sleep(ctx, afterwards)
 	})
 }
 
 // step takes a member to a step, with a new certificate.
-func (c *tlsChange) step(ctx context.Context, m *Member, s tlsStep) error {
-	if err := errors.Join(c.ca.issue(m), c.configure(m, s)); err != nil {
-		return err
-	}
+func (c *tlsChange) step(ctx context.Context, m *Member, s tlsStep) {
+	c.issue(m)
+	c.configure(m, s)
 	if c.how == ByReload {
-		return errors.Join(m.process.Signal(syscall.SIGHUP), pause(ctx, time.Second))
+		must.Do(m.process.Signal(syscall.SIGHUP))
+	} else {
+		must.Do(m.process.Signal(syscall.SIGTERM))
+		<-m.process.Done()
+		c.cluster.Start(m)
+		c.cluster.AwaitServing(ctx)
 	}
-	if err := m.process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	<-m.process.Done()
-	if err := c.cluster.Start(m); err != nil {
-		return err
-	}
-	serving, cancel := context.WithTimeout(ctx, recovery)
-	defer cancel()
-	return errors.Join(c.cluster.AwaitServing(serving), pause(ctx, time.Second))
+	must.Sleep(ctx, time.Second)
 }
 
 // awaitLinks returns when every link between members is what a step asks for.
-func (c *tlsChange) awaitLinks(ctx context.Context, s tlsStep) error {
-	ctx, cancel := context.WithTimeout(ctx, recovery)
-	defer cancel()
-	for {
-		missing := ""
+func (c *tlsChange) awaitLinks(ctx context.Context, s tlsStep) {
+	must.Await(ctx, recovery, "the links between members", func() error {
 		for _, m := range c.cluster.Members {
-			mntr, err := server.FourLetterWord(ctx, m.Client, "mntr")
+			mntr, err := server.Monitored(ctx, m.Client)
 			if err != nil {
-				missing = err.Error()
-				continue
+				return err
 			}
 			for _, o := range c.cluster.Members {
 				for _, key := range []string{"tls", "incoming_tls"} {
-					if line := fmt.Sprintf("zk_gozkd_peer_%d_%s\t%s\n", o.ID, key, s.tls); o != m && !strings.Contains(mntr, line) {
-						missing = fmt.Sprintf("%v does not say %q", m, line)
+					if name := fmt.Sprintf("zk_gozkd_peer_%d_%s", o.ID, key); o != m && mntr[name] != s.tls {
+						return fmt.Errorf("%s of %v is %q, want %s", name, m, mntr[name], s.tls)
 					}
 				}
 			}
 		}
-		if missing == "" {
-			return nil
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("jepsenlite: step %s: %s: %w", s.name, missing, err)
-		}
-	}
+		return nil
+	})
 }
 
 // judge returns the violations during a change, besides those that every history is checked for.
-func (c *tlsChange) judge(report *Report, connsLost int) (found []Anomaly) {
+func (c *tlsChange) judge(report *Report) (found []Anomaly) {
+	add := func(format string, args ...any) {
+		found = append(found, Anomaly{Check: "tls-change", What: fmt.Sprintf(format, args...)})
+	}
 	if report.SessionsLost > 0 {
-		found = append(found, Anomaly{Check: "tls-change", What: fmt.Sprintf("%d sessions were lost", report.SessionsLost)})
+		add("%d sessions were lost", report.SessionsLost)
 	}
-	if c.how == ByReload && connsLost > 0 {
-		found = append(found, Anomaly{Check: "tls-change", What: fmt.Sprintf("%d connections of clients were closed", connsLost)})
+	if n := report.ConnsLost - c.connsLost; c.how == ByReload && n > 0 {
+		add("%d connections of clients were closed", n)
 	}
+	c.connsLost = report.ConnsLost
 	for _, m := range c.cluster.Members {
-		log, err := os.ReadFile(m.LogPath())
-		if err != nil {
-			found = append(found, Anomaly{Check: "tls-change", What: err.Error()})
-			continue
-		}
+		log := must.Get(os.ReadFile(m.LogPath()))
 		for _, bad := range []string{"connection from peer refused", "TLS handshake", "cannot be used", "not reloaded"} {
 			if n := bytes.Count(log, []byte(bad)); n > 0 {
-				found = append(found, Anomaly{Check: "tls-change", What: fmt.Sprintf("the log of %v has %d lines with %q", m, n, bad)})
+				add("the log of %v has %d lines with %q", m, n, bad)
 			}
 		}
 	}

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // TrafficConfig describes the clients of an ensemble.
@@ -47,10 +50,10 @@ func StartTraffic(ctx, ready context.Context, cfg TrafficConfig) (*Traffic, erro
 		cfg.loads = loads()
 	}
 	t := &Traffic{TrafficConfig: cfg}
-	err := t.connect()
-	if err == nil {
-		err = t.prepare(ready)
-	}
+	err := must.Try(func() {
+		t.connect()
+		t.prepare(ready)
+	})
 	if err != nil {
 		t.close()
 		return nil, err
@@ -69,11 +72,9 @@ func StartTraffic(ctx, ready context.Context, cfg TrafficConfig) (*Traffic, erro
 // GoHome sends some clients back to their first member: otherwise the last faults decide where all
 // of them are.
 func (t *Traffic) GoHome(rng *rand.Rand) {
-	for _, ws := range t.workers {
-		for _, w := range ws {
-			if rng.IntN(2) == 0 {
-				w.goHome()
-			}
+	for _, w := range slices.Concat(t.workers...) {
+		if rng.IntN(2) == 0 {
+			w.goHome()
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (t *Traffic) End(settle bool) error {
 }
 
 // connect creates the clients of all loads, spread over the members.
-func (t *Traffic) connect() error {
+func (t *Traffic) connect() {
 	home := 0
 	for i, l := range t.loads {
 		t.workers = append(t.workers, nil)
@@ -105,63 +106,46 @@ func (t *Traffic) connect() error {
 			name := fmt.Sprintf("%s-%d", l.name, n)
 			w := &worker{
 				rec: t.Recorder, addresses: t.Addresses, home: home, timeout: t.Timeout, short: t.Short,
-				root: t.Root, dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace, rest: t.Rest,
+				dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace, rest: t.Rest,
 			}
-			var err error
-			if w.client, err = connect(t.Recorder, name, w.addresses, w.home, w.timeout); err != nil {
-				return fmt.Errorf("jepsenlite: %w", err)
-			}
+			w.client = must.Get(connect(t.Recorder, name, w.addresses, w.home, w.timeout))
 			t.workers[i] = append(t.workers[i], w)
 			home++
 		}
 	}
-	return nil
 }
 
 // prepare waits until every client has a session, and creates the loads' parents.
-func (t *Traffic) prepare(ctx context.Context) error {
+func (t *Traffic) prepare(ctx context.Context) {
+	session := func(w *worker) { must.Doing("no session", func() { must.Do(w.await(ctx)) }) }
 	root := t.workers[0][0]
-	if err := root.await(ctx); err != nil {
-		return fmt.Errorf("jepsenlite: no session: %w", err)
-	}
-	if _, err := root.create(t.Root, "", 0); err != nil {
-		return fmt.Errorf("jepsenlite: %s: %w", t.Root, err)
-	}
+	session(root)
+	must.Get(root.create(t.Root, "", 0))
 	for i, l := range t.loads {
 		for _, w := range t.workers[i] {
-			if err := w.await(ctx); err != nil {
-				return fmt.Errorf("jepsenlite: no session: %w", err)
-			}
+			session(w)
 		}
 		w := t.workers[i][0]
-		if _, err := w.create(w.dir, "", 0); err != nil {
-			return fmt.Errorf("jepsenlite: %s: %w", w.dir, err)
-		}
-		if l.prepare != nil {
-			if err := l.prepare(w); err != nil {
-				return fmt.Errorf("jepsenlite: prepare %s: %w", l.name, err)
+		must.Doing("prepare "+l.name, func() {
+			must.Get(w.create(w.dir, "", 0))
+			if l.prepare != nil {
+				l.prepare(w)
 			}
-		}
+		})
 	}
 	// No client begins before its server has the znodes that others created.
-	for i := range t.loads {
-		for _, w := range t.workers[i] {
-			if _, err := w.Sync(w.dir); err != nil && !errors.Is(err, zk.ErrConnectionClosed) {
-				return fmt.Errorf("jepsenlite: sync: %w", err)
-			}
+	for _, w := range slices.Concat(t.workers...) {
+		if _, err := w.Sync(w.dir); !errors.Is(err, zk.ErrConnectionClosed) {
+			must.Do(err)
 		}
 	}
-	return nil
 }
 
 func (t *Traffic) close() {
 	var closing sync.WaitGroup
-	for _, ws := range t.workers {
-		for _, w := range ws {
-			// Ends within about a second, go-zookeeper's patience with a silent server; awaited
-			// below.
-			closing.Go(func() { w.Close() })
-		}
+	for _, w := range slices.Concat(t.workers...) {
+		// Ends within about a second, go-zookeeper's patience with a silent server; awaited below.
+		closing.Go(func() { w.Close() })
 	}
 	closing.Wait()
 }
@@ -186,11 +170,12 @@ func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
 // Dump reads the traffic's znodes from every member, for the checks, and returns their paths,
 // parents before children.
 func (t *Traffic) Dump() (paths []string, err error) {
-	for i, address := range t.Addresses {
-		paths, err = dump(t.Recorder, fmt.Sprintf("%s-%d", loadFinal, i+1), address, i+1, t.Root)
-		if err != nil {
-			return nil, fmt.Errorf("jepsenlite: read all from member %d: %w", i+1, err)
+	err = must.Try(func() {
+		for i, address := range t.Addresses {
+			must.Doing(fmt.Sprintf("read all from member %d", i+1), func() {
+				paths = dump(t.Recorder, fmt.Sprintf("%s-%d", loadFinal, i+1), address, i+1, t.Root)
+			})
 		}
-	}
-	return paths, nil
+	})
+	return paths, err
 }

@@ -21,7 +21,6 @@ type worker struct {
 	home      int
 	timeout   time.Duration
 	short     time.Duration // timeout of sessions that are to expire
-	root      string        // of the round
 	dir       string        // of the load, below root
 	rng       *rand.Rand
 	pace      time.Duration
