@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,14 +26,16 @@ func adminAttacks() []*attack {
 }
 
 // request sends a request to the HTTP port, with these names and values in its header, and returns
-// the status and the body of the answer.
+// the status and the body of the answer. A header without a value is left out.
 func (a *attacker) request(method, path string, body []byte, headers ...string) (int, []byte, error) {
 	r, err := http.NewRequestWithContext(a.ctx, method, "http://"+a.Admin+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -43,18 +46,10 @@ func (a *attacker) request(method, path string, body []byte, headers ...string) 
 	return resp.StatusCode, answer, err
 }
 
-// adminRequest is request as somebody, or nobody if authorization is empty.
-func (a *attacker) adminRequest(method, path, authorization, body string) (int, []byte, error) {
-	if authorization == "" {
-		return a.request(method, path, []byte(body))
-	}
-	return a.request(method, path, []byte(body), "Authorization", authorization)
-}
-
 // succeeds sends a request and reports whether the admin command was carried out: its answer is a
 // JSON object without an error.
 func (a *attacker) succeeds(method, path, authorization, body string) bool {
-	status, answer, err := a.adminRequest(method, path, authorization, body)
+	status, answer, err := a.request(method, path, []byte(body), "Authorization", authorization)
 	var fields map[string]any
 	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &fields) != nil {
 		return false
@@ -68,7 +63,7 @@ func (a *attacker) mustAnswer() {
 	var err error
 	for range 50 {
 		var status int
-		if status, _, err = a.adminRequest(http.MethodGet, "/commands/ruok", "", ""); err == nil && status == http.StatusOK {
+		if status, _, err = a.request(http.MethodGet, "/commands/ruok", nil); err == nil && status == http.StatusOK {
 			return
 		}
 		a.sleep(100 * time.Millisecond)
@@ -81,18 +76,15 @@ func adminSecrets(a *attacker) {
 	a.ready()
 	a.each(1, func(int) {
 		for _, who := range []string{"digest a:b", "ip", "world anyone", ""} {
-			as := who
-			if as == "" {
-				as = "nobody"
-			}
-			status, answer, err := a.adminRequest(http.MethodGet, "/commands/snapshot?streaming=true", who, "")
+			as := cmp.Or(who, "nobody")
+			status, answer, err := a.request(http.MethodGet, "/commands/snapshot?streaming=true", nil, "Authorization", who)
 			if err == nil && status == http.StatusOK && len(answer) > 0 && !bytes.HasPrefix(bytes.TrimSpace(answer), []byte("{")) {
 				a.breach("a snapshot for %s", as)
 			}
 			if a.succeeds(http.MethodPost, "/commands/shed_connections", who, `{"percentage": 0}`) {
 				a.breach("shed_connections for %s", as)
 			}
-			if _, _, err := a.adminRequest(http.MethodPost, "/commands/restore", who, "garbage"); err != nil && a.ctx.Err() == nil {
+			if _, _, err := a.request(http.MethodPost, "/commands/restore", []byte("garbage"), "Authorization", who); err != nil && a.ctx.Err() == nil {
 				a.sleep(100 * time.Millisecond)
 			}
 		}

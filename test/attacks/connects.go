@@ -139,7 +139,7 @@ func sessionFlood(a *attacker) {
 
 func descriptors(a *attacker) {
 	a.ready()
-	a.hold(2000, nil, func(func([]byte) error) {})
+	a.hold(2000, nil)
 }
 
 // wordAttacks use the four-letter words.

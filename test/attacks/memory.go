@@ -59,12 +59,7 @@ func unreadReplaced(a *attacker) {
 	a.createLarge("/large")
 	a.ready()
 	a.unreadEvery(8*time.Millisecond, 400, proto.OpGetData, getData("/large"))
-	a.each(1, func(int) {
-		a.withSession(func(s *stranger) {
-			for data := make([]byte, 1_000_000); s.set("/large", data) == nil; {
-			}
-		})
-	})
+	a.repeat(1, proto.OpSetData, setData("/large", make([]byte, 1_000_000)))
 }
 
 func unreadMultiRead(a *attacker) {
@@ -106,12 +101,7 @@ func unreadLongPath(a *attacker) {
 	}
 	a.ready()
 	a.watchUnread(60, path, proto.AddWatchPersistent)
-	a.each(1, func(int) {
-		a.withSession(func(s *stranger) {
-			for s.set(path, nil) == nil {
-			}
-		})
-	})
+	a.repeat(1, proto.OpSetData, setData(path, nil))
 }
 
 func unreadEvents(a *attacker) {
@@ -132,26 +122,19 @@ func unreadEvents(a *attacker) {
 
 func manyWatches(a *attacker) {
 	name := strings.Repeat("w", 1000)
-	a.ready()
-	a.each(20, func(i int) {
-		a.withSession(func(s *stranger) {
-			for k := 0; ; k++ {
-				for j := range 50 {
-					path := fmt.Sprintf("/%s-%d-%d-%d", name, i, k, j)
-					s.add(proto.OpExists, (&proto.PathWatchRequest{Path: path, Watch: true}).Append(nil))
-				}
-				if s.flush() != nil || s.replies(50) != nil {
-					return
-				}
-			}
-		})
+	a.ask(20, func(s *stranger, i, k int) int {
+		for j := range 50 {
+			path := fmt.Sprintf("/%s-%d-%d-%d", name, i, k, j)
+			s.add(proto.OpExists, (&proto.PathWatchRequest{Path: path, Watch: true}).Append(nil))
+		}
+		return 50
 	})
 }
 
 func partialHandshakes(a *attacker) {
 	a.ready()
 	part := append(header(1<<20-1024), make([]byte, 400<<10)...)
-	a.hold(4000, part, func(func([]byte) error) {})
+	a.hold(4000, part)
 }
 
 func slowFrames(a *attacker) {
@@ -166,18 +149,14 @@ func slowFrames(a *attacker) {
 	})
 }
 
-// hold opens n connections without a session, sends first on each, calls more with a function that
-// sends, and keeps them open. A connection that the server closes is made anew.
-func (a *attacker) hold(n int, first []byte, more func(send func([]byte) error)) {
+// hold opens n connections without a session, sends first on each, and keeps them open. A
+// connection that the server closes is made anew.
+func (a *attacker) hold(n int, first []byte) {
 	a.each(n, func(int) {
 		a.withConn(a.Addrs[0], retry, func(nc *net.TCPConn) {
-			c := rawclient.New(nc)
-			send := func(b []byte) error { return c.Write(b, time.Minute) }
-			if send(first) != nil {
-				return
+			if rawclient.New(nc).Write(first, time.Minute) == nil {
+				_, _ = nc.Read(make([]byte, 1)) // until the server closes the connection or the attack ends
 			}
-			more(send)
-			_, _ = nc.Read(make([]byte, 1)) // until the server closes the connection or the attack ends
 		})
 	})
 }

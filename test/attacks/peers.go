@@ -3,13 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"io"
 	"math/rand/v2"
 	"net"
 	"slices"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // peerAttacks use the ports for the other members. The formats are those of gozkd
@@ -126,29 +127,22 @@ func (a *attacker) greet(from, to int, contents []byte) (theirs []byte, conn net
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() {
-		if err != nil {
-			_ = nc.Close() // the earlier error says more
+	err = must.Try(func() {
+		must.Do(nc.SetDeadline(time.Now().Add(2 * time.Second)))
+		must.Get(nc.Write(hello(helloFrames, from, to, contents)))
+		var head [40]byte
+		must.Get(io.ReadFull(nc, head[:]))
+		const accepted, maxHello = 3, 64 << 10
+		n := binary.LittleEndian.Uint32(head[32:])
+		if string(head[:8]) != "gozkdNET" || n > maxHello || binary.LittleEndian.Uint32(head[12:]) != accepted {
+			must.Failf("member %d accepted no hello", to)
 		}
-	}()
-	if err = nc.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
-		return nil, nil, err
+		theirs = make([]byte, n)
+		must.Get(io.ReadFull(nc, theirs))
+	})
+	if err != nil {
+		_ = nc.Close() // the earlier error says more
 	}
-	if _, err = nc.Write(hello(helloFrames, from, to, contents)); err != nil {
-		return nil, nil, err
-	}
-	var head [40]byte
-	if _, err = io.ReadFull(nc, head[:]); err != nil {
-		return nil, nil, err
-	}
-	const accepted, maxHello = 3, 64 << 10
-	n := binary.LittleEndian.Uint32(head[32:])
-	if string(head[:8]) != "gozkdNET" || n > maxHello || binary.LittleEndian.Uint32(head[12:]) != accepted {
-		err = fmt.Errorf("member %d accepted no hello", to)
-		return nil, nil, err
-	}
-	theirs = make([]byte, n)
-	_, err = io.ReadFull(nc, theirs)
 	return theirs, nc, err
 }
 

@@ -166,9 +166,6 @@ func (v *servers) restart(ctx context.Context) error {
 
 // stop ends everything and removes the files.
 func (v *servers) stop() error {
-	if v.ensemble == nil {
-		return nil
-	}
 	v.kill()
 	return v.ensemble.Stop()
 }

@@ -45,19 +45,26 @@ func createWithLargeACL(a *attacker) string {
 	return path
 }
 
-// repeat sends the same request again and again on n connections, each when the reply of the one
-// before has arrived.
-func (a *attacker) repeat(n int, op proto.OpCode, body []byte) {
+// ask sends requests again and again in n sessions, each time when the replies to the previous ones
+// have arrived. add adds those of the i-th session for the k-th time, and returns their number.
+func (a *attacker) ask(n int, add func(s *stranger, i, k int) (requests int)) {
 	a.ready()
-	a.each(n, func(int) {
+	a.each(n, func(i int) {
 		a.withSession(func(s *stranger) {
-			for {
-				s.add(op, body)
-				if s.flush() != nil || s.replies(1) != nil {
+			for k := 0; ; k++ {
+				if due := add(s, i, k); s.flush() != nil || s.replies(due) != nil {
 					return
 				}
 			}
 		})
+	})
+}
+
+// repeat is ask with the same request.
+func (a *attacker) repeat(n int, op proto.OpCode, body []byte) {
+	a.ask(n, func(s *stranger, _, _ int) int {
+		s.add(op, body)
+		return 1
 	})
 }
 
@@ -135,18 +142,11 @@ func children(a *attacker) {
 		must.Get(s.call(proto.OpMulti, multiOf(each, create)))
 	}
 	must.Do(s.Close())
-	a.ready()
-	a.each(20, func(int) {
-		a.withSession(func(s *stranger) {
-			for {
-				for range 10 {
-					s.add(proto.OpGetChildren2, getData("/children"))
-				}
-				if s.flush() != nil || s.replies(10) != nil {
-					return
-				}
-			}
-		})
+	a.ask(20, func(s *stranger, _, _ int) int {
+		for range 10 {
+			s.add(proto.OpGetChildren2, getData("/children"))
+		}
+		return 10
 	})
 }
 
@@ -171,26 +171,19 @@ func deepPaths(a *attacker) {
 	if s.create(long, nil) != nil {
 		_ = s.Close() // the server may have closed it already
 	}
-	a.ready()
-	a.each(20, func(int) {
-		a.withSession(func(s *stranger) {
+	a.ask(20, func(s *stranger, _, k int) int {
+		if k == 0 {
 			for _, p := range []string{deep, long} {
 				s.add(proto.OpAddWatch, (&proto.AddWatchRequest{Path: p, Mode: proto.AddWatchPersistentRecursive}).Append(nil))
 			}
-			n := 2
-			for {
-				for range 20 {
-					s.add(proto.OpSetData, setData(deep, nil))
-					s.add(proto.OpExists, getData(long))
-					s.add(proto.OpGetData, getData(deep+"/missing"))
-				}
-				n += 60
-				if s.flush() != nil || s.replies(n) != nil {
-					return
-				}
-				n = 0
-			}
-		})
+			return 2
+		}
+		for range 20 {
+			s.add(proto.OpSetData, setData(deep, nil))
+			s.add(proto.OpExists, getData(long))
+			s.add(proto.OpGetData, getData(deep+"/missing"))
+		}
+		return 60
 	})
 }
 

@@ -173,12 +173,6 @@ func (s *stranger) createWith(path string, data []byte, acl []proto.ACL) error {
 	return err
 }
 
-// set sets a znode's data.
-func (s *stranger) set(path string, data []byte) error {
-	_, err := s.call(proto.OpSetData, setData(path, data))
-	return err
-}
-
 func setData(path string, data []byte) []byte {
 	return (&proto.SetDataRequest{Path: path, Data: data, Version: -1}).Append(nil)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
@@ -85,15 +84,7 @@ func (k *planted) check(ctx context.Context, addrs []string, versions []int32) e
 
 // lastZxid returns the counter of the server's last zxid; 0: the server did not tell it.
 func lastZxid(ctx context.Context, addr string) uint32 {
-	answer, err := server.FourLetterWord(ctx, addr, "srvr")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(answer) {
-		if value, ok := strings.CutPrefix(line, "Zxid: "); ok {
-			zxid, _ := strconv.ParseUint(strings.TrimSpace(value), 0, 64) // 0 if it has another form
-			return uint32(zxid)
-		}
-	}
-	return 0
+	answer, _ := server.Srvr(ctx, addr)                 // without a zxid after an error
+	zxid, _ := strconv.ParseUint(answer["Zxid"], 0, 64) // 0 if it has another form
+	return uint32(zxid)
 }
