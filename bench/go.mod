@@ -7,6 +7,7 @@ require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/gozkd/gozkd v0.1.0
 	github.com/gozkd/gozkd/test v0.1.0
+	github.com/prometheus/procfs v0.22.0
 	golang.org/x/sys v0.49.0
 	gonum.org/v1/plot v0.17.0
 )

@@ -3,19 +3,14 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
+	"github.com/prometheus/procfs/blockdevice"
 	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
-
-// userHz is the unit of times in /proc/PID/stat, 1/100 s on every architecture that Go supports.
-const userHz = 100
 
 // cpuOf returns the user and system time of all processes together, each to 1/100 s.
 func cpuOf(pids []int) (sum time.Duration) {
@@ -26,19 +21,7 @@ func cpuOf(pids []int) (sum time.Duration) {
 }
 
 func cpuOfOne(pid int) time.Duration {
-	b := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
-	// The second field, the command in parentheses, may contain anything; utime and stime are
-	// fields 14 and 15.
-	_, rest, _ := strings.Cut(string(b[max(strings.LastIndexByte(string(b), ')'), 0):]), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		must.Failf("/proc/%d/stat has an unknown form: %q", pid, b)
-	}
-	var ticks int64
-	for _, f := range fields[11:13] {
-		ticks += must.Get(strconv.ParseInt(f, 10, 64))
-	}
-	return time.Duration(ticks) * (time.Second / userHz)
+	return time.Duration(must.Get(must.Get(procfs.NewProc(pid)).Stat()).CPUTime() * float64(time.Second))
 }
 
 // ownCPU returns the same for this process, to the microsecond.
@@ -59,23 +42,8 @@ type memory struct {
 }
 
 func memoryOf(pid int) memory {
-	var m memory
-	name := fmt.Sprintf("/proc/%d/status", pid)
-	b := must.Get(os.ReadFile(name))
-	want := map[string]*int64{"VmRSS": &m.rss, "RssAnon": &m.anon, "RssFile": &m.file, "VmHWM": &m.peak}
-	for line := range strings.Lines(string(b)) {
-		key, value, _ := strings.Cut(line, ":")
-		p := want[key]
-		if p == nil {
-			continue
-		}
-		*p = must.Get(strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)) << 10
-		delete(want, key)
-	}
-	if len(want) > 0 {
-		must.Failf("%s has an unknown form", name)
-	}
-	return m
+	s := must.Get(must.Get(procfs.NewProc(pid)).NewStatus())
+	return memory{rss: int64(s.VmRSS), anon: int64(s.RssAnon), file: int64(s.RssFile), peak: int64(s.VmHWM)}
 }
 
 func memoryOfAll(pids []int) (sum memory) {
@@ -99,25 +67,28 @@ func (u diskUse) since(before diskUse) diskUse {
 }
 
 // diskUseBelow reads the counters of the disk that dir is on.
-func diskUseBelow(dir string) (u diskUse) {
+func diskUseBelow(dir string) diskUse {
+	const sectorBytes, withFlushes = 512, 20 // fields of a line
 	var st unix.Stat_t
 	must.Do(unix.Stat(dir, &st))
-	const (
-		name                   = "/proc/diskstats"
-		device                 = 3 // fields before the counters
-		sectors, flushes       = 7, 16
-		sectorBytes      int64 = 512
-	)
-	b := must.Get(os.ReadFile(name))
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		if len(f) < device+flushes || f[0] != fmt.Sprint(unix.Major(st.Dev)) || f[1] != fmt.Sprint(unix.Minor(st.Dev)) {
-			continue
+	for _, d := range must.Get(must.Get(blockdevice.NewDefaultFS()).ProcDiskstats()) {
+		if d.MajorNumber == unix.Major(st.Dev) && d.MinorNumber == unix.Minor(st.Dev) && d.IoStatsCount >= withFlushes {
+			return diskUse{int64(d.WriteSectors) * sectorBytes, int64(d.FlushRequestsCompleted)}
 		}
-		u.bytes = must.Get(strconv.ParseInt(f[device+sectors-1], 10, 64)) * sectorBytes
-		u.syncs = must.Get(strconv.ParseInt(f[device+flushes-1], 10, 64))
-		return u
 	}
-	must.Failf("%s: the disk of %s is not there, or the kernel counts no flushes", name, dir)
-	return u
+	must.Failf("/proc/diskstats: the disk of %s is not there, or the kernel counts no flushes", dir)
+	return diskUse{}
+}
+
+// preciseCPU returns the run time of a process's live threads, to the nanosecond.
+func preciseCPU(pid int) (sum time.Duration) {
+	for _, thread := range must.Get(procfs.AllThreads(pid)) {
+		if s, err := thread.Schedstat(); err == nil { // otherwise the thread has ended
+			sum += time.Duration(s.RunningNanoseconds)
+		}
+	}
+	if sum == 0 {
+		must.Failf("/proc/%d/task has no schedstat: is the process there, and does the kernel count it?", pid)
+	}
+	return sum
 }

@@ -135,14 +135,7 @@ func (p *peer) run(ctx context.Context, into any, args ...string) time.Duration 
 
 // packets returns how many packets a server has received from clients.
 func packets(ctx context.Context, addr string) int64 {
-	text := must.Get(server.FourLetterWord(ctx, addr, "srvr"))
-	for line := range strings.Lines(text) {
-		if n, ok := strings.CutPrefix(line, "Received: "); ok {
-			return must.Get(strconv.ParseInt(strings.TrimSpace(n), 10, 64))
-		}
-	}
-	must.Failf("srvr of %s says nothing of what it received: %q", addr, text)
-	return 0
+	return must.Get(strconv.ParseInt(must.Get(server.Srvr(ctx, addr))["Received"], 10, 64))
 }
 
 // recipePeers returns the libraries. own is the command of this program, java and py are the files

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -61,14 +62,8 @@ func commit(ctx context.Context) string {
 }
 
 func processor() string {
-	b, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	for line := range strings.Lines(string(b)) {
-		if key, value, _ := strings.Cut(line, ":"); strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(value)
-		}
+	if all, err := must.Get(procfs.NewDefaultFS()).CPUInfo(); err == nil && len(all) > 0 && all[0].ModelName != "" {
+		return all[0].ModelName
 	}
 	return runtime.GOARCH
 }

@@ -42,15 +42,14 @@ func benchStart(ctx context.Context, s *settings) {
 			n = max(n/5, 3)
 		}
 		for _, start := range []struct {
-			row  string
-			n    int
-			once func(context.Context, kind) (time.Duration, string)
-		}{{startOne, n, startOnce}, {startThree, max(n/4, 3), startThreeOnce}} {
+			row        string
+			n, members int
+		}{{startOne, n, 1}, {startThree, max(n/4, 3), nMembers}} {
 			var took []float64
 			var name string
 			for range start.n {
 				if !s.out.attempt(ctx, start.row, k.Name, func() {
-					d, product := start.once(ctx, k)
+					d, product := startOnce(ctx, k, start.members)
 					took, name = append(took, d.Seconds()*1e3), product
 				}) {
 					break
@@ -94,81 +93,64 @@ func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted) {
 	return all
 }
 
-// startThreeOnce measures from before the first process starts until any member has answered a
-// create.
-func startThreeOnce(ctx context.Context, k kind) (_ time.Duration, product string) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	asking, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	answered := make(chan time.Time, nMembers)
+// startOnce measures from before the first process starts until any member has answered a create.
+func startOnce(ctx context.Context, k kind, members int) (_ time.Duration, product string) {
 	var start time.Time
-	e := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: nMembers, Keys: keys(), Starting: func(addrs []string) {
+	var answered func() time.Time
+	e := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: members, Keys: keys(), Starting: func(addrs []string) {
 		start = time.Now()
-		for _, addr := range addrs {
-			// Ends with the first answer or with asking; awaited above.
-			wg.Go(func() {
-				for asking.Err() == nil {
-					if err := firstCreate(addr); err == nil || errors.Is(err, proto.ErrNodeExists) {
-						answered <- time.Now()
-						return
-					}
-					backoff.Sleep(asking, 200*time.Microsecond)
-				}
-			})
-		}
+		answered = asking(ctx, addrs, 200*time.Microsecond, func(addr string) error {
+			err := askFirst(addr, proto.OpCreate, func(b []byte) []byte {
+				return (&proto.CreateRequest{Path: "/first", Data: payload, ACL: openACL}).Append(b, proto.OpCreate)
+			}, 0)
+			if errors.Is(err, proto.ErrNodeExists) {
+				return nil
+			}
+			return err
+		})
 	}})
 	defer must.Finally(e.Stop)
-	var at time.Time
-	select {
-	case at = <-answered:
-	case <-asking.Done():
-		must.Do(asking.Err())
+	return answered().Sub(start), e.Name()
+}
+
+// asking asks each address again and again until it answers. answered waits for the first answer
+// and returns its time.
+func asking(ctx context.Context, addrs []string, pause time.Duration, ask func(addr string) error) (answered func() time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	answers := make(chan time.Time, len(addrs))
+	var askers sync.WaitGroup
+	for _, addr := range addrs {
+		// Ends with the first answer or with ctx; answered waits for it.
+		askers.Go(func() {
+			for ask(addr) != nil {
+				if !backoff.Sleep(ctx, pause) {
+					return
+				}
+			}
+			answers <- time.Now()
+		})
 	}
-	cancel() // before the members stop
-	wg.Wait()
-	return at.Sub(start), e.Name()
-}
-
-func startOnce(ctx context.Context, k kind) (_ time.Duration, product string) {
-	port := must.Get(server.FreePorts(1))[0]
-	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	var asker sync.WaitGroup
-	defer asker.Wait()
-	asking, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var answered time.Time
-	var err error // why there was no answer
-	start := time.Now()
-	// Ends with the first answer or with asking; awaited above and below.
-	asker.Go(func() {
-		for err = firstCreate(addr); err != nil && asking.Err() == nil; err = firstCreate(addr) {
-			backoff.Sleep(asking, 200*time.Microsecond)
+	return func() (at time.Time) {
+		defer askers.Wait()
+		defer cancel()
+		select {
+		case at = <-answers:
+		case <-ctx.Done():
+			must.Do(ctx.Err())
 		}
-		answered = time.Now()
-	})
-	p := k.start(ctx, server.Options{Port: port, Keys: keys()})
-	defer must.Finally(p.Stop)
-	asker.Wait()
-	must.Do(err)
-	return answered.Sub(start), p.Name()
+		return at
+	}
 }
 
-func firstCreate(addr string) error {
-	// ZooKeeper may accept a connection before it can serve, and then never answers on that
-	// connection.
+// askFirst makes the first request of a new session. ZooKeeper may accept a connection before it
+// can serve, and then never answers on that connection.
+func askFirst(addr string, op proto.OpCode, body func([]byte) []byte, replyBytes int) error {
 	const patience = time.Second
 	c, err := dialImpatient(addr, 0, 1, patience)
 	if err != nil {
 		return err
 	}
-	err = c.call(proto.OpCreate, func(b []byte) []byte {
-		return (&proto.CreateRequest{Path: "/first", Data: payload, ACL: openACL}).Append(b, proto.OpCreate)
-	}, 0)
-	if err != nil {
-		return err
-	}
-	return c.close()
+	return errors.Join(c.call(op, body, replyBytes), unix.Close(c.fd))
 }
 
 // restarted describes a start on the data of a killed server.
@@ -181,41 +163,13 @@ type restarted struct {
 // restart starts a server on a data directory, and kills it when a new session has read a znode.
 func restart(ctx context.Context, k kind, opts server.Options, path string) (r restarted) {
 	opts.Port = must.Get(server.FreePorts(1))[0]
-	addr := fmt.Sprintf("127.0.0.1:%d", opts.Port)
-	var asker sync.WaitGroup
-	defer asker.Wait()
-	asking, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answered := make(chan time.Time, 1)
 	start := time.Now()
-	// Ends with the first answer or with asking; awaited above.
-	asker.Go(func() {
-		for firstRead(addr, path) != nil && backoff.Sleep(asking, time.Millisecond) {
-		}
-		answered <- time.Now()
+	answered := asking(ctx, []string{fmt.Sprintf("127.0.0.1:%d", opts.Port)}, time.Millisecond, func(addr string) error {
+		return askFirst(addr, proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append, replyLen(4+dataBytes+proto.StatBytes))
 	})
 	p := k.start(ctx, opts)
 	defer must.Finally(p.Kill)
-	select {
-	case at := <-answered:
-		r.name, r.took = p.Name(), at.Sub(start)
-	case <-p.Done():
-		must.Failf("the server has ended:\n%s", p.Log())
-	}
-	must.Do(ctx.Err())
+	r.name, r.took = p.Name(), answered().Sub(start)
 	r.cpu, r.memory = cpuOfOne(p.Pid()), memoryOf(p.Pid())
 	return r
-}
-
-// firstRead reads a znode's data, 100 bytes, in a new session.
-func firstRead(addr, path string) error {
-	// ZooKeeper may accept a connection before it can serve, and then never answers on that
-	// connection.
-	const patience = time.Second
-	c, err := dialImpatient(addr, 0, 1, patience)
-	if err != nil {
-		return err
-	}
-	err = c.call(proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append, replyLen(4+dataBytes+proto.StatBytes))
-	return errors.Join(err, unix.Close(c.fd))
 }

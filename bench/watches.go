@@ -5,10 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -185,25 +181,4 @@ func (l *load) await(w *workload, n int, take func(c *client, b []byte)) {
 			l.send(w, i, taken, 0)
 		}
 	}
-}
-
-// preciseCPU returns the run time of a process's live threads, to the nanosecond.
-func preciseCPU(pid int) (sum time.Duration) {
-	files := must.Get(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)))
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			continue // the thread has ended
-		}
-		on, _, _ := strings.Cut(string(b), " ")
-		ns, err := strconv.ParseInt(on, 10, 64)
-		if err != nil {
-			must.Failf("%s: %w", name, err)
-		}
-		sum += time.Duration(ns)
-	}
-	if sum == 0 {
-		must.Failf("/proc/%d/task has no schedstat: is the process there, and does the kernel count it?", pid)
-	}
-	return sum
 }
