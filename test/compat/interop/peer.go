@@ -124,8 +124,9 @@ func (p *peer) kill() error {
 }
 
 // stop lets the process close its session, and kills it if it takes too long.
-func (p *peer) stop() error {
-	const patience = 5 * time.Second
+func (p *peer) stop() error { return p.stopWithin(5 * time.Second) }
+
+func (p *peer) stopWithin(patience time.Duration) error {
 	_ = p.stdin.Close() // closed already if the process has ended
 	select {
 	case <-p.gone:
