@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // connectors is how many clients open and close sessions at the same time.
@@ -23,34 +22,21 @@ func benchConnects(ctx context.Context, s *settings) {
 	if s.tlsKeys != nil {
 		name, row = "connects-tls", row+", mutual TLS"
 	}
-	var processes []*server.Process
-	for _, k := range s.servers {
-		p := k.start(ctx, server.Options{Keys: s.withTLS(keys())})
-		defer must.Finally(p.Stop)
-		processes = append(processes, p)
-		connectsFor(ctx, p, s.warm)
-	}
-	seen := make([]measured, len(processes))
-	for range s.rounds {
-		for i, p := range processes {
-			r := connectsFor(ctx, p, s.seconds)
-			progress(name+" %-16s %7.0f sessions/s, %.0f µs of CPU for each", p.Name(), r.opsPerSecond(), r.cpuPerOp())
-			seen[i].add(r)
-			must.Do(ctx.Err())
+	s.withTargets(ctx, 1, func(targets []target) {
+		for _, t := range targets {
+			connectsFor(ctx, t, s.warm)
 		}
-	}
-	c := comparison{Row: row, Shape: fmt.Sprintf("%dx1", connectors)}
-	for i, p := range processes {
-		c.Servers = append(c.Servers, seen[i].figures(p.Name(), memoryOf(p.Pid())))
-	}
-	must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c}))
+		c := comparison{Row: row, Shape: fmt.Sprintf("%dx1", connectors)}
+		c.Servers = inRounds(ctx, s, name, targets, func(t target) *result { return connectsFor(ctx, t, s.seconds) })
+		must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), []comparison{c}))
+	})
 }
 
 // connectsFor lets clients open a session on a new connection and close it, repeatedly. A session
 // counts when its close was answered within d; its latency starts with its connection.
-func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *result {
-	pids, res := []int{p.Pid()}, new(result)
-	before, start := usedBy(pids), time.Now()
+func connectsFor(ctx context.Context, t target, d time.Duration) *result {
+	res := new(result)
+	before, start := usedBy(t.pids), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	results, errs := make([]result, connectors), make([]error, connectors)
@@ -61,7 +47,7 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *resul
 			for errs[i] == nil && ctx.Err() == nil {
 				begun := time.Now()
 				var c *client
-				if c, errs[i] = dial(p.Addr(), i, 1); errs[i] == nil {
+				if c, errs[i] = dial(t.addrs[0], i, 1); errs[i] == nil {
 					errs[i] = c.close()
 				}
 				if errs[i] == nil && ctx.Err() == nil {
@@ -72,7 +58,7 @@ func connectsFor(ctx context.Context, p *server.Process, d time.Duration) *resul
 		})
 	}
 	clients.Wait()
-	res.finish(time.Since(start), pids, before)
+	res.finish(time.Since(start), t.pids, before)
 	must.Do(errors.Join(errs...))
 	for i := range results {
 		res.ops += results[i].ops

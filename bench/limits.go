@@ -111,7 +111,7 @@ func bareLimits(ctx context.Context, s *settings) {
 			process := startSelf(b.command)
 			defer must.Finally(process.stop)
 			t := target{name: "bare server", addrs: []string{process.addr}, pids: []int{process.pid}}
-			for _, c := range compareRows(ctx, s, chosen(b.row), []target{t}, time.Second) {
+			for _, c := range compareRows(ctx, s, chosen(workloads(), b.row), []target{t}, time.Second) {
 				c.Row += b.suffix
 				all = append(all, c)
 			}

@@ -41,18 +41,14 @@ type memory struct {
 	rss, anon, file, peak int64 // VmRSS, RssAnon, RssFile, VmHWM
 }
 
-func memoryOf(pid int) memory {
-	s := must.Get(must.Get(procfs.NewProc(pid)).NewStatus())
-	return memory{rss: int64(s.VmRSS), anon: int64(s.RssAnon), file: int64(s.RssFile), peak: int64(s.VmHWM)}
-}
-
-func memoryOfAll(pids []int) (sum memory) {
+// memoryOf adds up the memory of processes.
+func memoryOf(pids ...int) (sum memory) {
 	for _, pid := range pids {
-		m := memoryOf(pid)
-		sum.rss += m.rss
-		sum.anon += m.anon
-		sum.file += m.file
-		sum.peak += m.peak
+		s := must.Get(must.Get(procfs.NewProc(pid)).NewStatus())
+		sum.rss += int64(s.VmRSS)
+		sum.anon += int64(s.RssAnon)
+		sum.file += int64(s.RssFile)
+		sum.peak += int64(s.VmHWM)
 	}
 	return sum
 }

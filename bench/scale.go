@@ -9,7 +9,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // Rows of different sizes of the tree, each size on new servers, so that no size inherits the
@@ -135,27 +134,18 @@ func benchScaled(ctx context.Context, s *settings, name string, states []scaled)
 	must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all))
 }
 
-func compareScaled(ctx context.Context, s *settings, name string, state scaled) []comparison {
-	var targets []target
-	for _, k := range s.servers {
-		var t target
-		if state.members > 1 {
-			e := k.startEnsemble(ctx, state.members, keys())
-			defer must.Finally(e.Stop)
-			t = target{name: e.Name(), addrs: followersFirst(ctx, e), pids: e.Pids()}
-		} else {
-			p := k.start(ctx, server.Options{Keys: keys()})
-			defer must.Finally(p.Stop)
-			t = target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}}
+func compareScaled(ctx context.Context, s *settings, name string, state scaled) (all []comparison) {
+	s.withTargets(ctx, state.members, func(targets []target) {
+		for _, t := range targets {
+			progress("%s: %s: filling %s", name, state.rows[0].name, t.name)
+			defer must.Finally(state.fill(ctx, t.addrs))
 		}
-		targets = append(targets, t)
-		progress("%s: %s: filling %s", name, state.rows[0].name, t.name)
-		defer must.Finally(state.fill(ctx, t.addrs))
-	}
-	changed := *s
-	if state.shapes != nil {
-		changed.shapes = state.shapes
-		changed.warmShape = state.shapes[len(state.shapes)-1]
-	}
-	return compareRows(ctx, &changed, state.rows, targets, s.warm)
+		changed := *s
+		if state.shapes != nil {
+			changed.shapes = state.shapes
+			changed.warmShape = state.shapes[len(state.shapes)-1]
+		}
+		all = compareRows(ctx, &changed, state.rows, targets, s.warm)
+	})
+	return all
 }

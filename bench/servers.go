@@ -35,6 +35,24 @@ func (k *kind) startEnsemble(ctx context.Context, n int, keys map[string]string)
 	return k.startEnsembleWith(ctx, server.EnsembleOptions{Members: n, Keys: keys})
 }
 
+// withTargets starts the servers of the command line, each alone or as an ensemble of more members,
+// and stops them after use.
+func (s *settings) withTargets(ctx context.Context, members int, use func(targets []target)) {
+	var targets []target
+	for _, k := range s.servers {
+		if members > 1 {
+			e := k.startEnsemble(ctx, members, keys())
+			defer must.Finally(e.Stop)
+			targets = append(targets, target{e.Name(), followersFirst(ctx, e), e.Pids()})
+			continue
+		}
+		p := k.start(ctx, server.Options{Keys: s.withTLS(keys())})
+		defer must.Finally(p.Stop)
+		targets = append(targets, target{p.Name(), []string{p.Addr()}, []int{p.Pid()}})
+	}
+	use(targets)
+}
+
 // keys returns the zoo.cfg of both servers: ZooKeeper's defaults, except for limits that would
 // distort the measurement.
 func keys() map[string]string {

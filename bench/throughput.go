@@ -31,18 +31,13 @@ func parseShapes(list string) ([]shape, error) {
 	return shapes, nil
 }
 
-// chosen returns the workloads whose name begins with prefix.
-func chosen(prefix string) []*workload {
-	var list []*workload
-	for _, w := range workloads() {
-		if strings.HasPrefix(w.name, prefix) {
-			list = append(list, w)
-		}
-	}
-	if list == nil {
+// chosen returns the rows whose name begins with prefix.
+func chosen(rows []*workload, prefix string) []*workload {
+	rows = slices.DeleteFunc(slices.Clone(rows), func(w *workload) bool { return !strings.HasPrefix(w.name, prefix) })
+	if len(rows) == 0 {
 		must.Failf("no row begins with %q", prefix)
 	}
-	return list
+	return rows
 }
 
 // measured holds all rounds of a row and shape on a server.
@@ -73,19 +68,17 @@ func benchThroughputOf(ctx context.Context, s *settings, prefixes []string) {
 	name := "throughput"
 	var rows []*workload
 	for _, prefix := range prefixes {
-		rows = append(rows, chosen(prefix)...)
+		rows = append(rows, chosen(workloads(), prefix)...)
 	}
 	if s.tlsKeys != nil {
 		name += "-tls" // the figures are no successors of those without
 	}
-	var targets []target
-	for _, k := range s.servers {
-		p := k.start(ctx, server.Options{Keys: s.withTLS(keys())})
-		defer must.Finally(p.Stop)
-		targets = append(targets, target{name: p.Name(), addrs: []string{p.Addr()}, pids: []int{p.Pid()}})
-		prepare(p.Addr())
-	}
-	compareThroughput(ctx, s, name, rows, targets)
+	s.withTargets(ctx, 1, func(targets []target) {
+		for _, t := range targets {
+			prepareAll(t.addrs)
+		}
+		compareThroughput(ctx, s, name, rows, targets)
+	})
 }
 
 // compareThroughput gives each target the same load in turn and outputs the figures as name.
@@ -105,26 +98,28 @@ func compareRows(ctx context.Context, s *settings, rows []*workload, targets []t
 		}
 		for _, sh := range s.shapes {
 			c := comparison{Row: w.name, Shape: sh.String()}
-			s.out.attempt(ctx, c.key(), "", func() { c.Servers = compareRow(ctx, s, w, sh, targets) })
+			s.out.attempt(ctx, c.key(), "", func() {
+				c.Servers = inRounds(ctx, s, c.key(), targets, func(t target) *result { return runOnce(t, sh, w, s.seconds) })
+			})
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// compareRow runs a row at a shape on each target, in rounds.
-func compareRow(ctx context.Context, s *settings, w *workload, sh shape, targets []target) (all []figures) {
+// inRounds measures each target in turn, in rounds.
+func inRounds(ctx context.Context, s *settings, what string, targets []target, measure func(t target) *result) (all []figures) {
 	seen := make([]measured, len(targets))
 	for range s.rounds {
 		for i, t := range targets {
-			r := runOnce(t, sh, w, s.seconds)
+			r := measure(t)
 			seen[i].add(r)
-			progress("%-24s %-6s %-16s %9.0f ops/s %8.2f µs of CPU per op", w.name, sh, t.name, r.opsPerSecond(), r.cpuPerOp())
+			progress("%-31s %-16s %9.0f ops/s %8.2f µs of CPU per op", what, t.name, r.opsPerSecond(), r.cpuPerOp())
 			must.Do(ctx.Err())
 		}
 	}
 	for i, t := range targets {
-		all = append(all, seen[i].figures(t.name, memoryOfAll(t.pids)))
+		all = append(all, seen[i].figures(t.name, memoryOf(t.pids...)))
 	}
 	return all
 }
@@ -150,7 +145,7 @@ func runOnce(t target, sh shape, w *workload, d time.Duration) (r *result) {
 
 // benchLoad runs the chosen rows and shapes once each on a running server.
 func benchLoad(s *settings) {
-	rows := chosen(s.rows)
+	rows := chosen(workloads(), s.rows)
 	t := target{addrs: strings.Split(s.addr, ",")}
 	prepareOnce(t.addrs)
 	if s.pid != 0 {
@@ -176,23 +171,24 @@ var ensembleRows = []string{"get 100 B", "set 100 B", "create 100 B", "multi of 
 // benchEnsemble runs an ensemble of each kind and gives each the same load in turn, spread over all
 // members.
 func benchEnsemble(ctx context.Context, s *settings) {
-	rows := chosenForEnsembles(s.rows)
-	var targets []target
-	var memories [][]string
-	for _, k := range s.servers {
-		e := k.startEnsemble(ctx, nMembers, keys())
-		defer must.Finally(e.Stop)
-		t := target{name: e.Name(), addrs: followersFirst(ctx, e), pids: e.Pids()}
-		targets = append(targets, t)
-		prepareAll(t.addrs)
-		memories = append(memories, ensembleMemory(t, "before the load"))
+	var rows []*workload
+	for _, name := range ensembleRows {
+		rows = append(rows, workloadNamed(name))
 	}
-	s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", nMembers)
-	compareThroughput(ctx, s, "ensemble", rows, targets)
-	for _, t := range targets {
-		memories = append(memories, ensembleMemory(t, "after it"))
-	}
-	s.out.table("Memory of all members", []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak"}, memories)
+	rows = chosen(rows, s.rows)
+	s.withTargets(ctx, nMembers, func(targets []target) {
+		var memories [][]string
+		for _, t := range targets {
+			prepareAll(t.addrs)
+			memories = append(memories, ensembleMemory(t, "before the load"))
+		}
+		s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", nMembers)
+		compareThroughput(ctx, s, "ensemble", rows, targets)
+		for _, t := range targets {
+			memories = append(memories, ensembleMemory(t, "after it"))
+		}
+		s.out.table("Memory of all members", []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak"}, memories)
+	})
 }
 
 // followersFirst returns the members' client addresses, the leader's last.
@@ -204,23 +200,9 @@ func followersFirst(ctx context.Context, e *server.Ensemble) []string {
 	return append(addrs[1:], addrs[0])
 }
 
-// chosenForEnsembles returns the rows of ensembleRows whose name begins with prefix.
-func chosenForEnsembles(prefix string) []*workload {
-	var list []*workload
-	for _, w := range workloads() {
-		if slices.Contains(ensembleRows, w.name) && strings.HasPrefix(w.name, prefix) {
-			list = append(list, w)
-		}
-	}
-	if list == nil {
-		must.Failf("no row for ensembles begins with %q", prefix)
-	}
-	return list
-}
-
 // ensembleMemory adds up the members' memory, and their peaks, although the peaks may be of
 // different moments.
 func ensembleMemory(t target, when string) []string {
-	sum := memoryOfAll(t.pids)
+	sum := memoryOf(t.pids...)
 	return []string{t.name, when, mib(sum.rss), mib(sum.anon), mib(sum.file), mib(sum.peak)}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
-	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // Each server gets its watchers in watchBlocks blocks, in turn: the watchers of two servers at once
@@ -51,44 +50,42 @@ func benchWatches(ctx context.Context, s *settings) {
 }
 
 func compareFanOut(ctx context.Context, s *settings, f fanOut) (list []reading) {
-	var servers []*server.Process
-	for _, k := range s.servers {
-		p := k.start(ctx, server.Options{Keys: keys()})
-		defer must.Finally(p.Stop)
-		prepare(p.Addr())
-		createAll(p.Addr(), 1, 1, nil, func(int) string { return watchedParent })
-		createAll(p.Addr(), 1, f.znodes, payload, watchedPath)
-		servers = append(servers, p)
-	}
-	seen := make([]fired, len(servers))
-	for block := range watchBlocks {
-		for i, p := range servers {
-			warm := s.warm
-			if block > 0 {
-				warm = 0
-			}
-			must.Doing(p.Name(), func() { fireBlock(ctx, p, f, warm, &seen[i]) })
+	s.withTargets(ctx, 1, func(targets []target) {
+		for _, t := range targets {
+			prepareAll(t.addrs)
+			createAll(t.addrs[0], 1, 1, nil, func(int) string { return watchedParent })
+			createAll(t.addrs[0], 1, f.znodes, payload, watchedPath)
 		}
-	}
-	for i, p := range servers {
-		took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
-		progress("watches: %v, %s: %.2f µs per event, %.2f of CPU", f, p.Name(), took.Median, cpu.Median)
-		list = append(list, reading{f.String(), "µs per event", p.Name(), took}, reading{f.String(), "CPU µs per event", p.Name(), cpu})
-	}
+		seen := make([]fired, len(targets))
+		for block := range watchBlocks {
+			for i, t := range targets {
+				warm := s.warm
+				if block > 0 {
+					warm = 0
+				}
+				must.Doing(t.name, func() { fireBlock(ctx, t, f, warm, &seen[i]) })
+			}
+		}
+		for i, t := range targets {
+			took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
+			progress("watches: %v, %s: %.2f µs per event, %.2f of CPU", f, t.name, took.Median, cpu.Median)
+			list = append(list, reading{f.String(), "µs per event", t.name, took}, reading{f.String(), "CPU µs per event", t.name, cpu})
+		}
+	})
 	return list
 }
 
 // fireBlock opens the connections and measures some rounds, after unmeasured rounds for at least
 // warm.
-func fireBlock(ctx context.Context, p *server.Process, f fanOut, warm time.Duration, seen *fired) {
-	l := openLoad([]string{p.Addr()}, f.watchers+1, setsInFlight)
+func fireBlock(ctx context.Context, t target, f fanOut, warm time.Duration, seen *fired) {
+	l := openLoad(t.addrs, f.watchers+1, setsInFlight)
 	for _, c := range l.clients {
 		c.in = make([]byte, 1<<10) // the buffer grows if needed
 	}
 	start := time.Now()
 	l.whileOpen(func() {
 		for round := 0; round < watchRounds; {
-			took, cpu := fireOnce(p.Pid(), l, f)
+			took, cpu := fireOnce(t.pids[0], l, f)
 			must.Do(ctx.Err())
 			if time.Since(start) < warm {
 				continue
