@@ -184,6 +184,8 @@ var table = slices.Concat(webTable, []box{
 		{"internal/cluster", "the ensemble that requests control"},
 		{"internal/faultproxy", "the kinds of faults"},
 		{"internal/portfile", "says where further servers listen"},
+		{"internal/testca", "certificates of servers with TLS"},
+		{"sasl", "users of servers with SASL"},
 		{"server", "sessions and znodes in answers"},
 		{"proto", "paths and error codes"},
 		{"github.com/hashicorp/go-hclog", "logging"},
@@ -219,6 +221,8 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
 		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
 		{"internal/cluster", "the members"},
+		{"internal/faultproxy", "drawn faults"},
+		{"internal/backoff", "pauses between drawn faults"},
 		{"internal/version", "--version"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

@@ -55,6 +55,8 @@ type Config struct {
 	// ClientPort is the first member's client port; the other members have the following ports. 0:
 	// free ports.
 	ClientPort int
+	// Ports are the members' client ports, instead of consecutive ones; 0: a free port.
+	Ports []int
 	// Dir keeps the data: of a standalone server in Dir, of member N in Dir/N. Empty: in memory,
 	// until Close.
 	Dir string
@@ -62,6 +64,8 @@ type Config struct {
 	// hour, no limit of connections, all four-letter words. The cluster sets addresses, MemberID,
 	// directories, clock and logger itself; LogDir is divided among the members as Dir is.
 	Server server.Config
+	// Down leaves the members down, with their ports reserved, until they are started.
+	Down bool
 	// Adapt may change the configuration of a member before each of its starts.
 	Adapt func(member int, c *server.Config)
 	// Logger gets the servers' log lines. Default: none.
@@ -81,6 +85,9 @@ func (c *Config) ensureDefaults() error {
 	var errs []error
 	if c.Members < 1 || c.Members > MaxMembers {
 		errs = append(errs, fmt.Errorf("cluster: %d members, allowed are 1 to %d", c.Members, MaxMembers))
+	}
+	if n := len(c.Ports); n != 0 && n != c.Members {
+		errs = append(errs, fmt.Errorf("cluster: %d ports for %d members", n, c.Members))
 	}
 	if last := c.ClientPort + c.Members - 1; c.ClientPort < 0 || c.ClientPort > 0 && last > 65535 {
 		errs = append(errs, fmt.Errorf("cluster: client ports %d to %d, allowed are 1 to 65535; port 0 selects free ports", c.ClientPort, last))
@@ -106,7 +113,7 @@ type Cluster struct {
 	jumping sync.Mutex
 }
 
-// Start starts all members and returns when they serve.
+// Start starts all members, except with Config.Down, and returns when they serve.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, err
@@ -138,6 +145,11 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	c.links.reset(cfg.Members)
 	for i, m := range c.members {
+		if cfg.Down {
+			_ = listeners[i].Close() // not used
+			m.port.hold()
+			continue
+		}
 		if err := m.launch(listeners[i]); err != nil {
 			for _, l := range listeners[i+1:] {
 				_ = l.Close() // not used yet
@@ -157,6 +169,8 @@ func (m *Member) openPort() (l net.Listener, err error) {
 	switch {
 	case cfg.InMemory:
 		network, number = m.cluster.network, memoryPort+m.id-1
+	case len(cfg.Ports) > 0:
+		number = cfg.Ports[m.id-1]
 	case cfg.ClientPort != 0:
 		number = cfg.ClientPort + m.id - 1
 	}

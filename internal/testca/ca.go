@@ -14,7 +14,6 @@ import (
 	"math/big"
 	"net"
 	"net/url"
-	"testing"
 	"time"
 )
 
@@ -67,8 +66,14 @@ type CA struct {
 	parent *CA // nil for a root
 }
 
+// Failer is the part of testing.TB that is told when the system makes no key or certificate.
+type Failer interface {
+	Helper()
+	Fatal(args ...any)
+}
+
 // New returns a root of the subject CN=name.
-func New(t testing.TB, name string) *CA {
+func New(t Failer, name string) *CA {
 	t.Helper()
 	ca := &CA{}
 	ca.Cert = issue(t, Spec{CN: name}, nil, true)
@@ -77,19 +82,19 @@ func New(t testing.TB, name string) *CA {
 }
 
 // Sub returns an authority that ca certifies.
-func (ca *CA) Sub(t testing.TB, name string) *CA {
+func (ca *CA) Sub(t Failer, name string) *CA {
 	t.Helper()
 	return &CA{Cert: issue(t, Spec{CN: name}, ca, true), parent: ca}
 }
 
 // Issue returns a new certificate.
-func (ca *CA) Issue(t testing.TB, s Spec) *Cert {
+func (ca *CA) Issue(t Failer, s Spec) *Cert {
 	t.Helper()
 	return issue(t, s, ca, false)
 }
 
 // issue returns a certificate by ca, or by itself without ca.
-func issue(t testing.TB, s Spec, ca *CA, authority bool) *Cert {
+func issue(t Failer, s Spec, ca *CA, authority bool) *Cert {
 	t.Helper()
 	key := newKey(t, s.Key)
 	template := &x509.Certificate{
@@ -137,7 +142,7 @@ func issue(t testing.TB, s Spec, ca *CA, authority bool) *Cert {
 	return c
 }
 
-func newKey(t testing.TB, k Key) crypto.Signer {
+func newKey(t Failer, k Key) crypto.Signer {
 	t.Helper()
 	var key crypto.Signer
 	var err error
@@ -155,7 +160,7 @@ func newKey(t testing.TB, k Key) crypto.Signer {
 	return key
 }
 
-func serial(t testing.TB) *big.Int {
+func serial(t Failer) *big.Int {
 	t.Helper()
 	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
@@ -196,7 +201,7 @@ func (c *Cert) CertPEM() []byte {
 }
 
 // KeyPEM returns the key as PKCS#8.
-func (c *Cert) KeyPEM(t testing.TB) []byte {
+func (c *Cert) KeyPEM(t Failer) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/testca"
 )
 
 const (
@@ -35,6 +36,7 @@ type api struct {
 	handler   http.Handler
 	faults    registry[*fault]
 	snapshots registry[cluster.Snapshot]
+	ca        *testca.CA     // nil: the servers take no TLS
 	further   registry[*api] // of the clusters that requests started
 }
 

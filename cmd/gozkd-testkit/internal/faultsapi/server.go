@@ -60,6 +60,12 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 // URL returns the base URL, without a final slash.
 func (s *Server) URL() string { return s.url }
 
+// Arm arms the fault that the body of a POST /faults describes.
+func (s *Server) Arm(body string) error {
+	_, err := s.api.arm(context.Background(), &request{route: &route{body: faultBody}, body: []byte(body)})
+	return err
+}
+
 // Close ends requests that wait, returns when no request is served any more, and closes the servers
 // that requests started. Close must be called exactly once.
 func (s *Server) Close() error {
@@ -164,7 +170,10 @@ type route struct {
 
 const (
 	memberExample  = `{"id":1,"address":"127.0.0.1:40001","state":"running","serving":true,"mode":"leader","leader":1,"zxid":"0x100000002"}`
+	faultBody      = `{"kind":"dropReply","op":"create","path":"/a","times":1}`
 	faultExample   = `{"id":7,"fault":"drop reply of create at /a, once","count":1,"done":true}`
+	serversRequest = `{"ensemble":1,"tick":"500ms","ports":[0],"tls":true,"users":{"bob":"secret"},"down":false,` +
+		`"config":{"ReadOnlyMode":true}}`
 	serversExample = `{"id":1,"client":"127.0.0.1:40001","members":[{"id":1,"client":"127.0.0.1:40001"}],` +
 		`"faults":"http://127.0.0.1:40004/servers/1"}`
 	treeExample = `{"/":"","/a":"text","/a/b":{"base64":"AAH/"},"/a/c":null}`
@@ -191,7 +200,10 @@ func routes() []route {
 		{"GET", "/sessions", "", "", `[{"id":"0x100008a3f6d0000","timeoutMs":10000,"connected":true,"member":1,"ephemerals":0}]`, "all sessions; member is 0 if a session is not connected", false, (*api).sessions},
 		{"POST", "/sessions/{id}/expire", "", "", "", "ends a session as if its client had been silent for too long", false, (*api).expire},
 		{"POST", "/sessions/{id}/disconnect", "", "", "", "breaks its connection; the session lives on", false, (*api).disconnect},
-		{"POST", "/faults", "", `{"kind":"dropReply","op":"create","path":"/a","times":1}`, `{"id":7}`, "arms a fault for the next matching request, see below", false, (*api).arm},
+		{
+			"POST", "/faults", "", faultBody, `{"id":7}`,
+			"arms a fault for the next matching request, see below", false, (*api).arm,
+		},
 		{"GET", "/faults", "", "", "[" + faultExample + "]", "all faults that were not deleted", false, (*api).listFaults},
 		{"GET", "/faults/{id}", "wait", "", faultExample, "how often the fault has happened. done is true when that is as often as it should, or at least once if it stays. ?wait=5s waits for that; done is false if it did not happen", true, (*api).awaitFault},
 		{"DELETE", "/faults/{id}", "", "", "", "removes the fault", false, (*api).disarm},
@@ -203,11 +215,20 @@ func routes() []route {
 		{"POST", "/rewind", "", `{"id":1}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are", false, (*api).rewind},
 		{"DELETE", "/snapshot/{id}", "", "", "", "deletes a snapshot", false, (*api).forget},
 		{
-			"POST", "/servers", "", `{"ensemble":1,"tick":"500ms"}`, serversExample,
-			"starts a server, or an ensemble, that shares nothing with the others. Its own requests are these, below its faults; " +
-				"without a body it is one server", false, (*api).startServers,
+			"POST", "/servers", "", serversRequest, serversExample,
+			"starts a server, or an ensemble, that shares nothing with the others. Its own requests are these, below " +
+				"its faults. All fields may be missing. ports has one of each member, 0 for a free one; dirs one directory " +
+				"of each, otherwise the data is in memory. With tls the ports take TLS, too. users are those of SASL " +
+				"DIGEST-MD5. With down the members wait for their first start. config has fields of the Go type " +
+				"server.Config",
+			false, (*api).startServers,
 		},
 		{"DELETE", "/servers/{id}", "", "", "", "closes what POST /servers started", false, (*api).closeServers},
+		{
+			"POST", "/certificate", "", `{"name":"alice"}`, `{"ca":"PEM","cert":"PEM","key":"PEM"}`,
+			"issues a certificate of CN=name for clients of servers that were started with tls",
+			false, (*api).certificate,
+		},
 		{"GET", "/dump", "", "", "", "members, sessions and znodes as text", false, (*api).dump},
 	}
 }

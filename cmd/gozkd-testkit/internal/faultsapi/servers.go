@@ -9,32 +9,88 @@ import (
 
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/internal/portfile"
+	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/server"
 )
+
+// serversBody describes the servers to start. Ports and directories are those of the members.
+type serversBody struct {
+	Ensemble int               `json:"ensemble"`
+	Tick     duration          `json:"tick"`
+	Ports    []int             `json:"ports"` // empty, or 0: free ones
+	Dirs     []string          `json:"dirs"`  // empty: in memory
+	TLS      bool              `json:"tls"`
+	Users    map[string]string `json:"users"` // of SASL DIGEST-MD5, with their passwords
+	Down     bool              `json:"down"`
+	Config   server.Config     `json:"config"`
+}
+
+func (b *serversBody) check() error {
+	n, tick := b.Ensemble, time.Duration(b.Tick)
+	switch {
+	case tick < time.Millisecond || tick > time.Hour || n < 1 || n > cluster.MaxMembers:
+		return invalid("ensemble is %d and tick is %v; allowed: 1 to %d, and 1ms to 1h", n, tick, cluster.MaxMembers)
+	case len(b.Ports) > 0 && len(b.Ports) != n || len(b.Dirs) > 0 && len(b.Dirs) != n:
+		return invalid("%d members, %d ports, %d dirs; allowed: one for each member, or none", n, len(b.Ports), len(b.Dirs))
+	}
+	return nil
+}
+
+// segmentBytes is the size of a log segment in a directory: small, because many servers run, each
+// for a short time.
+const segmentBytes = 1 << 20
+
+// config returns the configuration of a cluster without its logger. ca is nil without TLS.
+func (b *serversBody) config(ca *testca.CA) cluster.Config {
+	cfg := cluster.Config{Members: b.Ensemble, Ports: b.Ports, Down: b.Down, Server: b.Config}
+	cfg.Server.Tick = time.Duration(b.Tick)
+	if len(b.Users) > 0 {
+		users := sasl.DigestUsers{}
+		for name, password := range b.Users {
+			users.Set(name, password)
+		}
+		cfg.Server.Auth.SASL = sasl.NewDigest(users)
+	}
+	if ca != nil {
+		hosts := []string{"localhost", "127.0.0.1", "::1"}
+		cfg.Server.TLS = ca.Issue(must{}, testca.Spec{CN: "server", Hosts: hosts}).Server()
+		cfg.Server.PortUnification = true
+	}
+	if len(b.Dirs) > 0 {
+		cfg.Adapt = func(member int, c *server.Config) {
+			c.Dir, c.Memory = b.Dirs[member-1], nil
+			c.NoSync, c.SegmentBytes = true, segmentBytes // only a crash of the machine would lose data
+		}
+	}
+	return cfg
+}
 
 // startServers starts a cluster that shares nothing with the others but the process.
 func (a *api) startServers(ctx context.Context, q *request) (any, error) {
-	body := struct {
-		Ensemble int    `json:"ensemble"`
-		Tick     string `json:"tick"`
-	}{1, "500ms"}
+	body := serversBody{Ensemble: 1, Tick: duration(500 * time.Millisecond)}
 	if len(q.body) > 0 {
 		if err := q.decode(&body); err != nil {
 			return nil, err
 		}
 	}
-	tick, err := time.ParseDuration(body.Tick)
-	if err != nil || tick < time.Millisecond || tick > time.Hour || body.Ensemble < 1 || body.Ensemble > cluster.MaxMembers {
-		return nil, invalid("ensemble is %d and tick is %q; allowed: 1 to %d, and 1ms to 1h",
-			body.Ensemble, body.Tick, cluster.MaxMembers)
+	if err := body.check(); err != nil {
+		return nil, err
 	}
-	cfg := cluster.Config{Members: body.Ensemble, Logger: a.logger}
-	cfg.Server.Tick = tick
+	var ca *testca.CA
+	if body.TLS {
+		ca = testca.New(must{}, "gozkd-testkit")
+	}
+	cfg := body.config(ca)
+	cfg.Logger = a.logger
 	c, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	id, err := a.further.put(func(id int) (*api, error) {
-		return newAPI(c, a.logger, fmt.Sprintf("%s/servers/%d", a.base, id)), nil
+		further := newAPI(c, a.logger, fmt.Sprintf("%s/servers/%d", a.base, id))
+		further.ca = ca
+		return further, nil
 	})
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -44,6 +100,33 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 		portfile.Ports
 	}{id, Ports(c, fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id))}, nil
 }
+
+// certificate issues a certificate for a client of servers with TLS.
+func (a *api) certificate(_ context.Context, q *request) (any, error) {
+	var body struct {
+		Name string `json:"name"`
+	}
+	if err := q.decode(&body); err != nil {
+		return nil, err
+	}
+	if a.ca == nil {
+		none := errors.New(`these servers take no TLS: start some with {"tls":true} by POST /servers`)
+		return nil, &statusError{http.StatusConflict, none}
+	}
+	c := a.ca.Issue(must{}, testca.Spec{CN: body.Name})
+	return struct {
+		CA   string `json:"ca"`
+		Cert string `json:"cert"`
+		Key  string `json:"key"`
+	}{string(a.ca.CertPEM()), string(c.CertPEM()), string(c.KeyPEM(must{}))}, nil
+}
+
+// must ends a request, or the start of servers, when the system makes no keys.
+type must struct{}
+
+func (must) Helper() {}
+
+func (must) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 // Ports says where the servers of a cluster listen, and where the requests about them go.
 func Ports(c *cluster.Cluster, faults string) portfile.Ports {
