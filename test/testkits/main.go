@@ -1,11 +1,18 @@
 // Command testkits builds the test kits for other languages and tests each as its user would: what
-// was built is installed into an empty project, away from the repository.
+// was built is installed into an empty project, away from the repository. With -all it builds the
+// packages of all platforms, and tests nothing.
 package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -13,23 +20,140 @@ import (
 
 func main() { must.Program("testkits", run) }
 
-func run(ctx context.Context, _ []string) {
-	root := install.Root(ctx)
-	dir := must.Get(os.MkdirTemp("", "gozkd-testkits-"))
-	defer must.Finally(func() error { return os.RemoveAll(dir) })
-	must.Doing("Python", func() { python(ctx, root, dir) })
+// build is where the packages are made.
+type build struct {
+	root, dir, out string
+	programs       string // a directory with gozkd-testkit-OS-ARCH
+	version        string
+	all            bool
 }
 
-// python builds a wheel, and runs its tests with it in two workers.
-func python(ctx context.Context, root, dir string) {
-	kit := filepath.Join(root, "testkit", "python")
-	interpreter := install.Python(ctx, root, "testkit", filepath.Join(kit, "tests", "requirements.txt"))
-	install.Output(ctx, "", interpreter, filepath.Join(kit, "build.py"), "0.0.dev0", dir)
-	wheels := must.Get(filepath.Glob(filepath.Join(dir, "*.whl")))
+func run(ctx context.Context, args []string) {
+	b := build{root: install.Root(ctx)}
+	flags := flag.NewFlagSet("testkits", flag.ContinueOnError)
+	flags.BoolVar(&b.all, "all", false, "build the packages of all platforms, and test nothing")
+	flags.StringVar(&b.out, "out", "", "keep the packages in this directory")
+	flags.StringVar(&b.version, "version", "0.0.0", "the version of the packages")
+	only := flags.String("only", "python,java,js", "the kits, separated by commas")
+	must.Parsed(flags.Parse(args))
+	b.dir = must.Get(os.MkdirTemp("", "gozkd-testkits-"))
+	defer must.Finally(func() error { return os.RemoveAll(b.dir) })
+	if b.out == "" {
+		b.out = filepath.Join(b.dir, "out")
+	}
+	b.out = must.Get(filepath.Abs(b.out))
+	b.programs = filepath.Join(b.dir, "programs")
+	platforms := []string{platform}
+	if b.all {
+		platforms = strings.Fields("linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64 windows-arm64")
+	}
+	for _, p := range platforms {
+		system, arch, _ := strings.Cut(p, "-")
+		program := filepath.Join(b.programs, "gozkd-testkit-"+p)
+		if system == "windows" {
+			program += ".exe"
+		}
+		install.Output(ctx, b.root, "env", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch,
+			"go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/gozkd-testkit")
+	}
+	wanted := strings.Split(*only, ",")
+	for _, kit := range []struct {
+		name string
+		do   func(*build, context.Context)
+	}{{"python", (*build).python}, {"java", (*build).java}, {"js", (*build).js}} {
+		if slices.Contains(wanted, kit.name) {
+			must.Doing(kit.name, func() { kit.do(&b, ctx) })
+		}
+	}
+}
+
+const platform = runtime.GOOS + "-" + runtime.GOARCH
+
+// project copies the tests of a kit, and the examples of the page about it, to a new directory.
+func (b *build) project(kit, language string, examples func(dir, code string)) (dir string) {
+	dir = filepath.Join(b.dir, kit+"-project")
+	must.Do(os.CopyFS(dir, os.DirFS(filepath.Join(b.root, "testkit", kit, "tests"))))
+	page := string(must.Get(os.ReadFile(filepath.Join(b.root, "docs", "guide", "testkits", kit+".md"))))
+	var code []string
+	for _, block := range strings.Split(page, "```"+language+"\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		code = append(code, text)
+	}
+	if len(code) == 0 {
+		must.Failf("testkits: docs/guide/testkits/%s.md has no code in %s", kit, language)
+	}
+	examples(dir, strings.Join(code, "\n"))
+	return dir
+}
+
+// python builds wheels, and runs the tests with that of this machine in two workers.
+func (b *build) python(ctx context.Context) {
+	kit := filepath.Join(b.root, "testkit", "python")
+	interpreter := install.Python(ctx, b.root, "testkit", filepath.Join(kit, "tests", "requirements.txt"))
+	install.Output(ctx, "", interpreter, filepath.Join(kit, "build.py"), b.version, b.out, b.programs)
+	if b.all {
+		return
+	}
+	wheels := must.Get(filepath.Glob(filepath.Join(b.out, "*.whl")))
 	// From nowhere but the file.
 	pip := []string{"-m", "pip", "install", "-q", "--no-index", "--no-deps", "--force-reinstall"}
 	install.Output(ctx, "", interpreter, append(pip, wheels...)...)
-	project := filepath.Join(dir, "project")
-	must.Do(os.CopyFS(project, os.DirFS(filepath.Join(kit, "tests"))))
-	install.Output(ctx, project, interpreter, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider")
+	project := b.project("python", "python", func(dir, code string) {
+		must.Do(os.WriteFile(filepath.Join(dir, "test_page.py"), []byte(code), 0o644))
+	})
+	pytest := []string{"-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"}
+	fmt.Print(install.Output(ctx, project, interpreter, pytest...))
+}
+
+// java builds the jars, installs them into a local repository, and runs the tests of a project with
+// Maven.
+func (b *build) java(ctx context.Context) {
+	source := filepath.Join(b.dir, "java")
+	must.Do(os.CopyFS(source, os.DirFS(filepath.Join(b.root, "testkit", "java"))))
+	programs := filepath.Join(b.dir, "java-programs")
+	for _, file := range must.Get(filepath.Glob(filepath.Join(b.programs, "gozkd-testkit-*"))) {
+		name, suffix := strings.TrimPrefix(filepath.Base(file), "gozkd-testkit-"), filepath.Ext(file)
+		name = strings.TrimSuffix(name, suffix)
+		to := filepath.Join(programs, name, "gozkd-testkit", name)
+		program := must.Get(os.ReadFile(file))
+		must.Do(os.MkdirAll(to, 0o755))
+		must.Do(os.WriteFile(filepath.Join(to, "gozkd-testkit"+suffix), program, 0o755))
+		must.Do(os.WriteFile(filepath.Join(to, "sha256"), fmt.Appendf(nil, "%x\n", sha256.Sum256(program)), 0o644))
+	}
+	pom := filepath.Join(source, "pom.xml")
+	text := string(must.Get(os.ReadFile(pom)))
+	text = strings.Replace(text, "<version>0.0.0</version>", "<version>"+b.version+"</version>", 1)
+	must.Do(os.WriteFile(pom, []byte(text), 0o644))
+	install.Mvn(ctx, b.root, source, "-q", "install", "-Dprograms="+programs)
+	must.Do(os.MkdirAll(b.out, 0o755))
+	for _, jar := range must.Get(filepath.Glob(filepath.Join(source, "target", "*.jar"))) {
+		must.Do(os.WriteFile(filepath.Join(b.out, filepath.Base(jar)), must.Get(os.ReadFile(jar)), 0o644))
+	}
+	if b.all {
+		return
+	}
+	project := b.project("java", "java", func(dir, code string) {
+		must.Do(os.WriteFile(filepath.Join(dir, "src", "test", "java", "PageTest.java"), []byte(code), 0o644))
+	})
+	fmt.Print(install.Mvn(ctx, b.root, project, "test", "-Dtestkit.version="+b.version, "-Dplatform="+platform))
+}
+
+// js builds the packages for npm, and runs the tests of a project with that of this machine.
+func (b *build) js(ctx context.Context) {
+	kit := filepath.Join(b.root, "testkit", "js")
+	install.Node(ctx)
+	install.Output(ctx, "", "node", filepath.Join(kit, "build.js"), b.version, b.out, b.programs)
+	if b.all {
+		return
+	}
+	project := b.project("js", "js", func(dir, code string) {
+		must.Do(os.WriteFile(filepath.Join(dir, "page.test.js"), []byte(code), 0o644))
+	})
+	packages := must.Get(filepath.Glob(filepath.Join(b.out, "gozkd-testkit-*.tgz")))
+	// The packages of other platforms are not there to be asked for.
+	npm := []string{"install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--omit=optional"}
+	install.Output(ctx, project, "npm", append(npm, packages...)...)
+	install.Output(ctx, project, "npx", "--no-install", "tsc", "-p", ".")
+	tests := must.Get(filepath.Glob(filepath.Join(project, "*.test.js")))
+	fmt.Print(install.Output(ctx, project, "node", append([]string{"--test"}, tests...)...))
 }

@@ -1,9 +1,8 @@
 """Builds the wheels of gozkd-testkit, one per platform, with the program inside.
 
-    python3 build.py VERSION OUT [PROGRAMS]
+    python3 build.py VERSION OUT PROGRAMS
 
-PROGRAMS has gozkd-testkit-OS-ARCH (default: only this platform's, built from the repository). Equal
-input gives equal bytes.
+PROGRAMS has files gozkd-testkit-OS-ARCH, as Go names them. Equal input gives equal bytes.
 """
 
 import base64
@@ -11,14 +10,10 @@ import csv
 import hashlib
 import io
 import pathlib
-import platform
-import subprocess
 import sys
-import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 TAGS = {
     ("linux", "amd64"): ["manylinux_2_17_x86_64", "musllinux_1_1_x86_64"],
     ("linux", "arm64"): ["manylinux_2_17_aarch64", "musllinux_1_1_aarch64"],
@@ -61,21 +56,14 @@ def wheel(version: str, system: str, arch: str, program: pathlib.Path, out: path
     return path
 
 
-def main(version: str, out: str, programs: str | None = None) -> None:
+def main(version: str, out: str, programs: str) -> None:
     pathlib.Path(out).mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as tmp:
-        if programs is None:
-            machine = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": "arm64"}[platform.machine()]
-            here = {"win32": "windows"}.get(sys.platform, sys.platform)
-            programs = tmp
-            subprocess.run(["go", "build", "-trimpath", "-ldflags=-s -w", "-o", f"{tmp}/gozkd-testkit-{here}-{machine}",
-                            "./cmd/gozkd-testkit"], cwd=ROOT, check=True)
-        for system, arch in TAGS:
-            for program in pathlib.Path(programs).glob(f"gozkd-testkit-{system}-{arch}*"):
-                print(wheel(version, system, arch, program, pathlib.Path(out)))
+    for system, arch in TAGS:
+        for program in pathlib.Path(programs).glob(f"gozkd-testkit-{system}-{arch}*"):
+            print(wheel(version, system, arch, program, pathlib.Path(out)))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4):
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
     main(*sys.argv[1:])

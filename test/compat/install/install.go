@@ -202,15 +202,32 @@ func maven(ctx context.Context, root, dir, pom, text string) (classPath string) 
 	if text != "" {
 		must.Do(os.WriteFile(pom, []byte(text), 0o644))
 	}
+	tmp := fmt.Sprintf("%s.%d", file, os.Getpid())
+	mvn(ctx, root, dir, "-q", "-f", pom, "dependency:build-classpath", "-Dmdep.outputFile="+tmp)
+	must.Do(os.Rename(tmp, file))
+	return string(must.Get(os.ReadFile(file)))
+}
+
+// Node makes sure that node and npm are there.
+func Node(ctx context.Context) {
+	if _, err := exec.LookPath("npm"); err != nil {
+		debian(ctx, "nodejs", "npm")
+	}
+}
+
+// Mvn runs Maven in dir with the repository of the cache, and returns what it printed.
+func Mvn(ctx context.Context, root, dir string, args ...string) string {
+	defer alone(ctx, root, "m2")()
+	return mvn(ctx, root, dir, args...)
+}
+
+func mvn(ctx context.Context, root, dir string, args ...string) string {
 	// A Maven from elsewhere is fine.
 	if _, err := exec.LookPath("mvn"); err != nil {
 		debian(ctx, "maven")
 	}
-	tmp := fmt.Sprintf("%s.%d", file, os.Getpid())
-	must.Get(output(ctx, dir, "mvn", "-q", "-B", "-f", pom, "dependency:build-classpath",
-		"-Dmaven.repo.local="+filepath.Join(root, ".cache", "compat", "m2"), "-Dmdep.outputFile="+tmp))
-	must.Do(os.Rename(tmp, file))
-	return string(must.Get(os.ReadFile(file)))
+	args = append([]string{"-B", "-ntp", "-Dmaven.repo.local=" + filepath.Join(root, ".cache", "compat", "m2")}, args...)
+	return must.Get(output(ctx, dir, "mvn", args...))
 }
 
 // ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with the libraries that its

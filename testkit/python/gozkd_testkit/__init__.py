@@ -101,11 +101,12 @@ class Ensemble:
     """Servers that form an ensemble; Server is a single one.
 
     size is their number, tick their tickTime in seconds: session timeouts are 2 to 7,200 of these.
+    Options are those of POST /servers: ports, dirs, tls, users, down, config.
     """
 
-    def __init__(self, size: int = 3, tick: float = 0.5):
+    def __init__(self, size: int = 3, tick: float = 0.5, **options):
         at = _process.url()
-        started = self._send(at + "/servers", "POST", {"ensemble": size, "tick": _duration(tick)})
+        started = self._send(at + "/servers", "POST", {"ensemble": size, "tick": _duration(tick), **options})
         self._at = f"{at}/servers/{started['id']}"
         #: the addresses of all members, as clients take them
         self.connect_string: str = started["client"]
@@ -197,6 +198,10 @@ class Ensemble:
         self.disarm()
         self._ask("POST", "/rewind", {"id": snapshot})
 
+    def certificate(self, name: str) -> dict[str, str]:
+        """The ca, cert and key, as PEM, of a client CN=name of servers with the option tls."""
+        return self._ask("POST", "/certificate", {"name": name})
+
     def dump(self) -> str:
         """Members, sessions and znodes, for a person."""
         return self._ask("GET", "/dump", text=True)
@@ -221,8 +226,8 @@ class Ensemble:
 class Server(Ensemble):
     """A single server."""
 
-    def __init__(self, tick: float = 0.5):
-        super().__init__(1, tick)
+    def __init__(self, tick: float = 0.5, **options):
+        super().__init__(1, tick, **options)
 
     def stop(self) -> None:
         """Stops it; start brings it back with its port and data."""

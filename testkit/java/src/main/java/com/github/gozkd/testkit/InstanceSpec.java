@@ -1,0 +1,113 @@
+package com.github.gozkd.testkit;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Describes a server, with the names of Curator's class. A port of -1 is a free one, which the server reserves. */
+public class InstanceSpec {
+    private static final AtomicInteger NEXT = new AtomicInteger(1);
+
+    private final File dataDirectory;
+    private final boolean onDisk;
+    private volatile int port;
+    private final boolean deleteDataDirectoryOnClose;
+    private final int serverId;
+    private final int tickTime;
+    private final int maxClientCnxns;
+    private boolean tls;
+
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId) {
+        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, -1, -1);
+    }
+
+    /** The election and quorum ports are not used, as the members of an ensemble are in one process; -1: the default. */
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
+            int tickTime, int maxClientCnxns) {
+        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime, maxClientCnxns, null);
+    }
+
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
+            int tickTime, int maxClientCnxns, Map<String, Object> customProperties) {
+        if (customProperties != null && !customProperties.isEmpty()) {
+            throw new IllegalArgumentException("test servers have no custom properties: " + customProperties.keySet());
+        }
+        try {
+            this.dataDirectory = dataDirectory != null ? dataDirectory : Files.createTempDirectory("gozkd-").toFile();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+        this.onDisk = dataDirectory != null;
+        this.port = port;
+        this.deleteDataDirectoryOnClose = deleteDataDirectoryOnClose;
+        this.serverId = serverId >= 0 ? serverId : NEXT.getAndIncrement();
+        this.tickTime = tickTime;
+        this.maxClientCnxns = maxClientCnxns;
+    }
+
+    /** A spec with a temporary directory and a free port. */
+    public static InstanceSpec newInstanceSpec() { return new InstanceSpec(null, -1, -1, -1, true, -1); }
+
+    /** Makes its servers take TLS on their ports, beside plain connections; see Servers.clientProperties. */
+    public InstanceSpec withTls() {
+        tls = true;
+        return this;
+    }
+
+    /** Lets the numbers of the next specs begin with 1. */
+    public static void reset() { NEXT.set(1); }
+
+    /** A port that was free a moment ago. */
+    public static int getRandomPort() {
+        try (ServerSocket server = new ServerSocket(0)) {
+            return server.getLocalPort();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    public int getServerId() { return serverId; }
+
+    public File getDataDirectory() { return dataDirectory; }
+
+    public int getPort() {
+        if (port < 0) {
+            port = getRandomPort();
+        }
+        return port;
+    }
+
+    void assign(int port) { this.port = port; }
+
+    /** 0: none yet. */
+    int assigned() { return Math.max(port, 0); }
+
+    public String getConnectString() { return getHostname() + ":" + getPort(); }
+
+    public String getHostname() { return "127.0.0.1"; }
+
+    public int getTickTime() { return tickTime; }
+
+    public int getMaxClientCnxns() { return maxClientCnxns; }
+
+    public boolean deleteDataDirectoryOnClose() { return deleteDataDirectoryOnClose; }
+
+    /** Whether the data is in the directory: without one that was given it is in memory. */
+    boolean onDisk() { return onDisk; }
+
+    boolean tls() { return tls; }
+
+    @Override
+    public String toString() { return "InstanceSpec{" + getConnectString() + ", " + dataDirectory + ", serverId=" + serverId + "}"; }
+
+    /** Two specs are equal if they have the same port. */
+    @Override
+    public boolean equals(Object o) { return this == o || o instanceof InstanceSpec && port >= 0 && port == ((InstanceSpec) o).port; }
+
+    @Override
+    public int hashCode() { return getPort(); }
+}

@@ -1,0 +1,59 @@
+package com.github.gozkd.testkit;
+
+import java.lang.reflect.Method;
+import java.net.InetSocketAddress;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** An ensemble, with the constructors and methods of Curator's class, and faults. It must be started. */
+public class TestingCluster extends Servers {
+    public TestingCluster(int instanceQty) {
+        this(Stream.generate(InstanceSpec::newInstanceSpec).limit(instanceQty).collect(Collectors.toList()));
+    }
+
+    public TestingCluster(InstanceSpec... specs) { this(Arrays.asList(specs)); }
+
+    public TestingCluster(Collection<InstanceSpec> specs) { super(new ArrayList<>(specs)); }
+
+    public Collection<InstanceSpec> getInstances() { return members.stream().map(Member::getInstanceSpec).collect(Collectors.toList()); }
+
+    public List<Member> members() { return new ArrayList<>(members); }
+
+    /** The member that leads; waits until there is one. */
+    public Member leader() { return members.get(this.<Long>get("/leader", "id").intValue() - 1); }
+
+    /** Cuts the links between members of different groups of numbers, such as List.of(1), List.of(2, 3). */
+    @SafeVarargs
+    public final void partition(List<Integer>... groups) { ask("POST", "/partition", Map.of("groups", Arrays.asList(groups))); }
+
+    /** Restores all links. */
+    public void heal() { ask("POST", "/heal", null); }
+
+    /** Ends a member like kill -9; false: it is none of this ensemble. */
+    public boolean killServer(InstanceSpec instance) throws Exception { return with(instance, Member::kill); }
+
+    /** Stops a member if it runs, and starts it; false: it is none of this ensemble. */
+    public boolean restartServer(InstanceSpec instance) throws Exception { return with(instance, Member::restart); }
+
+    private boolean with(InstanceSpec instance, Consumer<Member> what) {
+        Optional<Member> found = members.stream().filter(m -> m.getInstanceSpec().equals(instance)).findFirst();
+        found.ifPresent(what);
+        return found.isPresent();
+    }
+
+    /** The member that a ZooKeeper is connected to, or null. */
+    public InstanceSpec findConnectionInstance(Object client) throws Exception {
+        Method m = Class.forName("org.apache.zookeeper.ZooKeeper", true, client.getClass().getClassLoader())
+                .getDeclaredMethod("testableRemoteSocketAddress");
+        m.setAccessible(true);
+        InetSocketAddress address = (InetSocketAddress) m.invoke(client);
+        return getInstances().stream().filter(s -> address != null && s.getPort() == address.getPort()).findFirst().orElse(null);
+    }
+}
