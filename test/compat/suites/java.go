@@ -69,9 +69,39 @@ func installCurator(ctx context.Context, root string) installed {
 		return strings.HasPrefix(jar, "curator-") && strings.HasSuffix(jar, "-tests.jar")
 	})
 	in.version = install.MavenVersion(root, "curator-recipes")
+	command := in.command
+	in.command = func(ctx context.Context, t target, part, dir string) *exec.Cmd {
+		cmd := command(ctx, t, part, dir)
+		if t.kit != "" {
+			classes := javaKit(ctx, root)
+			at := slices.Index(cmd.Args, "-cp") + 1
+			cmd.Args[at] = classes + string(filepath.ListSeparator) + cmd.Args[at]
+			cmd.Env = append(cmd.Env, "GOZKD_TESTKIT="+t.kit)
+		}
+		return cmd
+	}
 	in.quick = []string{"org.apache.curator.framework.imps.TestTransactionsNew",
 		"org.apache.curator.framework.recipes.barriers.TestDistributedDoubleBarrier"}
 	return in
+}
+
+// javaKit compiles our test kit under the names of Curator's package, which compiled tests use, and
+// returns the directory of the classes.
+func javaKit(ctx context.Context, root string) (classes string) {
+	sources := filepath.Join(root, "testkit", "java", "src", "main", "java", "com", "github", "gozkd", "testkit")
+	renamed := filepath.Join(root, ".cache", "compat", "suites-kit", "src")
+	must.Do(os.MkdirAll(renamed, 0o755))
+	for _, file := range must.Get(filepath.Glob(filepath.Join(sources, "*.java"))) {
+		text := strings.NewReplacer("package com.github.gozkd.testkit;", "package org.apache.curator.test;",
+			"findConnectionInstance(Object ", "findConnectionInstance(org.apache.zookeeper.ZooKeeper ",
+		).Replace(string(must.Get(os.ReadFile(file))))
+		to := filepath.Join(renamed, filepath.Base(file))
+		if before, err := os.ReadFile(to); err != nil || string(before) != text {
+			must.Do(os.WriteFile(to, []byte(text), 0o644))
+		}
+	}
+	libs := install.Maven(ctx, root, "suites", filepath.Join(root, "test", "compat", "suites", "java", "pom.xml"))
+	return install.Javac(ctx, root, "suites-kit", libs, renamed)
 }
 
 // installJava prepares the tests in the jars that isTests names. shims has our classes.

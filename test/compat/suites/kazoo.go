@@ -53,7 +53,16 @@ func installKazoo(ctx context.Context, root string) installed {
 		if part == "test_sasl-digest" {
 			cmd.Env = append(cmd.Env, "ZOOKEEPER_JAAS_AUTH=digest")
 		}
-		if !t.own {
+		switch {
+		case t.kit != "":
+			// The import is all that changes.
+			file := filepath.Join(dir, filepath.Base(files[part]))
+			text := string(must.Get(os.ReadFile(files[part])))
+			text = strings.ReplaceAll(text, "from kazoo.testing import", "from gozkd_testkit.kazoo import")
+			must.Do(os.WriteFile(file, []byte(text), 0o644))
+			cmd.Args[len(cmd.Args)-1] = file
+			cmd.Env = append(cmd.Env, "GOZKD_TESTKIT="+t.kit, "PYTHONPATH="+filepath.Join(root, "testkit", "python"))
+		case !t.own:
 			must.Do(os.WriteFile(filepath.Join(dir, "java"), []byte(javaShim), 0o755))
 			cmd.Env = append(cmd.Env, "SUITES_BIN="+t.bin, "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 		}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/choose"
@@ -27,10 +28,15 @@ func run(ctx context.Context, args []string) {
 	flags.StringVar(&o.binary, "gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	flags.BoolVar(&o.alone, "alone", false, "do not run on ZooKeeper what fails on gozkd, nor anything else")
 	flags.BoolVar(&o.quick, "quick", false, "run the parts that are quick, one test of each kind")
+	flags.BoolVar(&o.kits, "kits", false, "kazoo and Curator: use our test kits in place of their harnesses")
 	flags.IntVar(&o.jobs, "jobs", 4, "how many parts to run at once; most tests wait most of the time")
 	flags.StringVar(&o.logs, "logs", "", "keep the output of parts with failures in this folder")
 	must.Parsed(flags.Parse(args))
-	if !runSuites(ctx, o, must.Get(choose.From(suites(), name, *wanted))) {
+	chosen := must.Get(choose.From(suites(), name, *wanted))
+	if o.kits {
+		chosen = slices.DeleteFunc(chosen, func(s suite) bool { return s.name != "kazoo" && s.name != "curator" })
+	}
+	if !runSuites(ctx, o, chosen) {
 		must.Failf("tests that pass on ZooKeeper fail on gozkd")
 	}
 	fmt.Println("no test that passes on ZooKeeper fails on gozkd")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -25,7 +26,7 @@ const partTimeout = 10 * time.Minute
 
 type options struct {
 	root, binary, only, logs string
-	alone, quick             bool
+	alone, quick, kits       bool
 	jobs                     int
 }
 
@@ -40,6 +41,10 @@ func runSuites(ctx context.Context, o options, list []suite) bool {
 	}
 	must.Do(server.WriteGozkdScript(must.Get(filepath.Abs(binary)), dir))
 	gozkd, zooKeeper := target{name: "gozkd", bin: dir}, target{name: "ZooKeeper", bin: filepath.Join(dir, "zookeeper"), own: true}
+	if o.kits {
+		gozkd.name, gozkd.kit = "the test kit", filepath.Join(dir, "gozkd-testkit")
+		install.Output(ctx, o.root, "go", "build", "-trimpath", "-o", gozkd.kit, "./cmd/gozkd-testkit")
+	}
 	must.Do(os.Mkdir(zooKeeper.bin, 0o755))
 	must.Do(server.WriteZooKeeperScript(ctx, server.Maven, zooKeeper.bin))
 	good := true
@@ -54,7 +59,8 @@ func runSuites(ctx context.Context, o options, list []suite) bool {
 		if len(ours) == 0 && o.only == "" {
 			must.Failf("%s: none of its tests ran", s.name)
 		}
-		fmt.Printf("%s %s on gozkd: %s, in %s\n", s.name, r.version, ours.summary(r.leftOut), time.Since(started).Round(time.Second))
+		took := time.Since(started).Round(time.Second)
+		fmt.Printf("%s %s on %s: %s, in %s\n", s.name, r.version, gozkd.name, ours.summary(r.leftOut), took)
 		if o.alone {
 			good = r.explain("fails on gozkd", ours.failed(r.leftOut), ours) == 0 && good
 			continue

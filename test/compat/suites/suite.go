@@ -44,6 +44,9 @@ type target struct {
 	bin string
 	// own: the tests start ZooKeeper themselves, as they were published.
 	own bool
+	// kit is a gozkd-testkit, with which the tests use our test kit in place of their harness.
+	// Empty: they use their harness.
+	kit string
 }
 
 func suites() []suite {
