@@ -3,6 +3,7 @@ package sasl
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -76,29 +77,24 @@ func parseDirectives(token []byte) (directives, error) {
 	}
 }
 
+// A quoted string, and a backslash with the byte that it quotes.
+var (
+	quotedString = regexp.MustCompile(`^"(?:[^"\\]|\\(?s:.))*"`)
+	quotedByte   = regexp.MustCompile(`\\((?s:.))`)
+)
+
 // parseValue parses the value at the beginning of s.
 func parseValue(s string) (value, rest string, err error) {
-	if s == "" || s[0] != '"' {
-		end := strings.IndexAny(s, ", \t\r\n")
-		if end < 0 {
-			end = len(s)
-		}
+	if !strings.HasPrefix(s, `"`) {
+		end := strings.IndexAny(s+",", ", \t\r\n")
 		if strings.Contains(s[:end], `"`) {
 			return "", "", errors.New("a quote within a token")
 		}
 		return s[:end], s[end:], nil
 	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			return b.String(), s[i+1:], nil
-		case '\\':
-			if i++; i == len(s) {
-				return "", "", errors.New("a quoted string does not end")
-			}
-		}
-		b.WriteByte(s[i])
+	quoted := quotedString.FindString(s)
+	if quoted == "" {
+		return "", "", errors.New("a quoted string does not end")
 	}
-	return "", "", errors.New("a quoted string does not end")
+	return quotedByte.ReplaceAllString(quoted[1:len(quoted)-1], "$1"), s[len(quoted):], nil
 }

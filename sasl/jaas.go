@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/secretfile"
@@ -200,126 +202,73 @@ func (p *jaasParser) unexpected(want string) error {
 	return fmt.Errorf("line %d: expected %s, found %s", p.line, want, found)
 }
 
-const (
-	jaasMarks = "{};="
-	jaasBlank = " \t\r\n\f\v"
+const jaasMarks = "{};="
+
+// The parts of a JAAS file's text. The escapes are those of Java's StreamTokenizer.
+var (
+	jaasBlank    = regexp.MustCompile(`^(?:[ \t\r\n\f\v]|//[^\n]*|/\*(?s:.*?)\*/)+`)
+	jaasQuoted   = regexp.MustCompile(`^(?:"(?:[^"\\\r\n]|\\(?s:.))*"|'(?:[^'\\\r\n]|\\(?s:.))*')`)
+	jaasPlain    = regexp.MustCompile(`^[^{};= \t\r\n\f\v"']+`)
+	jaasEscape   = regexp.MustCompile(`\\(?:[0-3][0-7]{0,2}|[4-7][0-7]?|(?s:.))`)
+	jaasProperty = regexp.MustCompile(`\$\{[^}]*\}?`)
 )
 
 // next reads the next token.
 func (p *jaasParser) next() error {
-	if err := p.skipBlank(); err != nil {
-		return err
-	}
-	p.word = ""
+	blank := jaasBlank.FindString(p.text)
+	p.text = p.text[len(blank):]
+	p.line += strings.Count(blank, "\n")
+	p.kind, p.word = jaasWord, ""
 	switch {
 	case p.text == "":
 		p.kind = jaasEnd
+	case strings.HasPrefix(p.text, "/*"):
+		return fmt.Errorf("line %d: a comment does not end", p.line)
 	case strings.IndexByte(jaasMarks, p.text[0]) >= 0:
 		p.kind, p.text = jaasKind(p.text[0]), p.text[1:]
 	case p.text[0] == '"' || p.text[0] == '\'':
-		p.kind = jaasWord
-		return p.quotedWord()
+		quoted := jaasQuoted.FindString(p.text)
+		if quoted == "" {
+			return fmt.Errorf("line %d: a quoted string does not end on its line", p.line)
+		}
+		p.text = p.text[len(quoted):]
+		p.word = jaasEscape.ReplaceAllStringFunc(quoted[1:len(quoted)-1], unescape)
 	case p.text[0] == '#':
 		return fmt.Errorf("line %d: # does not begin a comment here, // does", p.line)
 	default:
-		p.kind = jaasWord
-		end := strings.IndexAny(p.text, jaasMarks+jaasBlank+`"'`)
-		if end < 0 {
-			end = len(p.text)
-		}
-		p.word, p.text = p.text[:end], p.text[end:]
+		p.word = jaasPlain.FindString(p.text)
+		p.text = p.text[len(p.word):]
 	}
 	return nil
 }
 
-// skipBlank skips white space and comments.
-func (p *jaasParser) skipBlank() error {
-	for p.text != "" {
-		switch {
-		case p.text[0] == '\n':
-			p.line++
-			p.text = p.text[1:]
-		case strings.IndexByte(jaasBlank, p.text[0]) >= 0:
-			p.text = p.text[1:]
-		case strings.HasPrefix(p.text, "//"):
-			end := strings.IndexByte(p.text, '\n')
-			if end < 0 {
-				end = len(p.text)
-			}
-			p.text = p.text[end:]
-		case strings.HasPrefix(p.text, "/*"):
-			end := strings.Index(p.text[2:], "*/")
-			if end < 0 {
-				return fmt.Errorf("line %d: a comment does not end", p.line)
-			}
-			p.line += strings.Count(p.text[:end+4], "\n")
-			p.text = p.text[end+4:]
-		default:
-			return nil
-		}
-	}
-	return nil
-}
-
-// quotedWord parses a quoted string with the escapes of Java's StreamTokenizer.
-func (p *jaasParser) quotedWord() error {
-	quote := p.text[0]
-	var b strings.Builder
-	for i := 1; i < len(p.text) && p.text[i] != '\n' && p.text[i] != '\r'; i++ {
-		c := p.text[i]
-		switch {
-		case c == quote:
-			p.word, p.text = b.String(), p.text[i+1:]
-			return nil
-		case c == '\\' && i+1 < len(p.text):
-			var n int
-			c, n = unescape(p.text[i+1:])
-			i += n
-		}
-		b.WriteByte(c)
-	}
-	return fmt.Errorf("line %d: a quoted string does not end on its line", p.line)
-}
-
-// unescape returns the byte that an escape stands for, and its length without the backslash, which
-// s follows.
-func unescape(s string) (c byte, n int) {
+// unescape returns the byte that an escape stands for.
+func unescape(escape string) string {
 	const letters, bytes = "abfnrtv", "\a\b\f\n\r\t\v"
-	if i := strings.IndexByte(letters, s[0]); i >= 0 {
-		return bytes[i], 1
+	if i := strings.IndexByte(letters, escape[1]); i >= 0 {
+		return bytes[i : i+1]
 	}
-	for n < min(3, len(s)) && s[n] >= '0' && s[n] <= '7' && (n < 2 || s[0] <= '3') {
-		c = c<<3 | (s[n] - '0')
-		n++
+	if c, err := strconv.ParseUint(escape[1:], 8, 8); err == nil {
+		return string([]byte{byte(c)})
 	}
-	if n > 0 {
-		return c, n
-	}
-	return s[0], 1
+	return escape[1:]
 }
 
 // expand replaces ${name} by the property of that name and ${/} by the separator of paths.
-func (p *jaasParser) expand(value string) (string, error) {
-	var b strings.Builder
-	for {
-		before, after, ok := strings.Cut(value, "${")
-		b.WriteString(before)
-		if !ok {
-			return b.String(), nil
-		}
-		name, rest, ok := strings.Cut(after, "}")
-		if !ok {
-			return "", errors.New("a value has ${ without }")
-		}
-		known := false
-		replacement := string(os.PathSeparator)
-		if name != "/" && p.property != nil {
+func (p *jaasParser) expand(value string) (expanded string, err error) {
+	expanded = jaasProperty.ReplaceAllStringFunc(value, func(property string) string {
+		name, ends := strings.CutSuffix(property[len("${"):], "}")
+		replacement, known := string(os.PathSeparator), name == "/"
+		if !known && p.property != nil {
 			replacement, known = p.property(name)
 		}
-		if !known && name != "/" {
-			return "", errors.New("a value names a property in ${} that is not set with -D")
+		switch {
+		case !ends:
+			err = errors.New("a value has ${ without }")
+		case !known:
+			err = errors.New("a value names a property in ${} that is not set with -D")
 		}
-		b.WriteString(replacement)
-		value = rest
-	}
+		return replacement
+	})
+	return expanded, err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jcmturner/gokrb5/v8/credentials"
+	"golang.org/x/crypto/cryptobyte"
 )
 
 // cacheKind is the kind of a ticket cache, such as DIR, KCM and KEYRING.
@@ -36,29 +37,22 @@ var errCache = errors.New("not a ticket cache, or kinit is just writing it; run 
 // gokrb5 parses the file, because gokrb5 panics if a file ends too early, and drops the header, in
 // which gokrb5 does not know all fields.
 func parseCache(b []byte) (*credentials.CCache, error) {
-	if len(b) < 4 || b[0] != 5 || b[1] != 4 {
-		return nil, errCache
-	}
-	r := reader{rest: b[2:]}
-	r.take(int64(r.uint16()))
-	body := r.rest
-	r.cachePrincipal()
-	for len(r.rest) > 0 && !r.failed {
-		r.cachePrincipal() // the client
-		r.cachePrincipal() // the server
-		r.uint16()         // the type of the key
-		r.data()
-		r.take(4*4 + 1 + 4) // times, whether the key is a session key, flags
-		for range 2 {       // addresses, and data about authorization
-			for n := r.uint32(); n > 0 && !r.failed; n-- {
-				r.uint16()
-				r.data()
+	file, version, header, fields := cryptobyte.String(b), uint16(0), cryptobyte.String(nil), uint32(0)
+	ok := file.ReadUint16(&version) && version == 0x504 && file.ReadUint16LengthPrefixed(&header)
+	body := file
+	ok = ok && skipPrincipal(&file)
+	for ok && !file.Empty() {
+		// the client, the server, the type of the key, the key, times, whether it is a session key,
+		// flags
+		ok = skipPrincipal(&file) && skipPrincipal(&file) && file.Skip(2) && skipData(&file) && file.Skip(4*4+1+4)
+		for range 2 { // addresses, and data about authorization
+			for ok = ok && file.ReadUint32(&fields); ok && fields > 0; fields-- {
+				ok = file.Skip(2) && skipData(&file)
 			}
 		}
-		r.data() // the ticket
-		r.data()
+		ok = ok && skipData(&file) && skipData(&file) // the ticket, and a second one
 	}
-	if r.failed {
+	if !ok {
 		return nil, errCache
 	}
 	cache := new(credentials.CCache)
@@ -68,22 +62,18 @@ func parseCache(b []byte) (*credentials.CCache, error) {
 	return cache, nil
 }
 
-// cachePrincipal skips a name.
-func (r *reader) cachePrincipal() {
-	r.uint32() // the type of the name
-	n := r.uint32()
-	r.data()
-	for ; n > 0 && !r.failed; n-- {
-		r.data()
+// skipPrincipal skips the type of a name, the number of its components, the realm, and these.
+func skipPrincipal(s *cryptobyte.String) bool {
+	var n uint32
+	ok := s.Skip(4) && s.ReadUint32(&n) && skipData(s)
+	for ; ok && n > 0; n-- {
+		ok = skipData(s)
 	}
+	return ok
 }
 
-// data reads a byte string with its length in front.
-func (r *reader) data() []byte {
-	n := r.uint32()
-	if n > 1<<30 { // negative for gokrb5
-		r.failed = true
-		return nil
-	}
-	return r.take(int64(n))
+// skipData skips a byte string with its length in front. gokrb5 takes large lengths as negative.
+func skipData(s *cryptobyte.String) bool {
+	var n uint32
+	return s.ReadUint32(&n) && n <= 1<<30 && s.Skip(int(n))
 }

@@ -1,13 +1,13 @@
 package kerberos
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/jcmturner/gokrb5/v8/types"
+	"golang.org/x/crypto/cryptobyte"
 )
 
 // keytab holds the keys of a keytab file. gokrb5's reader is not used for the server: its errors
@@ -26,53 +26,50 @@ type keytabEntry struct {
 var errKeytab = errors.New("not a keytab, or damaged; export it again (kadmin: ktadd)")
 
 // parseKeytab parses the format of MIT's file_keytab, version 2.
-func parseKeytab(b []byte) (keytab, error) {
-	if len(b) < 2 || b[0] != 5 || b[1] != 2 {
+func parseKeytab(b []byte) (kt keytab, err error) {
+	file, version, size, ok := cryptobyte.String(b), uint16(0), uint32(0), true
+	if !file.ReadUint16(&version) || version != 0x502 {
 		return nil, errKeytab
 	}
-	var kt keytab
-	for r := (reader{rest: b[2:]}); len(r.rest) > 0; {
-		size := int64(int32(r.uint32()))
-		if size == 0 && !r.failed { // the end of a file that was allocated larger
-			break
+	for ok && !file.Empty() {
+		ok = file.ReadUint32(&size)
+		switch n := int(int32(size)); {
+		case !ok:
+		case n < 0: // a deleted entry
+			ok = file.Skip(-n)
+		case n > 0:
+			var e keytabEntry
+			var entry []byte
+			ok = file.ReadBytes(&entry, n) && e.parse(entry)
+			kt = append(kt, e)
+		default: // the end of a file that was allocated larger
+			return kt, nil
 		}
-		if size < 0 { // a deleted entry
-			r.take(-size)
-			if r.failed {
-				return nil, errKeytab
-			}
-			continue
-		}
-		entry := reader{rest: r.take(size)}
-		e := entry.keytabEntry()
-		if r.failed || entry.failed {
-			return nil, errKeytab
-		}
-		kt = append(kt, e)
+	}
+	if !ok {
+		return nil, errKeytab
 	}
 	return kt, nil
 }
 
-// keytabEntry parses an entry. It ignores the flags that may follow the version.
-func (r *reader) keytabEntry() (e keytabEntry) {
-	count := r.uint16()
-	e.realm = r.text()
-	for range count {
-		e.components = append(e.components, r.text())
-		if r.failed {
-			return e
-		}
+// parse parses an entry. It ignores the flags that may follow the version.
+func (e *keytabEntry) parse(s cryptobyte.String) bool {
+	var count, keyType uint16
+	var version uint8
+	var text cryptobyte.String
+	ok := s.ReadUint16(&count) && s.ReadUint16LengthPrefixed(&text)
+	e.realm = string(text)
+	for ; ok && count > 0; count-- {
+		ok = s.ReadUint16LengthPrefixed(&text)
+		e.components = append(e.components, string(text))
 	}
-	r.take(4 + 4) // the type of the name, and the time
-	e.version, e.short = uint32(r.uint8()), true
-	e.key.KeyType = int32(r.uint16())
-	e.key.KeyValue = []byte(r.text())
-	if len(r.rest) >= 4 {
-		if v := r.uint32(); v != 0 {
-			e.version, e.short = v, false
-		}
+	ok = ok && s.Skip(4+4) && // the type of the name, and the time
+		s.ReadUint8(&version) && s.ReadUint16(&keyType) && s.ReadUint16LengthPrefixed(&text)
+	e.key = types.EncryptionKey{KeyType: int32(keyType), KeyValue: slices.Clone(text)}
+	if !s.ReadUint32(&e.version) || e.version == 0 {
+		e.version, e.short = uint32(version), true
 	}
-	return e
+	return ok
 }
 
 // find returns the key for a ticket; version 0 means the newest key.
@@ -100,42 +97,3 @@ func (kt keytab) find(components []string, realm string, etype int32, version ui
 func (kt keytab) holds(components []string, realm string) bool {
 	return slices.ContainsFunc(kt, func(e keytabEntry) bool { return e.realm == realm && slices.Equal(e.components, components) })
 }
-
-// reader reads big-endian fields. After a read beyond the end, failed is true and the rest empty.
-type reader struct {
-	rest   []byte
-	failed bool
-}
-
-func (r *reader) take(n int64) []byte {
-	if n < 0 || n > int64(len(r.rest)) {
-		r.rest, r.failed = nil, true
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) uint8() uint8 {
-	if b := r.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (r *reader) uint16() uint16 {
-	if b := r.take(2); b != nil {
-		return binary.BigEndian.Uint16(b)
-	}
-	return 0
-}
-
-func (r *reader) uint32() uint32 {
-	if b := r.take(4); b != nil {
-		return binary.BigEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (r *reader) text() string { return string(r.take(int64(r.uint16()))) }

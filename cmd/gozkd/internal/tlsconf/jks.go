@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"golang.org/x/crypto/cryptobyte"
 )
 
 // A JKS file is a magic number, a version, and entries, followed by a SHA-1 digest of all that and
@@ -31,40 +33,10 @@ type jksEntry struct {
 	certs []*x509.Certificate
 }
 
-// jksReader takes fields from the front of a file. After a field that is not there, bad is set.
-type jksReader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *jksReader) bytes(n uint64) []byte {
-	if uint64(len(r.rest)) < n {
-		r.bad, r.rest = true, nil
-		return nil
-	}
-	field := r.rest[:n]
-	r.rest = r.rest[n:]
-	return field
-}
-
-// number returns an unsigned number of up to 4 bytes.
-func (r *jksReader) number(size int) (n uint64) {
-	for _, b := range r.bytes(uint64(size)) {
-		n = n<<8 | uint64(b)
-	}
-	return n
-}
-
-// certificate returns the next certificate. Files of version 2 name its type.
-func (r *jksReader) certificate(version uint64) (*x509.Certificate, error) {
-	if version == 2 {
-		r.bytes(r.number(2))
-	}
-	der := r.bytes(r.number(4))
-	if r.bad {
-		return nil, errDamaged
-	}
-	return x509.ParseCertificate(der)
+// readLong reads bytes with their length in 4 bytes before them.
+func readLong(file *cryptobyte.String, field *[]byte) bool {
+	var n uint32
+	return file.ReadUint32(&n) && n < 1<<30 && file.ReadBytes(field, int(n))
 }
 
 var errDamaged = errors.New("it is damaged")
@@ -79,32 +51,32 @@ func jksEntries(data []byte, password string) (entries []jksEntry, err error) {
 	if subtle.ConstantTimeCompare(sum[:], digest) != 1 {
 		return nil, errPassword
 	}
-	r := &jksReader{rest: body[len(jksMagic):]}
-	version, count := r.number(4), r.number(4)
-	if version != 1 && version != 2 {
+	file := cryptobyte.String(body[len(jksMagic):])
+	var version, count, tag uint32
+	if !file.ReadUint32(&version) || !file.ReadUint32(&count) || version != 1 && version != 2 {
 		return nil, errDamaged
 	}
 	for range count {
-		tag := r.number(4)
-		e := jksEntry{alias: string(r.bytes(r.number(2)))}
-		r.bytes(8) // the time of its creation
-		certs := uint64(1)
-		switch tag {
-		case 1:
-			e.key = r.bytes(r.number(4))
-			certs = r.number(4)
-		case 2:
-		default:
-			r.bad = true
+		var e jksEntry
+		var text cryptobyte.String
+		ok := file.ReadUint32(&tag) && file.ReadUint16LengthPrefixed(&text) && file.Skip(8) // the time of its creation
+		e.alias = string(text)
+		certs := uint32(1)
+		if tag == 1 {
+			ok = ok && readLong(&file, &e.key) && file.ReadUint32(&certs)
 		}
-		for i := uint64(0); i < certs && !r.bad; i++ {
-			cert, err := r.certificate(version)
-			if err != nil {
-				return nil, fmt.Errorf("entry %q: %w", e.alias, err)
+		for ok = ok && (tag == 1 || tag == 2); ok && certs > 0; certs-- {
+			var der []byte
+			// files of version 2 name the type of a certificate
+			if ok = (version == 1 || file.ReadUint16LengthPrefixed(&text)) && readLong(&file, &der); ok {
+				cert, err := x509.ParseCertificate(der)
+				if err != nil {
+					return nil, fmt.Errorf("entry %q: %w", e.alias, err)
+				}
+				e.certs = append(e.certs, cert)
 			}
-			e.certs = append(e.certs, cert)
 		}
-		if r.bad {
+		if !ok {
 			return nil, errDamaged
 		}
 		entries = append(entries, e)
