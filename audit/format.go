@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -19,18 +20,6 @@ type Format func(b []byte, e *Event) []byte
 
 // maxValue bounds each text of a client in a line, in bytes. Paths may be as long as requests.
 const maxValue = 32 << 10
-
-// bounded returns at most maxValue bytes of a text.
-func bounded(text string) string {
-	if len(text) <= maxValue {
-		return text
-	}
-	cut := maxValue
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
 
 // JSON writes a JSON object per line; docs/reference/monitoring.md describes the fields. It
 // contains all events, and no hash of a password.
@@ -81,7 +70,7 @@ func JSON(b []byte, e *Event) []byte {
 		b = append(b, `,"multi":true`...)
 	}
 	b = appendList(b, "acl", e.ACL, func(b []byte, a proto.ACL) []byte {
-		return appendText(b, a.ID.Scheme+":"+bounded(shown(a.ID).User())+":"+a.Perms.Letters())
+		return appendText(b, a.ID.Scheme+":"+printable.Shortened(shown(a.ID).User(), maxValue)+":"+a.Perms.Letters())
 	})
 	if e.Detail != "" {
 		add("detail", e.Detail)
@@ -108,7 +97,7 @@ func appendList[T any](b []byte, key string, list []T, element func([]byte, T) [
 
 // appendText appends a string of JSON.
 func appendText(b []byte, text string) []byte {
-	text = bounded(text)
+	text = printable.Shortened(text, maxValue)
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			quoted, err := json.Marshal(text)
@@ -198,7 +187,7 @@ func ZooKeeper(b []byte, e *Event) []byte {
 
 // sanitized returns a value without the characters that separate lines and fields.
 func sanitized(value string) string {
-	value = bounded(value)
+	value = printable.Shortened(value, maxValue)
 	if !strings.ContainsAny(value, "\t\n\r") && utf8.ValidString(value) {
 		return value
 	}

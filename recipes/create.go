@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // CreateOptions says how to create a znode. The zero value means a persistent znode with the
@@ -147,7 +146,7 @@ func (n *createCall) sendWithParents(ctx context.Context) (string, error) {
 // request may be repeated, and otherwise an ambiguousError.
 func (n *createCall) resolveLost(ctx context.Context) (string, error) {
 	k := n.client.core
-	err := k.checkNotCreated(ctx, n.path, znodepath.Parent(n.path), n.before)
+	err := k.checkNotCreated(ctx, n.path, proto.ParentPath(n.path), n.before)
 	exists := errors.Is(err, proto.ErrNodeExists)
 	switch u := (*ambiguousError)(nil); {
 	case !errors.As(err, &u) || !n.opts.Ephemeral || n.opts.Sequential:

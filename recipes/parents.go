@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // parentTries bounds how often an attempt creates missing parents: the server may delete an empty
@@ -24,7 +23,7 @@ func (c *Client) Ensure(ctx context.Context, path string) error {
 // CreateOptions.Parents, otherwise the namespace's root; "" if none.
 func (n *createCall) lastParent() string {
 	if n.opts.Parents {
-		return znodepath.Parent(n.path)
+		return proto.ParentPath(n.path)
 	}
 	if root := n.client.root; strings.HasPrefix(n.path, root+"/") {
 		return root
@@ -41,7 +40,7 @@ func (k *core) makeParents(ctx context.Context, last string) error {
 	if !errors.Is(err, proto.ErrNoNode) {
 		return err
 	}
-	if err := k.makeParents(ctx, znodepath.Parent(last)); err != nil {
+	if err := k.makeParents(ctx, proto.ParentPath(last)); err != nil {
 		return err
 	}
 	err = k.makeParent(ctx, last)

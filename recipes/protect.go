@@ -4,7 +4,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/gozkd/gozkd/recipes/internal/guid"
+	"github.com/gozkd/gozkd/internal/guid"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -23,7 +24,7 @@ func (n *createCall) protect() {
 // a reconnect the present server may lag. Creates below one parent whose answers were lost together
 // share the lookup.
 func (n *createCall) findProtected(ctx context.Context) (string, error) {
-	k, parent := n.client.core, znodepath.Parent(n.path)
+	k, parent := n.client.core, proto.ParentPath(n.path)
 	start := func(run func(context.Context)) error { k.background(run); return nil }
 	found, _ := k.siblings.Ask(parent, start, func(ctx context.Context) (readResult, error) {
 		if err := k.sync(ctx, parent); err != nil {

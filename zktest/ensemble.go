@@ -2,24 +2,21 @@ package zktest
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/parallel"
 )
 
 // Stop stops all running members at the same time.
 func (e *Ensemble) Stop() {
 	e.t.Helper()
 	members := e.cluster.Members()
-	errs := make([]error, len(members))
-	var wg sync.WaitGroup
-	for i, m := range members {
-		if m.State() == cluster.Running {
-			wg.Go(func() { errs[i] = m.Stop() })
+	e.must(errors.Join(parallel.Each(len(members), len(members), func(i int) error {
+		if members[i].State() != cluster.Running {
+			return nil
 		}
-	}
-	wg.Wait()
-	e.must(errors.Join(errs...))
+		return members[i].Stop()
+	})...))
 }
 
 // Start starts all members that are down and returns when they serve.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/server"
 )
@@ -69,11 +70,6 @@ func (s *Service) TLSDialer(cfg *tls.Config) func(network, address string, timeo
 		if err != nil {
 			return nil, err
 		}
-		c := tls.Client(nc, cfg)
-		if err := c.HandshakeContext(ctx); err != nil {
-			_ = nc.Close() // the handshake's error says more
-			return nil, err
-		}
-		return c, nil
+		return clientauth.TLS(ctx, nc, cfg, address)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/server"
 )
@@ -122,16 +122,11 @@ func newMembers(
 
 // each calls do for all servers at the same time and returns all errors.
 func each(servers []*server.Server, do func(*server.Server) error) error {
-	errs := make([]error, len(servers))
-	var calls sync.WaitGroup
-	for i, s := range servers {
-		// Ends when do returns; awaited below.
-		calls.Go(func() {
-			if err := do(s); err != nil {
-				errs[i] = fmt.Errorf("member %d: %w", i+1, err)
-			}
-		})
-	}
-	calls.Wait()
-	return errors.Join(errs...)
+	return errors.Join(parallel.Each(len(servers), len(servers), func(i int) error {
+		err := do(servers[i])
+		if err != nil {
+			err = fmt.Errorf("member %d: %w", i+1, err)
+		}
+		return err
+	})...)
 }

@@ -37,6 +37,7 @@ var webTable = []box{
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
 		{"internal/fair", "bounds sessions"},
+		{"internal/guid", "names of sessions"},
 	}},
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
 		{"internal/httplocal", "below which path a proxy serves"},
@@ -47,6 +48,7 @@ var webTable = []box{
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
 		{"internal/fair", "bounds streams"},
+		{"internal/parallel", "the Stats of children"},
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},

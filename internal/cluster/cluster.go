@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -181,19 +182,16 @@ func (m *Member) openPort() (l net.Listener, err error) {
 // Close ends all members at once and waits for all their goroutines.
 func (c *Cluster) Close() error {
 	c.closed.Store(true)
-	errs := make([]error, len(c.members))
-	var wg sync.WaitGroup
-	for i, m := range c.members {
-		wg.Go(func() {
-			m.transition.lock()
-			defer m.transition.unlock()
-			if m.server != nil {
-				errs[i] = m.end(m.server.Abort) // no member is left that a crash could harm
-			}
-			m.port.release()
-		})
-	}
-	wg.Wait()
+	errs := parallel.Each(len(c.members), len(c.members), func(i int) (err error) {
+		m := c.members[i]
+		m.transition.lock()
+		defer m.transition.unlock()
+		if m.server != nil {
+			err = m.end(m.server.Abort) // no member is left that a crash could harm
+		}
+		m.port.release()
+		return err
+	})
 	c.runs.Wait()
 	c.network.Tear(clientHost, "") // connections that clients left open
 	return errors.Join(errs...)

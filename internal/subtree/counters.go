@@ -1,11 +1,12 @@
 package subtree
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -109,23 +110,7 @@ func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter
 
 // Each calls f with the numbers below n, several at once, and returns the first error by number.
 func Each(n int, f func(int) error) error {
-	errs := make([]error, n)
-	var calls sync.WaitGroup
-	slots := make(chan struct{}, window)
-	for i := range n {
-		slots <- struct{}{}
-		calls.Go(func() { // ends with its requests; each waits for it
-			errs[i] = f(i)
-			<-slots
-		})
-	}
-	calls.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(parallel.Each(n, window, f)...)
 }
 
 // missing returns how many creations a counter lacks. A znode that was deleted lacks none.

@@ -9,7 +9,6 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
-	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Barrier blocks the callers of Wait while the barrier is set, which is while the znode at its path
@@ -33,7 +32,7 @@ func (b *Barrier) Set(ctx context.Context) error {
 		case errors.Is(err, proto.ErrNodeExists):
 			return nil
 		case errors.Is(err, proto.ErrNoNode):
-			if err := b.client.Ensure(ctx, znodepath.Parent(b.path)); err != nil {
+			if err := b.client.Ensure(ctx, proto.ParentPath(b.path)); err != nil {
 				return err
 			}
 		case !repeatable(ctx, err):

@@ -8,7 +8,6 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
-	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // treeEvents holds the events of a recursive watch until the loop takes them. Safe for concurrent
@@ -57,7 +56,7 @@ func (g *engine) handlePrepared(res result) time.Duration {
 func (g *engine) handleTreeEvent(e client.Event) {
 	entry, parent := g.find(e.Path), (*entry)(nil)
 	if e.Path != g.root.path {
-		parent = g.find(znodepath.Parent(e.Path))
+		parent = g.find(proto.ParentPath(e.Path))
 	}
 	if entry != nil && e.Type != proto.EventCreated {
 		g.fireTree(entry.data, e.Type)

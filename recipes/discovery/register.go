@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
-	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 )

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
-	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 	"github.com/gozkd/gozkd/recipes/internal/persistentnode"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"

@@ -6,11 +6,11 @@ import (
 	"sync"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
-	"github.com/gozkd/gozkd/recipes/internal/guid"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 

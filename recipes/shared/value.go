@@ -15,7 +15,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
-	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
 // Versioned is the state of a value at one moment. The zero value stands for a missing znode.
@@ -258,7 +257,7 @@ func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], boo
 		case !errors.Is(err, proto.ErrNoNode):
 			return Versioned[T]{}, false, err
 		}
-		if err := v.client.Ensure(ctx, znodepath.Parent(v.path)); err != nil {
+		if err := v.client.Ensure(ctx, proto.ParentPath(v.path)); err != nil {
 			return Versioned[T]{}, false, err
 		}
 	}

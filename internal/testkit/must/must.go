@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/parallel"
 )
 
 // failure is the value of the panics of this package.
@@ -110,10 +111,8 @@ func (T) Fatal(args ...any) { end(errors.New(fmt.Sprint(args...))) }
 
 // Sleep ends the work if ctx ends before d has passed.
 func Sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 		end(ctx.Err())
 	}
@@ -121,12 +120,7 @@ func Sleep(ctx context.Context, d time.Duration) {
 
 // All runs all works in parallel, and returns when all have ended.
 func All(works ...func()) {
-	errs := make([]error, len(works))
-	var running sync.WaitGroup
-	for i, work := range works {
-		running.Go(func() { errs[i] = Try(work) }) // ends with work; awaited below
-	}
-	running.Wait()
+	errs := parallel.Each(len(works), len(works), func(i int) error { return Try(works[i]) })
 	if err := errors.Join(errs...); err != nil {
 		panic(failure{err})
 	}

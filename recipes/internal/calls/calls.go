@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -70,22 +70,7 @@ const maxConcurrent = 64
 
 // Each calls f for 0 to n-1, maxConcurrent at a time, and joins the errors.
 func Each(n int, f func(i int) error) error {
-	var wg sync.WaitGroup
-	slots, errs := make(chan struct{}, maxConcurrent), make([]error, n)
-	for i := range n {
-		if i == n-1 { // without another goroutine
-			errs[i] = f(i)
-			break
-		}
-		slots <- struct{}{}
-		// Ends with f; awaited below.
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(i)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(parallel.Each(n, maxConcurrent, f)...)
 }
 
 // WithCleanup returns err joined with the error of the cleanup after err. A cleanup that continues

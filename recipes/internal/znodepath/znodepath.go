@@ -15,14 +15,6 @@ func Join(parent, name string) string {
 // Base returns the last part of path, which is the znode's name.
 func Base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// Parent returns the path of the znode above path, and "/" for "/".
-func Parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
-}
-
 // ValidName reports whether a znode can be called name.
 func ValidName(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")

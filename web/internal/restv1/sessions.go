@@ -2,9 +2,7 @@ package restv1
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/xml"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -90,7 +89,7 @@ func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.D
 		leave()
 		return nil, err
 	}
-	e := &session{id: newUUID(), owner: who.Key(), client: c, expire: expire, leave: leave}
+	e := &session{id: guid.New(), owner: who.Key(), client: c, expire: expire, leave: leave}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.timer = s.after(expire, func() { s.remove(e) })
@@ -100,14 +99,6 @@ func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.D
 		return nil, answer.Errorf(http.StatusServiceUnavailable, "the server is being stopped")
 	}
 	return e, nil
-}
-
-// newUUID returns a random UUID (RFC 9562, version 4).
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func (s *Sessions) remove(e *session) {

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -170,41 +170,20 @@ func pageOf(names []string, after, prefix string, limit int) (page []string, nex
 // stats adds the Stats, and leaves out children that no longer exist. A child that the caller may
 // not read has no Stat.
 func (h *Handler) stats(r *http.Request, cl *client.Client, parent string, list []child) ([]child, error) {
-	var wg sync.WaitGroup
-	errs := make([]error, statsAtOnce)
-	gone := make([]bool, len(list))
-	for worker := range errs {
-		// Ends after its share of the list; awaited below.
-		wg.Go(func() {
-			for i := worker; i < len(list) && errs[worker] == nil; i += statsAtOnce {
-				path := strings.TrimSuffix(parent, "/") + "/" + list[i].Name
-				stat, ok, err := cl.Exists(r.Context(), path, false)
-				var code proto.ErrCode
-				switch {
-				case errors.As(err, &code) && code == proto.ErrNoAuth:
-				case err != nil:
-					errs[worker] = err
-				case ok:
-					list[i].Stat = h.stat(path, stat)
-				default:
-					gone[i] = true
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
+	err := cmp.Or(parallel.Each(len(list), statsAtOnce, func(i int) error {
+		path := strings.TrimSuffix(parent, "/") + "/" + list[i].Name
+		stat, ok, err := cl.Exists(r.Context(), path, false)
+		switch {
+		case errors.Is(err, proto.ErrNoAuth):
+			return nil
+		case ok:
+			list[i].Stat = h.stat(path, stat)
+		case err == nil:
+			list[i].Name = "" // left out below
 		}
-	}
-	left := list[:0]
-	for i, c := range list {
-		if !gone[i] {
-			left = append(left, c)
-		}
-	}
-	return left, nil
+		return err
+	})...)
+	return slices.DeleteFunc(list, func(c child) bool { return c.Name == "" }), err
 }
 
 // conflict adds the present Stat to the error of a write whose version differs.

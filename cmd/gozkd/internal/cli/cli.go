@@ -148,5 +148,15 @@ func Alias(fs *flag.FlagSet, names ...string) {
 	}
 }
 
+// List splits at commas, trims white space as Java does, and drops empty elements.
+func List(v string) (words []string) {
+	for w := range strings.SplitSeq(v, ",") {
+		if w = strings.TrimFunc(w, func(r rune) bool { return r <= ' ' }); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
 // Print writes text and ignores an error: there is no other place to report it.
 func Print(w io.Writer, text string) { _, _ = io.WriteString(w, text) }

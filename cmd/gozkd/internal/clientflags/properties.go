@@ -2,11 +2,11 @@ package clientflags
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/magiconair/properties"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/secretfile"
 )
@@ -75,17 +75,8 @@ func (p props) tlsOptions() (tlsconf.Options, error) {
 		return tlsconf.Store{Location: p[key+"location"], Type: p[key+"type"], Password: p[key+"password"], PasswordFile: p[key+"passwordPath"]}
 	}
 	o.KeyStore, o.TrustStore = store("keyStore"), store("trustStore")
-	o.Protocol, o.EnabledProtocols, o.CipherSuites = p[prefix+"protocol"], list(p[prefix+"enabledProtocols"]), list(p[prefix+"ciphersuites"])
+	o.Protocol, o.EnabledProtocols, o.CipherSuites = p[prefix+"protocol"], cli.List(p[prefix+"enabledProtocols"]), cli.List(p[prefix+"ciphersuites"])
 	o.HostnameVerification = !strings.EqualFold(p[prefix+"hostnameVerification"], "false")
 	o.CRL, o.OCSP, o.CRLLocation = p.isTrue(prefix+"crl"), p.isTrue(prefix+"ocsp"), p["gozkd.ssl.crlLocation"]
 	return o, nil
-}
-
-// list splits a value at commas.
-func list(value string) []string {
-	words := strings.Split(value, ",")
-	for i, w := range words {
-		words[i] = strings.TrimSpace(w)
-	}
-	return slices.DeleteFunc(words, func(w string) bool { return w == "" })
 }

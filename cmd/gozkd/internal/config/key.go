@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
 // status is the effect of a key.
@@ -309,16 +311,8 @@ var (
 	}
 )
 
-// splitList splits at commas, trims white space and drops empty elements.
-func splitList(v string) []string {
-	var words []string
-	for w := range strings.SplitSeq(v, ",") {
-		if w = trim(w); w != "" {
-			words = append(words, w)
-		}
-	}
-	return words
-}
+// splitList splits at commas.
+var splitList = cli.List
 
 // lookup finds the row of a key: by name or alias, with or without the prefix "zookeeper.",
 // otherwise by the longest prefix of a pattern. canonical is the name of the row, with the actual

@@ -1,4 +1,4 @@
-// Package guid makes the random parts of znodes' names.
+// Package guid makes random UUIDs, for example in the names of znodes.
 package guid
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// New returns a random UUID in Java's notation.
+// New returns a random UUID (RFC 9562, version 4) in Java's notation.
 func New() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: the program ends if the system has no randomness
