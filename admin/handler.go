@@ -139,12 +139,10 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 // made at once: the others wait for a moment. ok is false if that was not enough.
 func (h *handler) answer(r *http.Request, c *command) (status int, answer []byte, ok bool) {
 	if c.access == local {
-		late := time.NewTimer(busyPatience)
-		defer late.Stop()
 		select {
 		case h.long <- struct{}{}:
 			defer func() { <-h.long }()
-		case <-late.C:
+		case <-time.After(busyPatience):
 			return 0, nil, false
 		case <-r.Context().Done():
 			return 0, nil, false

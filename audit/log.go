@@ -251,10 +251,8 @@ func (l *Log) flush() bool {
 
 // pause waits for the next attempt to write, or returns false if the log is being closed.
 func (l *Log) pause() bool {
-	t := time.NewTimer(retryInterval)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(retryInterval):
 		return true
 	case <-l.closing:
 		return false

@@ -97,9 +97,7 @@ func DialTLS(cfg *tls.Config, plain Dial) Dial {
 	if plain == nil {
 		plain = dialTCP
 	}
-	if cfg == nil {
-		cfg = new(tls.Config)
-	}
+	cfg = cmp.Or(cfg, new(tls.Config))
 	return func(ctx context.Context, address string) (net.Conn, error) {
 		conn, err := plain(ctx, address)
 		if err != nil {

@@ -160,10 +160,8 @@ func (k *core) sleep(ctx context.Context, d time.Duration) error {
 		return ErrClosed
 	default:
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return newCtxError(ctx, false)

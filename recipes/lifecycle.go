@@ -82,11 +82,9 @@ func (p *callCounter) wait(limit time.Duration) int {
 	}
 	idle := p.idle
 	p.mu.Unlock()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case <-idle:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

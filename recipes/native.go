@@ -203,8 +203,7 @@ func (n *native) replace(conn, reader *client.Client) {
 // current returns the Client of the current session, or otherwise the reader. The call waits for
 // one of them, for longPause at most.
 func (n *native) current(ctx context.Context) (*client.Client, error) {
-	late := time.NewTimer(longPause)
-	defer late.Stop()
+	late := time.After(longPause)
 	for {
 		n.mu.Lock()
 		conn, reader, changed := n.conn, n.reader, n.changed
@@ -218,7 +217,7 @@ func (n *native) current(ctx context.Context) (*client.Client, error) {
 		}
 		select {
 		case <-changed:
-		case <-late.C:
+		case <-late:
 			return nil, ErrNoServer
 		case <-ctx.Done():
 			return nil, newCtxError(ctx, false)

@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -166,10 +167,7 @@ func (n *native) unwatchTree(t *treeWatch) {
 		n.treeTurn <- struct{}{}
 		defer func() { <-n.treeTurn }()
 		n.mu.Lock()
-		conn := n.conn
-		if conn == nil {
-			conn = n.reader
-		}
+		conn := cmp.Or(n.conn, n.reader)
 		for other := range n.trees {
 			if other.treeKey == t.treeKey {
 				conn = nil

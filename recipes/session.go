@@ -1,6 +1,7 @@
 package recipes
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -104,9 +105,7 @@ func (s *Session) end(cause error) {
 		s.mu.Unlock()
 		return
 	}
-	if cause == nil {
-		cause = ErrSessionLost
-	}
+	cause = cmp.Or(cause, error(ErrSessionLost))
 	s.timer.Stop()
 	s.ended.Store(true)
 	s.cancel(cause)

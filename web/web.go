@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strings"
 	"time"
 
@@ -221,7 +222,10 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 // of an ID has a backslash before it.
 func ParseRoles(list string) (map[string]Role, error) {
 	roles := make(map[string]Role)
-	for _, entry := range splitList(list) {
+	for _, entry := range listEntry.FindAllString(list, -1) {
+		if entry = strings.TrimSpace(entry); entry == "" {
+			continue
+		}
 		name, id, _ := strings.Cut(entry, "=")
 		role, err := access.ParseRole(strings.TrimSpace(name))
 		if err != nil {
@@ -241,19 +245,5 @@ func ParseRoles(list string) (map[string]Role, error) {
 	return roles, nil
 }
 
-// splitList splits at semicolons that no backslash precedes. The backslash stays.
-func splitList(list string) (entries []string) {
-	start := 0
-	for i := 0; i <= len(list); i++ {
-		switch {
-		case i < len(list) && list[i] == '\\':
-			i++
-		case i == len(list) || list[i] == ';':
-			if e := strings.TrimSpace(list[min(start, len(list)):min(i, len(list))]); e != "" {
-				entries = append(entries, e)
-			}
-			start = i + 1
-		}
-	}
-	return entries
-}
+// listEntry is what semicolons end that no backslash precedes. The backslash stays.
+var listEntry = regexp.MustCompile(`(?:\\(?s:.)|[^;])+`)

@@ -63,15 +63,14 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 		conn.Close()
 		hangUp() // early may not have fired, and in a bubble no more time passes
 	})
-	late := time.NewTimer(waitTimeout)
-	defer late.Stop()
+	late := time.After(waitTimeout)
 	for {
 		select {
 		case e := <-events:
 			if e.State == zk.StateHasSession {
 				return conn
 			}
-		case <-late.C:
+		case <-late:
 			t.Fatalf("zktest: connect: no session within %v", waitTimeout)
 		}
 	}

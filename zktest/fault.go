@@ -52,11 +52,9 @@ type Fault struct {
 // Wait waits until the fault has happened as often as Times says, or once if Times sets no limit.
 func (f *Fault) Wait() {
 	f.service.t.Helper()
-	late := time.NewTimer(waitTimeout)
-	defer late.Stop()
 	select {
 	case <-f.armed.Done():
-	case <-late.C:
+	case <-time.After(waitTimeout):
 		f.service.t.Fatalf("zktest: within %v no request matched the fault: %v", waitTimeout, f.armed)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -91,11 +92,7 @@ func withConfDir(name string, args []string, env cli.Env) (string, []string, cli
 		return getenv(variable)
 	}
 	if name == "zkServer" && len(args) == 1 && slices.Contains([]string{"start-foreground", "status", "print-cmd"}, args[0]) {
-		file := getenv("ZOOCFG")
-		if file == "" {
-			file = "zoo.cfg"
-		}
-		args = append(args, filepath.Join(dir, file))
+		args = append(args, filepath.Join(dir, cmp.Or(getenv("ZOOCFG"), "zoo.cfg")))
 	}
 	return name, args, env
 }

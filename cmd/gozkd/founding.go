@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
@@ -29,15 +30,10 @@ func initializeFiles(c config.Config) []string {
 // mayFound reports whether a server without data may take part in founding an ensemble. A server
 // in memory always may, because no file could tell its first start from the later starts.
 func mayFound(c config.Config) bool {
-	if c.Found || c.Memory {
-		return true
-	}
-	for _, path := range initializeFiles(c) {
-		if _, err := os.Stat(path); err == nil {
-			return true
-		}
-	}
-	return false
+	return c.Found || c.Memory || slices.ContainsFunc(initializeFiles(c), func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	})
 }
 
 // founded removes the files that mayFound looks for. Call founded once the server has data: a

@@ -25,10 +25,8 @@ func Retry(ctx context.Context, try func() (done bool)) bool {
 
 // Sleep waits for d and returns true, or returns false when ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

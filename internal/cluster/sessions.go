@@ -70,12 +70,10 @@ func (c *Cluster) opaque() map[*Member]map[string]int64 {
 
 // knows reports whether any running member has a session.
 func (c *Cluster) knows(session int64) bool {
-	for _, m := range c.running() {
-		if s := m.Server(); s != nil && slices.ContainsFunc(s.Facts().Sessions(), func(known server.Session) bool { return known.ID == session }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.running(), func(m *Member) bool {
+		s := m.Server()
+		return s != nil && slices.ContainsFunc(s.Facts().Sessions(), func(known server.Session) bool { return known.ID == session })
+	})
 }
 
 // ExpireSession ends a session as if its client had been silent for too long. It returns when all

@@ -169,25 +169,19 @@ func (d *deadline) wait(over <-chan struct{}, timer <-chan time.Time, closed <-c
 	for {
 		at, changed := d.get()
 		var alarm <-chan time.Time
-		var stop = func() bool { return true }
 		if !at.IsZero() {
-			t := time.NewTimer(time.Until(at))
-			alarm, stop = t.C, t.Stop
+			alarm = time.After(time.Until(at))
 		}
 		select {
 		case <-over:
-			stop()
 			return nil
 		case <-timer:
-			stop()
 			return nil
 		case <-closed:
-			stop()
 			return net.ErrClosed
 		case <-alarm:
 			return os.ErrDeadlineExceeded
 		case <-changed:
-			stop()
 		}
 	}
 }

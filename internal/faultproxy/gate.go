@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net"
@@ -141,9 +142,7 @@ func (g *Gate) arrive(nc net.Conn, err error) bool {
 // the gate's goroutine. Accepted connections stay open.
 func (g *Gate) Close() error {
 	g.mu.Lock()
-	if g.err == nil {
-		g.err = net.ErrClosed
-	}
+	g.err = cmp.Or(g.err, net.ErrClosed)
 	arrived := g.arrived
 	g.arrived = nil
 	g.changed.Broadcast()

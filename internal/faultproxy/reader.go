@@ -156,9 +156,7 @@ func (c *conn) noteEnd() {
 func (c *conn) carryOut() error {
 	r, v := &c.r, c.r.next
 	if v.rule.fault.Kind == Delay {
-		t := time.NewTimer(time.Until(v.until))
-		defer t.Stop()
-		if err := c.readDeadline.wait(v.rule.gone, t.C, c.closed); err != nil {
+		if err := c.readDeadline.wait(v.rule.gone, time.After(time.Until(v.until)), c.closed); err != nil {
 			return err
 		}
 		r.next, r.pass = nil, v.bytes

@@ -2,6 +2,7 @@ package zkfiles
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -60,12 +61,7 @@ const NoCversion = -1
 // Failed reports whether a multi failed. ZooKeeper logs the operations before the failed one as if
 // they had been executed. They were not: a failed multi changes nothing.
 func (t *Txn) Failed() bool {
-	for i := range t.Ops {
-		if t.Ops[i].Op == proto.OpError {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Ops, func(op Txn) bool { return op.Op == proto.OpError })
 }
 
 // Follows reports whether no transaction lies between two zxids: the counter grows by one, and an

@@ -72,9 +72,7 @@ func (e *engine) waitForItems(ctx context.Context) error {
 		if len(c.available) > 0 {
 			until = min(until, time.Until(time.UnixMilli(c.available[0].due)))
 		}
-		timer := time.NewTimer(until)
-		defer timer.Stop()
-		due = timer.C
+		due = time.After(until)
 	}
 	select {
 	case <-watches[0]:

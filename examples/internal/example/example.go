@@ -86,10 +86,8 @@ func Together(n int, f func(i int) error) error {
 
 // Sleep waits for d, or returns the cause of ctx when ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

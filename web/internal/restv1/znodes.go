@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -324,13 +325,11 @@ func accepts(r *http.Request, kind string) bool {
 
 // names reports whether the caller's Accept has this media type or range.
 func names(r *http.Request, kind string) bool {
-	for _, want := range strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",") {
+	all := strings.Split(strings.Join(r.Header.Values("Accept"), ","), ",")
+	return slices.ContainsFunc(all, func(want string) bool {
 		want, _, _ = strings.Cut(want, ";")
-		if strings.TrimSpace(want) == kind {
-			return true
-		}
-	}
-	return false
+		return strings.TrimSpace(want) == kind
+	})
 }
 
 func wantsBytes(r *http.Request) bool { return names(r, bytes) }

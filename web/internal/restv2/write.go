@@ -38,18 +38,14 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	if err := h.demand(r, cl, path, want); err != nil {
 		return err
 	}
-	var stat proto.Stat
+	stat, status := proto.Stat{}, http.StatusOK
 	switch {
 	case creates:
+		status = http.StatusCreated
 		_, stat, err = cl.Create(r.Context(), path, data, client.CreateOptions{})
 		if p := call.ProblemOf(err); err != nil && p.Code == int32(proto.ErrNodeExists) {
 			p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
 			err = p
-		}
-		if err == nil {
-			w.Header().Set("ETag", dataTag(&stat))
-			answer.JSON(w, http.StatusCreated, znode{Path: path, Stat: h.stat(path, stat)})
-			return nil
 		}
 	case acl:
 		return h.putACL(w, r, cl, path, data, want.version)
@@ -59,8 +55,13 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	if err != nil {
 		return h.conflict(r, cl, path, err)
 	}
-	w.Header().Set("ETag", dataTag(&stat))
-	answer.JSON(w, http.StatusOK, znode{Path: path, Stat: h.stat(path, stat)})
+	return h.written(w, status, dataTag(&stat), path, stat)
+}
+
+// written answers a write with the znode after it.
+func (h *Handler) written(w http.ResponseWriter, status int, etag, path string, stat proto.Stat) error {
+	w.Header().Set("ETag", etag)
+	answer.JSON(w, status, znode{Path: path, Stat: h.stat(path, stat)})
 	return nil
 }
 
@@ -80,9 +81,7 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	if err != nil {
 		return h.conflict(r, cl, path, err)
 	}
-	w.Header().Set("ETag", aclTag(&stat))
-	answer.JSON(w, http.StatusOK, znode{Path: path, Stat: h.stat(path, stat)})
-	return nil
+	return h.written(w, http.StatusOK, aclTag(&stat), path, stat)
 }
 
 // post creates a child.
@@ -114,10 +113,8 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", dataTag(&stat))
 	w.Header().Set("Location", httplocal.Prefix(r)+Root+escape(created))
-	answer.JSON(w, http.StatusCreated, znode{Path: created, Stat: h.stat(created, stat)})
-	return nil
+	return h.written(w, http.StatusCreated, dataTag(&stat), created, stat)
 }
 
 // escape returns a znode's path without its first slash, as a part of a URL.

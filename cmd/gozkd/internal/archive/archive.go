@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,9 +147,7 @@ func (a *Archive) At(m history.Moment) (Span, error) {
 	for i := range all {
 		b := &all[i]
 		if m.Zxid != 0 && b.zxid > int64(m.Zxid) || !m.Time.IsZero() && timeOf(b.ms).After(m.Time) {
-			if after == nil {
-				after = b
-			}
+			after = cmp.Or(after, b)
 		} else if span := a.spanFrom(*b); s.Base == "" || span.Last >= s.Last {
 			s = span
 		}

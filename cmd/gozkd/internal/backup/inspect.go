@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,9 +84,7 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 		c.Line("file", "%s", s.path)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if logDir == "" {
-			logDir = path
-		}
+		logDir = cmp.Or(logDir, path)
 		c.Line("log", "%s; %s in %s", log, humanize.IBytes(uint64(vfs.SizeBelow(filepath.Join(logDir, "wal")))), filepath.Join(logDir, "wal"))
 	}
 	c.Line("checkpoint", "index %d, %s", h.Checkpoint, sizeOf(checkpointOf(s)))

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -126,9 +127,7 @@ func (r *subtreeRestore) check(words []string) (err error) {
 	case r.to == "":
 		return errors.New("--to is missing: name the client ports of the ensemble")
 	}
-	if r.as == "" {
-		r.as = r.path
-	}
+	r.as = cmp.Or(r.as, r.path)
 	for _, path := range []string{r.path, r.as} {
 		if err := proto.ValidatePath(path); err != nil {
 			return fmt.Errorf("--subtree and --as: %q: %w", path, err)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -112,13 +113,7 @@ func LocalServer(getenv func(string) string) func(fs *flag.FlagSet, args []strin
 // findFile returns the zoo.cfg to read, or "". Like zkServer.sh and the images, findFile looks for
 // a name without a directory in ZOOCFGDIR or ZOO_CONF_DIR as well.
 func findFile(named string, getenv func(string) string) string {
-	dir, name := getenv("ZOOCFGDIR"), getenv("ZOOCFG")
-	if dir == "" {
-		dir = getenv(confDir)
-	}
-	if name == "" {
-		name = "zoo.cfg"
-	}
+	dir, name := cmp.Or(getenv("ZOOCFGDIR"), getenv(confDir)), cmp.Or(getenv("ZOOCFG"), "zoo.cfg")
 	exists := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	switch {
 	case named == "" && dir != "" && exists(filepath.Join(dir, name)):

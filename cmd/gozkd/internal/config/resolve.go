@@ -262,9 +262,7 @@ func (r *resolver) directories(c *Config) {
 		}
 		return
 	}
-	if c.Server.LogDir == "" {
-		c.Server.LogDir = c.Server.Dir
-	}
+	c.Server.LogDir = cmp.Or(c.Server.LogDir, c.Server.Dir)
 	if !c.AutoCreate {
 		r.mustExist("dataDir", c.Server.Dir)
 		if c.Server.LogDir != c.Server.Dir {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -25,10 +26,7 @@ type sums struct {
 }
 
 func newSums(root subtree, depth int) *sums {
-	if root == "" {
-		root = "/"
-	}
-	return &sums{root: root, depth: depth, index: make(map[string]int)}
+	return &sums{root: cmp.Or(root, "/"), depth: depth, index: make(map[string]int)}
 }
 
 // add counts a znode below the root in the subtrees that it belongs to. Parents come first.

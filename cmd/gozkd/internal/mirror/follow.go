@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -240,14 +241,9 @@ func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err er
 // deletes and creates it at that time.
 func conflict(err error) bool {
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok {
-		return false
-	}
-	switch e.Code {
-	case proto.ErrBadVersion, proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty:
-		return true
-	}
-	return false
+	return ok && slices.Contains([]proto.ErrCode{
+		proto.ErrBadVersion, proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty,
+	}, e.Code)
 }
 
 // describe returns the result of a comparison of the whole subtrees.

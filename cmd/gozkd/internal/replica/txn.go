@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -46,20 +47,8 @@ func (t *Txn) Failed() bool { return t.Known && t.Err != proto.OK }
 
 // Touches reports whether a path of the transaction is one that match accepts.
 func (t *Txn) Touches(match func(path string) bool) bool {
-	if t.Path != "" && match(t.Path) {
-		return true
-	}
-	for _, path := range t.Deleted {
-		if match(path) {
-			return true
-		}
-	}
-	for i := range t.Ops {
-		if t.Ops[i].Touches(match) {
-			return true
-		}
-	}
-	return false
+	return t.Path != "" && match(t.Path) || slices.ContainsFunc(t.Deleted, match) ||
+		slices.ContainsFunc(t.Ops, func(op Txn) bool { return op.Touches(match) })
 }
 
 // decodeTxn returns the transaction of a request in our log, without its result.

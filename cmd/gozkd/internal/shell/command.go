@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -57,19 +58,13 @@ func (c *command) flagHelp() string {
 	slices.SortStableFunc(sorted, func(a, b flag) int {
 		return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
 	})
-	left := make([]string, len(sorted))
-	width := 0
-	for i, f := range sorted {
-		left[i] = " -" + f.name
-		if f.value {
-			left[i] += " <arg>"
-		}
-		width = max(width, len(left[i]))
-	}
 	var b strings.Builder
-	for i, f := range sorted {
-		b.WriteString(left[i] + strings.Repeat(" ", width-len(left[i])+3) + f.about + "\n")
+	table := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, f := range sorted {
+		value := map[bool]string{true: " <arg>"}[f.value]
+		fmt.Fprintf(table, " -%s%s\t%s\n", f.name, value, f.about)
 	}
+	_ = table.Flush() // a Builder takes everything
 	return b.String()
 }
 

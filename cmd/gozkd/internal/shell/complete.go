@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -151,10 +152,7 @@ func (w partialWord) completeFrom(words []string) console.Completion {
 func (w partialWord) completePath(children func(path string) []string) console.Completion {
 	slash := strings.LastIndexByte(w.text, '/')
 	dir, begin := w.text[:slash], w.text[slash+1:]
-	parent := dir
-	if parent == "" {
-		parent = "/"
-	}
+	parent := cmp.Or(dir, "/")
 	names := slices.DeleteFunc(slices.Clone(children(parent)), func(name string) bool { return !strings.HasPrefix(name, begin) })
 	if len(names) == 0 {
 		return console.Completion{}

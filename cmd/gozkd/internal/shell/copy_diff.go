@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -116,10 +117,7 @@ type difference struct {
 }
 
 func differenceOf(d subtree.Change) difference {
-	r := difference{Path: d.Rel}
-	if r.Path == "" {
-		r.Path = "/"
-	}
+	r := difference{Path: cmp.Or(d.Rel, "/")}
 	switch {
 	case d.Right == nil:
 		r.Only = "left"

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,10 +135,7 @@ func (c *call) runEditorOn(znode string, data []byte) ([]byte, editFile, error) 
 // runEditor runs the editor and waits for it. Events are printed after it has exited.
 func (c *call) runEditor(file string) error {
 	windows := runtime.GOOS == "windows"
-	editor := strings.TrimSpace(c.env.Getenv("VISUAL"))
-	if editor == "" {
-		editor = strings.TrimSpace(c.env.Getenv("EDITOR"))
-	}
+	editor := cmp.Or(strings.TrimSpace(c.env.Getenv("VISUAL")), strings.TrimSpace(c.env.Getenv("EDITOR")))
 	switch {
 	case editor != "":
 	case windows:

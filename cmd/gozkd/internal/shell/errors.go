@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,26 +111,11 @@ func keeperMessage(e *client.Error) string {
 // codeMessage returns the words for an error code in a message. Source:
 // KeeperException.getCodeMessage.
 func codeMessage(code proto.ErrCode) string {
-	names := map[proto.ErrCode]string{
+	others := map[proto.ErrCode]string{ // than the names of constants
 		proto.OK:                              "ok",
-		proto.ErrSystemError:                  "SystemError",
-		proto.ErrRuntimeInconsistency:         "RuntimeInconsistency",
-		proto.ErrDataInconsistency:            "DataInconsistency",
-		proto.ErrConnectionLoss:               "ConnectionLoss",
-		proto.ErrMarshallingError:             "MarshallingError",
-		proto.ErrNewConfigNoQuorum:            "NewConfigNoQuorum",
-		proto.ErrReconfigInProgress:           "ReconfigInProgress",
-		proto.ErrUnimplemented:                "Unimplemented",
-		proto.ErrOperationTimeout:             "OperationTimeout",
-		proto.ErrBadArguments:                 "BadArguments",
+		proto.ErrUnknownSession:               "Unknown error -12",
 		proto.ErrAPIError:                     "APIError",
-		proto.ErrNoNode:                       "NoNode",
-		proto.ErrNoAuth:                       "NoAuth",
-		proto.ErrBadVersion:                   "BadVersion",
-		proto.ErrNoChildrenForEphemerals:      "NoChildrenForEphemerals",
-		proto.ErrNodeExists:                   "NodeExists",
 		proto.ErrInvalidACL:                   "InvalidACL",
-		proto.ErrAuthFailed:                   "AuthFailed",
 		proto.ErrNotEmpty:                     "Directory not empty",
 		proto.ErrSessionExpired:               "Session expired",
 		proto.ErrInvalidCallback:              "Invalid callback",
@@ -137,15 +123,21 @@ func codeMessage(code proto.ErrCode) string {
 		proto.ErrNotReadOnly:                  "Not a read-only call",
 		proto.ErrEphemeralOnLocalSession:      "Ephemeral node on local session",
 		proto.ErrNoWatcher:                    "No such watcher",
+		proto.ErrRequestTimeout:               "Unknown error -122",
 		proto.ErrReconfigDisabled:             "Reconfig is disabled",
 		proto.ErrSessionClosedRequireSASLAuth: "Session closed because client failed to authenticate",
 		proto.ErrQuotaExceeded:                "Quota has exceeded",
 		proto.ErrThrottledOp:                  "Op throttled due to high load",
 	}
-	if n, ok := names[code]; ok {
-		return n
+	name, _, known := strings.Cut(code.String(), " (")
+	if !known {
+		return fmt.Sprintf("Unknown error %d", int32(code))
 	}
-	return fmt.Sprintf("Unknown error %d", int32(code))
+	words := strings.Fields(name)
+	for i, w := range words {
+		words[i] = strings.ToUpper(w[:1]) + w[1:]
+	}
+	return cmp.Or(others[code], strings.Join(words, ""))
 }
 
 // javaCode returns the name of an error code in Java, such as NONODE. Source: KeeperException.Code.

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -93,9 +94,7 @@ func (s *Shell) errorLine(name string, err error) jsonErrorLine {
 			line.Code, line.Number = codeInterrupted, 0
 		}
 	}
-	if line.Message == "" {
-		line.Message = "failed; the notes before this line say why"
-	}
+	line.Message = cmp.Or(line.Message, "failed; the notes before this line say why")
 	return jsonErrorLine{line}
 }
 

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,10 +111,7 @@ func (s *Shell) event(e client.Event) {
 
 // eventText formats an event as zkCli.sh does.
 func eventText(e client.Event) string {
-	path := e.Path
-	if path == "" {
-		path = javaNull
-	}
+	path := cmp.Or(e.Path, javaNull)
 	return fmt.Sprintf("\nWATCHER::\n\nWatchedEvent state:%s type:%s path:%s zxid: %d\n", e.State.KeeperState(), eventName(e), path, int64(e.Zxid))
 }
 

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,9 +159,7 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	if err != nil {
 		return side, nil, usageError(err.Error())
 	}
-	if path == "" {
-		path = "/"
-	}
+	path = cmp.Or(path, "/")
 	ctx, cancel := context.WithTimeout(ctx, c.settings.timeout)
 	defer cancel()
 	cfg := client.Config{

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,10 +111,7 @@ func historyFile(getenv func(string) string) string {
 	if state := getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "gozkd", "history")
 	}
-	home := getenv("HOME")
-	if home == "" {
-		home = getenv("USERPROFILE") // Windows
-	}
+	home := cmp.Or(getenv("HOME"), getenv("USERPROFILE")) // the latter on Windows
 	return filepath.Join(home, ".gozkd_history")
 }
 

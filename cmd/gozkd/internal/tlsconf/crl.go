@@ -2,6 +2,7 @@ package tlsconf
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/pem"
@@ -159,14 +160,9 @@ func (c *content) checkRevoked(chains [][]*x509.Certificate) error {
 		if err == nil {
 			return nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
-	if first == nil {
-		first = &refusal{tlsreason.NoRevocation, "the certificate has no verified chain"}
-	}
-	return first
+	return cmp.Or(first, error(&refusal{tlsreason.NoRevocation, "the certificate has no verified chain"}))
 }
 
 func (c *content) checkChain(chain []*x509.Certificate) error {

@@ -140,10 +140,7 @@ func (in *input) read(path string, limit int64, secret bool) error {
 
 // hasPlainKey reports whether text has a private key in PEM format that is not encrypted.
 func hasPlainKey(text []byte) bool {
-	for _, kind := range []string{"", "RSA ", "EC "} {
-		if bytes.Contains(text, []byte("-----BEGIN "+kind+"PRIVATE KEY-----")) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"", "RSA ", "EC "}, func(kind string) bool {
+		return bytes.Contains(text, []byte("-----BEGIN "+kind+"PRIVATE KEY-----"))
+	})
 }

@@ -86,7 +86,7 @@ func (m *model) hotLines() []string {
 		}
 		return lines
 	}
-	const beside = 120
+	const tablesBeside = 120
 	rate := func(title string, of func(i int) float64) column[int] {
 		return column[int]{title: title, width: 8, right: true, cell: func(i, _ int) (string, lipgloss.Style) { return perSecond(of(i)), lipgloss.Style{} }}
 	}
@@ -110,24 +110,19 @@ func (m *model) hotLines() []string {
 		name("CLIENT", 21, true, func(i int) string { return h.Clients[i].Address }),
 		name("SESSION", 18, false, func(i int) string { return h.Clients[i].Session }),
 	}
-	if m.width < beside {
+	if m.width < tablesBeside {
 		lines = append(lines, table(m.width, len(h.Paths), paths)...)
 		lines = append(lines, "")
 		return append(lines, table(m.width, len(h.Clients), clients)...)
 	}
 	half := (m.width - 2) / 2
-	left, right := table(half, len(h.Paths), paths), table(half, len(h.Clients), clients)
-	for i := range max(len(left), len(right)) {
-		l, r := strings.Repeat(" ", half), ""
-		if i < len(left) {
-			l = left[i]
-		}
-		if i < len(right) {
-			r = right[i]
-		}
-		lines = append(lines, l+"  "+r)
-	}
-	return lines
+	return append(lines, beside(table(half, len(h.Paths), paths), table(half, len(h.Clients), clients))...)
+}
+
+// beside joins two blocks of lines.
+func beside(left, right []string) []string {
+	text := lipgloss.JoinHorizontal(lipgloss.Top, strings.Join(left, "\n"), "  ", strings.Join(right, "\n"))
+	return strings.Split(text, "\n")
 }
 
 // trends are the charts of the trends panel, each with a common scale for all members.
@@ -172,11 +167,7 @@ func (m *model) trendLines() []string {
 			continue
 		}
 		half := (m.width - 2) / 2
-		left, right := draw(half, i), draw(half, i+1)
-		for j := range left {
-			lines = append(lines, left[j]+"  "+right[j])
-		}
-		lines = append(lines, "")
+		lines = append(append(lines, beside(draw(half, i), draw(half, i+1))...), "")
 	}
 	return lines
 }

@@ -206,11 +206,7 @@ func helpLines(th theme) []string {
 		"  A gap in a trend: the member was down, or its counters were reset.",
 		"  If data is missing: 4lw.commands.whitelist=srvr,mntr,cons,conf,hotp in zoo.cfg",
 	}
-	for i, l := range text {
-		if i == 0 {
-			text[i] = th.title.Render(l)
-		}
-	}
+	text[0] = th.title.Render(text[0])
 	return append(text, "", th.dim.Render("  any key: back"))
 }
 

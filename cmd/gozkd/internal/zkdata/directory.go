@@ -48,9 +48,7 @@ func Find(arg string) (*Directory, error) {
 
 // directoryAt lists the files of a server. logDir "" means dir.
 func directoryAt(dir, logDir string) (d *Directory, err error) {
-	if logDir == "" {
-		logDir = dir
-	}
+	logDir = cmp.Or(logDir, dir)
 	d, dir, logDir = &Directory{Name: dir}, versioned(dir), versioned(logDir)
 	if d.logDir = logDir; filepath.Base(dir) == "version-2" {
 		if n, ok := numberIn(filepath.Dir(dir), "myid"); ok {

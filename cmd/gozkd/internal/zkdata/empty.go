@@ -1,6 +1,7 @@
 package zkdata
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,9 +42,7 @@ func (d *Directory) whole() (first proto.Zxid, err error) {
 		if err != nil {
 			break // the replay reports the damage
 		}
-		if first == 0 {
-			first = r.Zxid
-		}
+		first = cmp.Or(first, r.Zxid)
 		if creation = firstCreation(&r.Txn); creation != nil || first.Counter() != 1 {
 			break
 		}

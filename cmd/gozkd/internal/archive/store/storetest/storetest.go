@@ -128,10 +128,8 @@ func (c *Client) do(ctx context.Context, write bool, effect func()) error {
 	}
 	m.mu.Unlock()
 	if wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
 			lose = true // the request may still arrive
 		}
