@@ -26,6 +26,9 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 			errs = append(errs, fmt.Errorf("server: Members: %w", err))
 		}
 		for _, m := range one {
+			if m.SecurePort != 0 {
+				errs = append(errs, fmt.Errorf("server: Members: %s has a secure client port: remove it, and set SecureListen", m.Key()))
+			}
 			if _, twice := set.Get(m.ID); twice {
 				errs = append(errs, fmt.Errorf("server: Members: %s is named twice", m.Key()))
 			}

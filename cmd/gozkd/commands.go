@@ -162,7 +162,7 @@ func fail(env cli.Env, err error) int {
 
 // printCommand prints the command that start-foreground would run, quoted for a shell.
 func printCommand(_ context.Context, args []string, env cli.Env) int {
-	inv, _, err := config.Load(append([]string{"serve"}, args...), env.Getenv, nil)
+	inv, _, err := config.Load(append([]string{"serve"}, args...), env.Getenv, env.Names())
 	if err != nil {
 		return fail(env, err)
 	}

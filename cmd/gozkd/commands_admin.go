@@ -118,7 +118,7 @@ func adminParameters(words []string) (url.Values, error) {
 // adminEndpoint returns the URL of the admin commands of the server that serve would run with these
 // arguments.
 func adminEndpoint(env cli.Env, serve []string) (string, error) {
-	_, c, err := config.Load(append([]string{"serve"}, serve...), env.Getenv, nil)
+	_, c, err := config.Load(append([]string{"serve"}, serve...), env.Getenv, env.Names())
 	if err != nil {
 		return "", err
 	}

@@ -30,6 +30,7 @@ flags:
   --config FILE       the zoo.cfg; default: zoo.cfg in the directory ZOOCFGDIR or ZOO_CONF_DIR; also
                       --configfile
   --data-dir DIR      replaces dataDir of the zoo.cfg
+  -o KEY=VALUE        sets a key of zoo.cfg, as for serve; may be repeated
   --found-until TIME  for automation that runs init before each start: after TIME (2026-11-23T12:00:00Z,
                       or empty: always), or with existing data, do nothing, with exit status 0
   --force             accepted for compatibility; existing data is never deleted
@@ -45,6 +46,8 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	id := flags.String("id", "", "")
 	file := flags.String("config", "", "")
 	dir := flags.String("data-dir", "", "")
+	serve := []string{"serve"}
+	flags.Func("o", "", func(text string) error { serve = append(serve, "-o", text); return nil })
 	var until *time.Time // zero: always over
 	flags.Func("found-until", "", func(text string) (err error) {
 		if until = new(time.Time); text != "" {
@@ -61,7 +64,6 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	case len(words) > 0:
 		return c.Misused(fmt.Errorf("unexpected argument %q", words[0]))
 	}
-	serve := []string{"serve"}
 	for name, value := range map[string]string{"--id": *id, "--data-dir": *dir} {
 		if value != "" {
 			serve = append(serve, name, value)
@@ -70,7 +72,7 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	if *file != "" {
 		serve = append(serve, *file)
 	}
-	_, cfg, err := config.Load(serve, env.Getenv, nil)
+	_, cfg, err := config.Load(serve, env.Getenv, env.Names())
 	if err == nil && until != nil {
 		if data := existingData(cfg); data != "" {
 			return printTo(env, data+" exists: nothing is done.\n")

@@ -15,7 +15,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -43,7 +42,7 @@ func takeInterrupts() (interrupts <-chan os.Signal, stop func()) {
 // the program was called by.
 func run(name string, args []string, env cli.Env) int {
 	name, args, env = withConfDir(name, args, env)
-	env.Server = config.LocalServer(env.Getenv)
+	env.Server = config.LocalServer(env.Getenv, env.Names())
 	args, ok := asGozkd(name, args)
 	if !ok {
 		cli.Print(env.Err, zkServerUsage+"\n")
@@ -71,7 +70,7 @@ func run(name string, args []string, env cli.Env) int {
 		return cli.Usage
 	}
 	load := func() (*config.Invocation, config.Config, error) {
-		return config.Load(args, env.Getenv, variableNames(env))
+		return config.Load(args, env.Getenv, env.Names())
 	}
 	inv, c, err := load()
 	for _, w := range inv.Warnings {
@@ -106,20 +105,6 @@ func run(name string, args []string, env cli.Env) int {
 		return fail(env, err)
 	}
 	return cli.OK
-}
-
-// variableNames returns the names of the environment variables, sorted.
-func variableNames(env cli.Env) []string {
-	if env.Environ == nil {
-		return nil
-	}
-	var names []string
-	for _, line := range env.Environ() {
-		name, _, _ := strings.Cut(line, "=")
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 const (

@@ -56,6 +56,10 @@ type Member struct {
 	ClientHost string
 	// ClientPort is the port for clients; 0 means none.
 	ClientPort int
+	// SecureHost and SecurePort are like ClientHost and ClientPort, for clients with TLS. They come
+	// from files and from ZooKeeper 3.10: no member of an ensemble of gozkd has them in the state.
+	SecureHost string
+	SecurePort int
 }
 
 // Error is returned for an invalid server line.
@@ -73,13 +77,13 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("members: %s=%s: %s", e.Key, e.Value, e.Problem) }
 
 // LineFormat is the syntax of the value of a server line, for messages.
-const LineFormat = "host:peerPort:electionPort[:participant|observer][;[host:]clientPort], IPv6 addresses in [ ], several addresses host:peerPort:electionPort separated by |"
+const LineFormat = "host:peerPort:electionPort[:participant|observer][;[[host:]clientPort][;[host:]secureClientPort]], IPv6 addresses in [ ], several addresses host:peerPort:electionPort separated by |"
 
 // Parse reads a server line, such as
 //
-//	"server.1", "host:2888:3888:participant;0.0.0.0:2181"
+//	"server.1", "host:2888:3888:participant;0.0.0.0:2181;0.0.0.0:2281"
 //
-// The election port, the role and the client address are optional. Every error is an *Error.
+// The election port, the role and the client addresses are optional. Every error is an *Error.
 // Source: ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
 func Parse(key, value string) (Member, error) { return parse(key, value, false, true) }
 
@@ -105,33 +109,37 @@ func parse(key, value string, complete, several bool) (Member, error) {
 	m.ID = memberid.Of(id)
 
 	// As in Java's split, a semicolon at the end begins no further part.
-	peers, client, hasClient := strings.Cut(strings.TrimRight(strings.TrimSpace(value), ";"), ";")
-	if code, problem := m.parsePeers(peers, complete, several); problem != "" {
+	peers, clients, _ := strings.Cut(strings.TrimRight(strings.TrimSpace(value), ";"), ";")
+	client, secure, _ := strings.Cut(clients, ";")
+	code, problem := m.parsePeers(peers, complete, several)
+	if problem == "" && client != "" {
+		m.ClientHost, m.ClientPort, code, problem = parseClient("client", client)
+	}
+	if problem == "" && strings.TrimSpace(secure) != "" {
+		m.SecureHost, m.SecurePort, code, problem = parseClient("secure client", secure)
+	}
+	switch {
+	case problem != "":
 		return bad(code, "%s", problem)
-	}
-	if !hasClient {
-		if complete {
-			return bad(proto.ErrBadArguments, "there is no client port")
-		}
-		return m, nil
-	}
-	client, secure, _ := strings.Cut(client, ";")
-	if strings.TrimSpace(secure) != "" {
-		return bad(proto.ErrBadArguments, "a secure client port is not supported: remove it")
-	}
-	if !strings.Contains(client, ":") {
-		client = anyAddress + ":" + client
-	}
-	host, fields, ok := splitAddress(client)
-	if !ok || len(fields) != 1 {
-		return bad(proto.ErrBadArguments, "the client address is not [host:]port")
-	}
-	m.ClientHost = host
-	var code proto.ErrCode
-	if m.ClientPort, code = parsePort(fields[0]); m.ClientPort == 0 {
-		return bad(cmp.Or(code, proto.ErrBadArguments), "the client port %q is not between 1 and 65535", fields[0])
+	case m.ClientPort == 0 && complete:
+		return bad(proto.ErrBadArguments, "there is no client port")
 	}
 	return m, nil
+}
+
+// parseClient parses [host:]port for clients.
+func parseClient(kind, text string) (host string, port int, code proto.ErrCode, problem string) {
+	if !strings.Contains(text, ":") {
+		text = anyAddress + ":" + text
+	}
+	host, fields, ok := splitAddress(text)
+	if !ok || len(fields) != 1 {
+		return "", 0, proto.ErrBadArguments, "the " + kind + " address is not [host:]port"
+	}
+	if port, code = parsePort(fields[0]); port == 0 {
+		return "", 0, cmp.Or(code, proto.ErrBadArguments), fmt.Sprintf("the %s port %q is not between 1 and 65535", kind, fields[0])
+	}
+	return host, port, proto.OK, ""
 }
 
 // parsePort parses a port from 0 to 65535. For any other text it returns the error code of
@@ -210,6 +218,11 @@ func (m Member) Value() string {
 	v += ":" + m.Role.String()
 	if m.ClientPort != 0 {
 		v += fmt.Sprintf(";%s:%d", printHost(m.ClientHost), m.ClientPort)
+	} else if m.SecurePort != 0 {
+		v += ";"
+	}
+	if m.SecurePort != 0 {
+		v += fmt.Sprintf(";%s:%d", printHost(m.SecureHost), m.SecurePort)
 	}
 	return v
 }

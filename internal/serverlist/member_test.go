@@ -34,6 +34,10 @@ func TestParse(t *testing.T) {
 		{"server.6", "[::ffff:10.0.0.1]:1:2", Member{ID: 6, Host: "10.0.0.1", PeerPort: 1, ElectionPort: 2}, "server.6=10.0.0.1:1:2:participant"},
 		{"server.0", "a:1:2", Member{ID: 255, Host: "a", PeerPort: 1, ElectionPort: 2}, "server.0=a:1:2:participant"},
 		{"server.8", "a:1:2; ", Member{ID: 8, Host: "a", PeerPort: 1, ElectionPort: 2}, "server.8=a:1:2:participant"},
+		{"server.1", "a:1:2;2181;2281", Member{ID: 1, Host: "a", PeerPort: 1, ElectionPort: 2, ClientHost: "0.0.0.0", ClientPort: 2181, SecureHost: "0.0.0.0", SecurePort: 2281},
+			"server.1=a:1:2:participant;0.0.0.0:2181;0.0.0.0:2281"},
+		{"server.1", "a:1:2:observer;;[::1]:2281", Member{ID: 1, Host: "a", PeerPort: 1, ElectionPort: 2, Role: Observer, SecureHost: "::1", SecurePort: 2281},
+			"server.1=a:1:2:observer;;[0:0:0:0:0:0:0:1]:2281"},
 		{"server.7", "a:1:2;b:3;", Member{ID: 7, Host: "a", PeerPort: 1, ElectionPort: 2, ClientHost: "b", ClientPort: 3}, "server.7=a:1:2:participant;b:3"},
 	} {
 		m, err := Parse(c.key, c.value)
@@ -82,7 +86,10 @@ func TestParse_Errors(t *testing.T) {
 		{"server.1", "a:1:2;x", `the client port "x" is not between 1 and 65535`},
 		{"server.1", "a:1:2;0", `the client port "0" is not between 1 and 65535`},
 		{"server.1", "a:1:2;b:1:2", "the client address is not [host:]port"},
-		{"server.1", "a:1:2;2181;2281", "a secure client port is not supported: remove it"},
+		{"server.1", "a:1:2;2181;x", `the secure client port "x" is not between 1 and 65535`},
+		{"server.1", "a:1:2;2181;b:1:2", "the secure client address is not [host:]port"},
+		{"server.1", "a:1:2;2181;2281;3", `the secure client port "2281;3" is not between 1 and 65535`},
+		{"server.1", "a:1:2; ;2281", `the client port "" is not between 1 and 65535`},
 	} {
 		_, err := Parse(c.key, c.value)
 		var e *Error

@@ -46,6 +46,8 @@ func TestReconfigure(t *testing.T) {
 
 		{name: "no line", joining: text("4"), code: bad},
 		{name: "no client port", joining: text("server.4=d:1:2"), code: bad},
+		{name: "secure client port", joining: text("server.4=d:1:2;3;4"), code: bad},
+		{name: "secure client port in a full list", to: text("server.7=g:1:2;;4,server.8=h:1:2;3"), code: bad},
 		{name: "no election port", joining: text("server.4=d:1;3"), code: bad},
 		{name: "no port", joining: text("server.4=d"), code: bad},
 		{name: "port is no number", joining: text("server.4=d:x:2;3"), code: bad},

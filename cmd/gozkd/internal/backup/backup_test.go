@@ -118,7 +118,7 @@ func noenv(string) string { return "" }
 func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv)})
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv, nil)})
 	return status, out.String(), errs.String()
 }
 

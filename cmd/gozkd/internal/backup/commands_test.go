@@ -145,7 +145,7 @@ func TestBackup_TLSOfClients(t *testing.T) {
 		{[]string{"--from", "http://127.0.0.1:1"}, true},
 	} {
 		var stderr strings.Builder
-		Backup(t.Context(), append(c.args, filepath.Join(t.TempDir(), "f")), cli.Env{Out: io.Discard, Err: &stderr, Getenv: getenv, Server: config.LocalServer(getenv)})
+		Backup(t.Context(), append(c.args, filepath.Join(t.TempDir(), "f")), cli.Env{Out: io.Discard, Err: &stderr, Getenv: getenv, Server: config.LocalServer(getenv, nil)})
 		if strings.Contains(stderr.String(), "the flags of TLS are for an admin endpoint") != c.refused {
 			t.Errorf("%q: %s", c.args, &stderr)
 		}

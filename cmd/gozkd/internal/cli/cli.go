@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/version"
@@ -24,8 +25,8 @@ type Env struct {
 	Out, Err io.Writer
 	// Getenv looks up an environment variable, as os.Getenv does.
 	Getenv func(string) string
-	// Environ lists the environment, as os.Environ does. If Environ is nil, unknown variables are
-	// not reported.
+	// Environ lists the environment, as os.Environ does. If Environ is nil, variables that have a
+	// key in their name have no effect, and unknown ones are not reported.
 	Environ func() []string
 	// Interrupts redirects Ctrl-C: until stop is called, interrupts arrive on the channel and no
 	// longer end the subcommand's ctx. It may be nil.
@@ -34,6 +35,20 @@ type Env struct {
 	// of fs as well, unless fs is nil. Its error has a method Usage() bool: the command line is
 	// wrong.
 	Server func(fs *flag.FlagSet, args []string) (Server, error)
+}
+
+// Names returns the names of the environment variables, sorted.
+func (e Env) Names() []string {
+	if e.Environ == nil {
+		return nil
+	}
+	var names []string
+	for _, line := range e.Environ() {
+		name, _, _ := strings.Cut(line, "=")
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Server is where a server that `gozkd serve` would run keeps its data.

@@ -99,6 +99,8 @@ type Config struct {
 	WebHosts                      []string
 	WebRate                       int // requests of a caller per second
 	WebProxies                    []netip.Prefix
+	// ScaleURL says how many servers the ensemble should have. Empty: its members stay.
+	ScaleURL string
 	// Pprof serves profiles on the admin server.
 	Pprof bool
 

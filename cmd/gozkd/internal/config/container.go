@@ -15,16 +15,17 @@ const confDir = "ZOO_CONF_DIR"
 
 // The images that understand a variable.
 const (
-	official = "official"
-	bitnami  = "Bitnami"
-	both     = "both"
+	official  = "official"
+	bitnami   = "Bitnami"
+	both      = "both" // official and bitnami
+	confluent = "Confluent"
 )
 
 // variable is an environment variable of ZooKeeper's container images. NAME_FILE may name a file
 // with the value instead.
 type variable struct {
 	name string
-	of   string // official, bitnami or both
+	of   string // official, bitnami, both or confluent
 	// key is the key that the variable sets. read converts the value, or returns false; without
 	// read the value is used unchanged.
 	key  string
@@ -106,6 +107,13 @@ var variables = []variable{
 	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "other variables of TLS have no effect"},
 	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "list the user in ZOO_SERVER_USERS"},
 	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_QUORUM_AUTH"},
+	{name: "ZOOKEEPER_*", of: confluent, status: works, note: "the key in the variable's name, in capital letters with `_` between its words: `ZOOKEEPER_MAX_CLIENT_CNXNS`. As in that image, only with one of `ZOOKEEPER_CLIENT_PORT` and `ZOOKEEPER_SECURE_CLIENT_PORT`. Defaults are those of the official image"},
+	{name: "ZOOKEEPER_SERVER_ID", of: confluent, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
+	{name: "ZOOKEEPER_SERVERS", of: confluent, status: works, note: "the servers from 1 on: `host:2888:3888`, separated by `;`"},
+	{name: "ZOOKEEPER_LOG4J_ROOT_LOGLEVEL", of: confluent, key: "gozkd.logLevel", read: javaLevel, status: works},
+	{name: "KAFKA_OPTS", of: confluent, status: works, always: true, note: "as SERVER_JVMFLAGS, beside `ZOOKEEPER_CLIENT_PORT` or `ZOOKEEPER_SECURE_CLIENT_PORT`"},
+	{name: "KAFKA_HEAP_OPTS", of: confluent, status: harmless, always: true, note: "there is no JVM; `GOMEMLIMIT` bounds the memory"},
+	{name: "ZOOKEEPER_TOOLS_LOG4J_LOGLEVEL", of: confluent, status: harmless, always: true, note: "the tools have no log"},
 }
 
 // yes parses a boolean as Bitnami's scripts do: anything else is no.
@@ -171,7 +179,7 @@ func (c container) read(beside string) {
 	var idle []string
 	for _, v := range variables {
 		if strings.HasSuffix(v.name, "*") || v.name == "ZOO_SERVERS" || v.key == "" && v.status != refused {
-			if beside != "" && !v.always && trim(c.getenv(v.name)+c.getenv(v.name+"_FILE")) != "" {
+			if beside != "" && !v.always && v.of != confluent && trim(c.getenv(v.name)+c.getenv(v.name+"_FILE")) != "" {
 				idle = append(idle, v.name)
 			}
 			continue
@@ -195,7 +203,7 @@ func (c container) read(beside string) {
 	}
 	if beside != "" {
 		for _, name := range c.names {
-			if strings.HasPrefix(name, "ZOO_CFG_") && !strings.HasPrefix(name, "ZOO_CFG_EXTRA") {
+			if strings.HasPrefix(name, "ZOO_CFG_") && !strings.HasPrefix(name, "ZOO_CFG_EXTRA") || c.isConfluent() && c.byName(name) {
 				idle = append(idle, name)
 			}
 		}
@@ -205,6 +213,9 @@ func (c container) read(beside string) {
 		return
 	}
 	c.keys()
+	if c.isConfluent() {
+		c.confluent()
+	}
 	c.auth()
 	c.extra()
 	c.servers()
@@ -255,6 +266,61 @@ func (c container) keys() {
 		}
 		c.r.set(setting{key: strings.ReplaceAll(key, "_", "."), value: value, from: from})
 	}
+}
+
+// isConfluent reports whether the variables are those of Confluent's image, which demands one of
+// these ports. Outside of containers the prefix belongs to clients of ZooKeeper.
+func (c container) isConfluent() bool {
+	return c.getenv(confDir) != "" && slices.ContainsFunc([]string{"ZOOKEEPER_CLIENT_PORT", "ZOOKEEPER_SECURE_CLIENT_PORT"}, func(name string) bool {
+		value := trim(c.getenv(name) + c.getenv(name+"_FILE"))
+		return value != "" && !strings.Contains(value, "://") // as Kubernetes sets for a service called zookeeper-client
+	})
+}
+
+// byName reports whether the name of a variable of Confluent's image says its effect.
+func (c container) byName(name string) bool {
+	return strings.HasPrefix(name, "ZOOKEEPER_") && !slices.ContainsFunc(variables, func(v variable) bool {
+		return (v.key != "" || v.status == harmless) && (name == v.name || name == v.name+"_FILE")
+	})
+}
+
+// confluent adds the settings of Confluent's ZOOKEEPER_* variables.
+func (c container) confluent() {
+	for _, name := range c.names {
+		variable, file := strings.CutSuffix(name, "_FILE")
+		if !c.byName(name) || file && slices.Contains(c.names, variable) {
+			continue
+		}
+		value, from := c.value(variable)
+		switch written := strings.TrimPrefix(variable, "ZOOKEEPER_"); written {
+		case "SERVERS", "GROUPS", "WEIGHTS":
+			for i, one := range strings.FieldsFunc(value, func(r rune) bool { return r == ';' }) {
+				c.r.set(setting{key: fmt.Sprint(strings.ToLower(written[:len(written)-1]), ".", i+1), value: trim(one), from: from})
+			}
+		default:
+			key := confluentKey(written)
+			if key == "" || strings.Contains(value, "://") {
+				c.r.warnings = append(c.r.warnings, name+": is not a variable of gozkd and has no effect")
+				continue
+			}
+			c.r.set(setting{key: key, value: value, from: from})
+		}
+	}
+}
+
+// confluentKey returns the key of which Confluent's image has the words in capital letters, or "".
+func confluentKey(written string) string {
+	if provider, ok := strings.CutPrefix(written, "AUTH_PROVIDER_"); ok {
+		return "authProvider." + strings.ToLower(provider)
+	}
+	bare := func(name string) string {
+		return strings.ReplaceAll(strings.ToUpper(strings.NewReplacer("_", "", ".", "").Replace(name)), "OCPS", "OCSP") // a slip of that image
+	}
+	i := slices.IndexFunc(keys, func(k key) bool { return bare(k.name) == bare(written) })
+	if i < 0 {
+		return ""
+	}
+	return keys[i].name
 }
 
 // auth adds the users of Bitnami's ZOO_SERVER_USERS.

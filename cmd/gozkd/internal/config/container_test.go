@@ -56,10 +56,11 @@ func TestContainer_Variables(t *testing.T) {
 		"ZOO_TLS_QUORUM_ENABLE": {"yes", "true"}, "ZOO_TLS_QUORUM_CLIENT_AUTH": {"none", "none"},
 		"ZOO_TLS_QUORUM_KEYSTORE_FILE": {"/q.jks", "/q.jks"}, "ZOO_TLS_QUORUM_KEYSTORE_PASSWORD": {"s3", "s3"},
 		"ZOO_TLS_QUORUM_TRUSTSTORE_FILE": {"/r.jks", "/r.jks"}, "ZOO_TLS_QUORUM_TRUSTSTORE_PASSWORD": {"s4", "s4"},
+		"ZOOKEEPER_SERVER_ID": {"5", "5"}, "ZOOKEEPER_LOG4J_ROOT_LOGLEVEL": {"FATAL", "error"},
 	}
 	seen := make(map[string]bool)
 	for _, v := range variables {
-		if seen[v.name] || v.note == "" && v.key == "" || !slices.Contains([]string{official, bitnami, both}, v.of) {
+		if seen[v.name] || v.note == "" && v.key == "" || !slices.Contains([]string{official, bitnami, both, confluent}, v.of) {
 			t.Errorf("%s: there twice, or without a key and a note", v.name)
 		}
 		seen[v.name] = true
@@ -184,6 +185,61 @@ func TestContainer_Refused(t *testing.T) {
 	wantLines(t, inv.Warnings, "ZOO_TICKTIME: is not a variable of gozkd and has no effect")
 }
 
+// The variables of Confluent's image, with examples of its documentation.
+func TestContainer_Confluent(t *testing.T) {
+	env := inImage(t, map[string]string{
+		"ZOOKEEPER_CLIENT_PORT": "22181", "ZOOKEEPER_SERVER_ID": "2", "ZOOKEEPER_SERVERS": "a:22888:23888; b:22888:23888;c:22888:23888",
+		"ZOOKEEPER_TICK_TIME": "2500", "ZOOKEEPER_INIT_LIMIT": "7", "ZOOKEEPER_MAX_CLIENT_CNXNS": "61", "ZOOKEEPER_4LW_COMMANDS_WHITELIST": "ruok,srvr",
+		"KAFKA_OPTS": "-Dzookeeper.snapCount=50 -Djava.net.preferIPv4Stack=true", "KAFKA_HEAP_OPTS": "-Xmx1g", "ZOOKEEPER_TOOLS_LOG4J_LOGLEVEL": "ERROR",
+	})
+	inv := good(t, "", env)
+	c := inv.Config
+	if got := fmt.Sprint(c.Members); got != "[server.1=a:22888:23888:participant server.2=b:22888:23888:participant server.3=c:22888:23888:participant]" ||
+		c.MyID != 2 || c.ListenAddress() != ":22181" || c.Server.Tick.Milliseconds() != 2500 || c.Server.InitLimit != 7 || c.Server.SyncLimit != 2 ||
+		c.Server.MaxClientConns != 61 || fmt.Sprint(c.Server.Words) != "[ruok srvr]" || c.Server.SnapCount != 50 {
+		t.Errorf("%s %d %s %v %v", got, c.MyID, c.ListenAddress(), c.Server.Words, c.Server.SnapCount)
+	}
+	wantLines(t, inv.Warnings)
+	if c := good(t, "", inImage(t, map[string]string{"ZOOKEEPER_CLIENT_PORT": "2182"})).Config; c.ListenAddress() != ":2182" || len(c.Members) > 0 {
+		t.Errorf("alone: %s %v", c.ListenAddress(), c.Members)
+	}
+
+	// All of that image's names, in keys that have a value of their own here.
+	for name, key := range map[string]string{
+		"PRE_ALLOC_SIZE": "preAllocSize", "GLOBAL_OUTSTANDING_LIMIT": "globalOutstandingLimit", "CLIENT_PORT_ADDRESS": "clientPortAddress",
+		"JUTE_MAX_BUFFER": "jute.maxbuffer", "SKIP_ACL": "skipACL", "QUORUM_LISTEN_ON_ALL_IPS": "quorumListenOnAllIPs", "FORCE_SYNC": "forceSync",
+		"X509_AUTHENTICATION_PROVIDER_SUPER_USER": "X509AuthenticationProvider.superUser", "SSL_KEYSTORE_LOCATION": "ssl.keyStore.location",
+		"SSL_CIPHER_SUITES": "ssl.ciphersuites", "SSL_OCPS": "ssl.ocsp", "SSL_QUORUM": "sslQuorum", "SSL_QUORUM_TRUSTSTORE_TYPE": "ssl.quorum.trustStore.type",
+		"SSL_CONTEXT_SUPPLIER_CLASS": "ssl.context.supplier.class", "AUTH_PROVIDER_SASL": "authProvider.sasl", "CLIENT_PORT_UNIFICATION": "client.portUnification",
+		"ADMIN_COMMAND_URL": "admin.commandURL", "AUTOPURGE_SNAP_RETAIN_COUNT": "autopurge.snapRetainCount", "FSYNC_WARNING_THRESHOLDMS": "fsync.warningthresholdms",
+		"CNX_TIMEOUT": "cnxTimeout", "ELECTION_ALG": "electionAlg", "TCP_KEEP_ALIVE": "tcpKeepAlive", "SECURE_CLIENT_PORT": "secureClientPort",
+		"GROUPS": "group.1", "WEIGHTS": "weight.1",
+	} {
+		env := map[string]string{confDir: "/conf", "ZOOKEEPER_CLIENT_PORT": "1", "ZOOKEEPER_" + name: "9"}
+		r := newResolver()
+		container{r: r, getenv: func(n string) string { return env[n] }, names: []string{"ZOOKEEPER_" + name}}.read("")
+		if r.won[key].value != "9" || len(r.warnings) > 0 {
+			t.Errorf("ZOOKEEPER_%s: %s is %q; %v", name, key, r.won[key].value, r.warnings)
+		}
+	}
+
+	env = inImage(t, map[string]string{"ZOOKEEPER_CLIENT_PORT": "2181", "ZOOKEEPER_TICKTIMES": "1", "ZOOKEEPER_PORT": "tcp://10.0.0.1:2181"})
+	wantLines(t, good(t, "", env).Warnings, "ZOOKEEPER_PORT: is not a variable of gozkd and has no effect", "ZOOKEEPER_TICKTIMES: is not a variable of gozkd and has no effect")
+	// What Kubernetes sets for services, and what clients of ZooKeeper have in their environment.
+	inv = good(t, "", inImage(t, map[string]string{"ZOOKEEPER_CLIENT_PORT": "tcp://10.0.0.1:2181", "ZOOKEEPER_TICK_TIME": "1", "KAFKA_OPTS": "-Dzookeeper.snapCount=50"}))
+	if c := inv.Config; c.ClientPort != 2181 || c.Server.Tick.Milliseconds() != 2000 || c.Server.SnapCount != 100000 || len(inv.Warnings) > 0 {
+		t.Errorf("%+v %q", c, inv.Warnings)
+	}
+	env = inImage(t, map[string]string{"ZOOKEEPER_CLIENT_PORT": "2182", "ZOOKEEPER_SERVERS": "a:1:2", "ZOOKEEPER_SERVER_ID": "9"})
+	file := filepath.Join(env["ZOO_CONF_DIR"], "zoo.cfg")
+	write(t, file, "dataDir=there\n")
+	inv = good(t, "", env)
+	if inv.Config.MyID != 9 || inv.Config.ClientPort != 2181 {
+		t.Errorf("%+v", inv.Config)
+	}
+	wantLines(t, inv.Warnings, "ZOOKEEPER_CLIENT_PORT, ZOOKEEPER_SERVERS: no effect, as in ZooKeeper's images, because "+file+" exists")
+}
+
 // A key in the name of a variable can come from a file too, as passwords do.
 func TestContainer_KeyFromFile(t *testing.T) {
 	const super = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
@@ -231,8 +287,8 @@ func TestDocumentation_Container(t *testing.T) {
 // variableTable returns a list in Markdown of the variables of each image.
 func variableTable() string {
 	var b strings.Builder
-	for _, of := range []string{both, official, bitnami} {
-		fmt.Fprintf(&b, "Variables of %s:\n\n", map[string]string{both: "both images", official: "the official image", bitnami: "Bitnami's image"}[of])
+	for _, of := range []string{both, official, bitnami, confluent} {
+		fmt.Fprintf(&b, "Variables of %s:\n\n", map[string]string{both: "the first two images", official: "the official image", bitnami: "Bitnami's image", confluent: "Confluent's image"}[of])
 		var idle []string
 		for _, v := range variables {
 			switch {

@@ -50,7 +50,8 @@ const (
 // Load reads the command line without the program's name, the zoo.cfg that it names, and the
 // environment. If the command line names no zoo.cfg, Load reads the zoo.cfg in ZOOCFGDIR or
 // ZOO_CONF_DIR, if there is any. getenv looks up an environment variable, as os.Getenv does. names
-// are the names of all environment variables; without them, unknown variables are not reported.
+// are the names of all environment variables; without them, variables that have a key in their name
+// have no effect, and unknown ones are not reported.
 //
 // Load writes nothing. The Config is valid for Serve and CheckConfig, and zero for other commands.
 // The error is always an *Error with all problems. Also after an error, the Warnings are complete.
@@ -96,13 +97,13 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 	return inv, c, nil
 }
 
-// LocalServer returns a cli.Env's Server.
-func LocalServer(getenv func(string) string) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
+// LocalServer returns a cli.Env's Server. names are the names of all environment variables.
+func LocalServer(getenv func(string) string, names []string) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
 	return func(fs *flag.FlagSet, args []string) (cli.Server, error) {
 		if fs == nil {
 			fs = flag.NewFlagSet("serve", flag.ContinueOnError)
 		}
-		inv, c, err := LoadFlags(fs, args, getenv, nil)
+		inv, c, err := LoadFlags(fs, args, getenv, names)
 		return cli.Server{
 			Help: inv.Command == ShowHelp, One: inv.Command == Serve && inv.Ensemble == 0 && !c.Memory,
 			ID: c.MyID, Members: len(c.Members), Dir: c.Server.Dir, LogDir: c.Server.LogDir, TokenFile: c.AdminTokenFile,

@@ -129,32 +129,40 @@ func (r *resolver) soleMember(c *Config, line won) {
 	r.clientAddress(c, line, m)
 }
 
-// clientAddress uses the client address of this server's own line, unless a flag sets it. Source:
-// ZooKeeper QuorumPeerConfig.setupClientPort.
+// clientAddress uses the client addresses of this server's own line, unless a flag sets them.
+// Source: ZooKeeper QuorumPeerConfig.setupClientPort, and setupSecureClientPort of 3.10.
 func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	port, address := r.won["clientPort"], r.won["clientPortAddress"]
 	c.Server.ListenFixed = port.from.layer > line.from.layer || address.from.layer > line.from.layer
-	if r.ownPort = m.ClientPort != 0; !r.ownPort {
-		return
+	r.ownPort = m.ClientPort != 0
+	r.linePort(line, "client", "clientPort", m.ClientHost, m.ClientPort, &c.ClientPort, &c.ClientPortAddress)
+	if r.linePort(line, "secure client", "secureClientPort", m.SecureHost, m.SecurePort, &c.SecureClientPort, &c.SecureClientPortAddress) {
+		r.won["secureClientPort"] = won{setting: line.setting}
 	}
-	hostname := m.ClientHost
-	if hostname == "0.0.0.0" {
-		hostname = "" // ZooKeeper's notation for all addresses, including IPv6
+}
+
+// linePort uses one of the client addresses of this server's own line, and reports whether it did.
+// Keys set the port and the address as well.
+func (r *resolver) linePort(line won, kind, key, host string, n int, setPort *int, setAddress *string) bool {
+	port, address := r.won[key], r.won[key+"Address"]
+	if host == "0.0.0.0" {
+		host = "" // ZooKeeper's notation for all addresses, including IPv6
 	}
 	switch {
-	case port.from.layer > line.from.layer:
-		return
-	case port.from.layer == line.from.layer && c.ClientPort != m.ClientPort:
-		r.problem(line.from, line.key, "has client port %d, but clientPort is %d at %s", m.ClientPort, c.ClientPort, port.from)
-		return
-	case address.from.layer == line.from.layer && hostname != "" && !sameHost(hostname, c.ClientPortAddress):
-		r.problem(line.from, line.key, "has client address %s, but clientPortAddress is %s at %s", hostname, c.ClientPortAddress, address.from)
-		return
+	case n == 0, port.from.layer > line.from.layer:
+		return false
+	case port.from.layer == line.from.layer && *setPort != n:
+		r.problem(line.from, line.key, "has %s port %d, but %s is %d at %s", kind, n, key, *setPort, port.from)
+		return false
+	case address.from.layer == line.from.layer && host != "" && !sameHost(host, *setAddress):
+		r.problem(line.from, line.key, "has %s address %s, but %sAddress is %s at %s", kind, host, key, *setAddress, address.from)
+		return false
 	}
-	c.ClientPort = m.ClientPort
-	if address.from.layer <= line.from.layer && hostname != "" {
-		c.ClientPortAddress = hostname
+	*setPort = n
+	if address.from.layer <= line.from.layer && host != "" {
+		*setAddress = host
 	}
+	return true
 }
 
 // sameHost compares two hosts as written, without resolving names.
@@ -197,6 +205,9 @@ func (r *resolver) ensemble(c *Config, lines []won, me self) serverlist.Role {
 	}
 	m, _ := set.Get(c.MyID)
 	r.clientAddress(c, line[m.ID], m)
+	for i := range set { // which are for clients of ZooKeeper 3.10: the members of gozkd have none
+		set[i].SecureHost, set[i].SecurePort = "", 0
+	}
 	c.Members = announce(set, *c)
 	return m.Role
 }
@@ -259,7 +270,7 @@ func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	case n == 1 && !c.Server.OneVoter:
 		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false",
 			len(set), memberid.Number(set.Voters()[0]))
-	case n%2 == 0:
+	case n%2 == 0 && c.ScaleURL == "": // otherwise the lines are not the members
 		r.warn(first.from, first.key, "is one of %d participants, which tolerate %d failures, no more than %d would", n, (n-1)/2, n-1)
 	}
 }
@@ -273,6 +284,8 @@ func (r *resolver) ensembleKeys(c *Config) {
 			r.problem(w.from, w.key, "belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you")
 		case name == "quorum.auth.enableSasl" && strings.EqualFold(w.value, "true"):
 			r.problem(w.from, w.key, "is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)")
+		case name == "gozkd.scale.url" && w.value != "" && !c.Server.ReconfigEnabled:
+			r.problem(w.from, w.key, "is set, which needs reconfigEnabled=true on all servers")
 		case name == "oraclePath" && w.value != "":
 			r.warn(w.from, w.key, "%s has no effect: a majority of the participants decides, also of two", w.value)
 		}

@@ -38,13 +38,40 @@ func TestLoad_SoleMember(t *testing.T) {
 		{"server.1=a:1:70000", `zoo.cfg:2: server.1: is "a:1:70000": the election port "70000" is not between 0 and 65535` + allowed},
 		{"server.1=a:1:2:boss", `zoo.cfg:2: server.1: is "a:1:2:boss": the role "boss" is neither participant nor observer` + allowed},
 		{"server.1=a:1:2:observer", `zoo.cfg:2: server.1: is an observer, and there is no other server: make it a participant, or add the others`},
-		{"server.1=a:1:2;1;2", `zoo.cfg:2: server.1: is "a:1:2;1;2": a secure client port is not supported: remove it` + allowed},
+		{"server.1=a:1:2;1;2;3", `zoo.cfg:2: server.1: is "a:1:2;1;2;3": the secure client port "2;3" is not between 1 and 65535` + allowed},
+		{"server.1=a:1:2;1;2", "zoo.cfg:2: server.1: is a:1:2;1;2, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)"},
 		{"server.1=a:1:2;2182\nclientPort=2181", "zoo.cfg:2: server.1: has client port 2182, but clientPort is 2181 at zoo.cfg:3"},
 		{"server.1=a:1:2;b:2182\nclientPortAddress=c", "zoo.cfg:2: server.1: has client address b, but clientPortAddress is c at zoo.cfg:3"},
 		{"standaloneEnabled=false", "zoo.cfg:2: standaloneEnabled: is false, but there is no server line: name the servers, or remove this key"},
 	} {
 		wantLines(t, problems(t, "dataDir=d\n"+c.lines, nil), c.want)
 	}
+}
+
+// The port for TLS in a server's own line, as in ZooKeeper 3.10, is that of secureClientPort. The
+// lines that servers tell each other and clients have none.
+func TestLoad_SecurePortInLine(t *testing.T) {
+	const keys = "dataDir=d\nssl.keyStore.location=/k.pem\nssl.trustStore.location=/t.pem\n"
+	for _, c := range []struct {
+		lines, secure string
+		only          bool
+	}{
+		{"server.1=a:1:2;2181;2281", ":2281", false},
+		{"server.1=a:1:2;;h:2281", "h:2281", true},
+		{"server.1=a:1:2;;2281\nsecureClientPort=2281\nsecureClientPortAddress=h", "h:2281", true},
+		{"myid=2\nserver.1=a:1:2;2181;2281\nserver.2=b:1:2;2181;2282\nserver.3=c:1:2;;2283", ":2282", false},
+	} {
+		inv := good(t, keys+c.lines, nil)
+		if got := inv.Config; got.SecureListenAddress() != c.secure || got.SecureOnly != c.only || strings.Contains(fmt.Sprint(got.Members), "228") {
+			t.Errorf("%s: TLS on %s, only %v, members %v; want %s, %v", c.lines, got.SecureListenAddress(), got.SecureOnly, got.Members, c.secure, c.only)
+		}
+	}
+	if got := good(t, keys+"server.1=a:1:2;;2281", nil, "-o", "secureClientPort=2282").Config.SecureListenAddress(); got != ":2282" {
+		t.Errorf("a flag must win over a server line: %s", got)
+	}
+	wantLines(t, problems(t, keys+"server.1=a:1:2;2181;2281\nsecureClientPort=5", nil), "zoo.cfg:4: server.1: has secure client port 2281, but secureClientPort is 5 at zoo.cfg:5")
+	wantLines(t, problems(t, keys+"server.1=a:1:2;;b:2281\nsecureClientPort=2281\nsecureClientPortAddress=c", nil),
+		"zoo.cfg:4: server.1: has secure client address b, but secureClientPortAddress is c at zoo.cfg:6")
 }
 
 // lines are three servers, starting at line 1 of a file.
@@ -148,6 +175,7 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 			"zoo.cfg:5: group.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you",
 			"zoo.cfg:6: weight.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you",
 			"zoo.cfg:8: quorum.auth.enableSasl: is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)"}},
+		{lines + "myid=1\ngozkd.scale.url=http://a", []string{"zoo.cfg:5: gozkd.scale.url: is set, which needs reconfigEnabled=true on all servers"}},
 		{lines + "myid=1\nclientPort=5", []string{"zoo.cfg:1: server.1: has client port 2181, but clientPort is 5 at zoo.cfg:5"}},
 		{lines + "myid=1\ninitLimit=-1\nsyncLimit=x", []string{
 			`zoo.cfg:5: initLimit: is "-1"; allowed: a whole number from 0 to 2147483647`,

@@ -62,9 +62,13 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 
 // environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. As in zkServer.sh, which
 // starts java with $SERVER_JVMFLAGS $JVMFLAGS, the words are separated by white space and the last
-// word for a property wins.
+// word for a property wins. Confluent's image has KAFKA_OPTS instead.
 func (r *resolver) environment(c container) {
-	for _, variable := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
+	flags := []string{"SERVER_JVMFLAGS", "JVMFLAGS"}
+	if c.isConfluent() {
+		flags = append([]string{"KAFKA_OPTS"}, flags...)
+	}
+	for _, variable := range flags {
 		words, from := c.value(variable)
 		for _, word := range strings.Fields(words) {
 			if property, ok := strings.CutPrefix(word, "-D"); ok {

@@ -30,7 +30,7 @@ func noenv(string) string { return "" }
 func run(t *testing.T, main cli.Main, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv)})
+	status = main(t.Context(), args, cli.Env{In: strings.NewReader(""), Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv, nil)})
 	return status, out.String(), errs.String()
 }
 
@@ -289,7 +289,7 @@ func TestExport_Interrupted(t *testing.T) {
 	interrupt()
 	var out, errs strings.Builder
 	args := []string{"--zookeeper", to, "--from", from}
-	if status := Export(ctx, args, cli.Env{Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv)}); status != cli.Failed {
+	if status := Export(ctx, args, cli.Env{Out: &out, Err: &errs, Getenv: noenv, Server: config.LocalServer(noenv, nil)}); status != cli.Failed {
 		t.Errorf("status %d\n%s%s", status, &out, &errs)
 	}
 	mustRun(t, Export, args...)

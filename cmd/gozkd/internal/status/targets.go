@@ -73,7 +73,7 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 // configured sets the address of the server that zoo.cfg and the environment configure, as serve
 // does. At a port for TLS, without flags of TLS, it takes the server's own certificate.
 func (t *targets) configured(file []string, env cli.Env) error {
-	_, c, err := config.Load(append([]string{"serve"}, file...), env.Getenv, nil)
+	_, c, err := config.Load(append([]string{"serve"}, file...), env.Getenv, env.Names())
 	if err != nil {
 		return err
 	}
