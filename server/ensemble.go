@@ -27,7 +27,8 @@ func (c *Config) parseMembers() (serverlist.Set, error) {
 		}
 		for _, m := range one {
 			if m.SecurePort != 0 {
-				errs = append(errs, fmt.Errorf("server: Members: %s has a secure client port: remove it, and set SecureListen", m.Key()))
+				errs = append(errs, fmt.Errorf("server: Members: %s has a secure client port: remove it, and set SecureListen",
+					m.Key()))
 			}
 			if _, twice := set.Get(m.ID); twice {
 				errs = append(errs, fmt.Errorf("server: Members: %s is named twice", m.Key()))

@@ -29,16 +29,48 @@ func TestGuide_Moving(t *testing.T) {
 	history, writeLast := writeZooKeeper(t, filepath.Join(dir, "zookeeper", "version-2"))
 	ports := reserveGuidePorts(t)
 	defer stopOnRequest(t, dir, zkleader.Start(t, ports.toFree("127.0.0.1:2881"), ports.toFree("127.0.0.1:3881"), history), writeLast)()
-	sh := startShell(t, dir, ports)
+	startShell(t, dir, ports).follow("moving.md", 12)
+}
+
+// follow runs the commands of a page, which must be as many at least.
+func (sh *guideShell) follow(page string, least int) {
+	sh.t.Helper()
 	commands := 0
-	for _, b := range readGuide(t, "moving.md", ports) {
+	for _, b := range readGuide(sh.t, page, sh.ports) {
 		for _, c := range b.commands() {
 			sh.check(c)
 			commands++
 		}
 	}
-	if commands < 12 {
-		t.Errorf("only %d commands in the page", commands)
+	if commands < least {
+		sh.t.Errorf("only %d commands in the page", commands)
+	}
+}
+
+// The commands of the pages for newcomers that need no installation work as they are written. In
+// place of docker there is a program that does in this directory what an image of gozkd does.
+func TestGuide_Start(t *testing.T) {
+	for page, least := range map[string]int{"start/zookeeper.md": 6, "start/bitnami.md": 7} {
+		t.Run(page, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			writePrograms(t, dir)
+			docker := testca.WriteFile(t, filepath.Join(dir, "bin", "docker"), []byte(`#!/bin/sh
+[ "$1 $2" = "run --rm" ] && shift 2
+variables=ZOO_CONF_DIR=conf
+while [ "$1" = -e ]; do variables="$variables $2"; shift 2; done
+[ "$1" = gozkd ] && shift
+exec env $variables gozkd "$@"
+`))
+			if err := os.Chmod(docker, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			writeZooKeeper(t, filepath.Join(dir, "zookeeper", "version-2"))
+			ports := reserveGuidePorts(t)
+			startShell(t, dir, ports).follow(page, least)
+		})
 	}
 }
 

@@ -109,6 +109,8 @@ func serveOne(
 		return errors.Join(err, s.Close())
 	}
 	r.serves(cmp.Or(where.Client, where.Secure))
+	members := newScaling(c, s, log)
+	members.join(stop)
 	archiver.start(s)
 	defer archiver.stop()
 	for {
@@ -122,6 +124,7 @@ func serveOne(
 			kill()
 			log.Info("stopping")
 			r.stops("stopping")
+			members.leave()
 			archiver.stop()
 			ends.web.Close()
 			return s.Close()

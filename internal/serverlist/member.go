@@ -137,7 +137,8 @@ func parseClient(kind, text string) (host string, port int, code proto.ErrCode, 
 		return "", 0, proto.ErrBadArguments, "the " + kind + " address is not [host:]port"
 	}
 	if port, code = parsePort(fields[0]); port == 0 {
-		return "", 0, cmp.Or(code, proto.ErrBadArguments), fmt.Sprintf("the %s port %q is not between 1 and 65535", kind, fields[0])
+		problem = fmt.Sprintf("the %s port %q is not between 1 and 65535", kind, fields[0])
+		return "", 0, cmp.Or(code, proto.ErrBadArguments), problem
 	}
 	return host, port, proto.OK, ""
 }

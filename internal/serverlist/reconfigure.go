@@ -129,7 +129,8 @@ func full(text string, least int, several bool) (Set, error) {
 // add is With, except that it fails if another member has an address of m, or if m has a secure
 // client port, which members of other versions would refuse.
 func (s Set) add(m Member) (Set, bool) {
-	if m.SecurePort != 0 || slices.ContainsFunc(s, func(other Member) bool { return other.ID != m.ID && m.overlaps(other) }) {
+	overlaps := func(other Member) bool { return other.ID != m.ID && m.overlaps(other) }
+	if m.SecurePort != 0 || slices.ContainsFunc(s, overlaps) {
 		return nil, false
 	}
 	return s.With(m), true

@@ -30,6 +30,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -67,6 +68,7 @@ var cases = map[string]map[string]any{
 	"archive":         {"archive": map[string]any{"url": "s3://backups/zk", "secretName": "s3", "verify": map[string]any{"ensemble": "00000000000000ab"}}},
 	// In a file of values Helm reads each number as a floating-point number.
 	"values file":    {"config": map[string]any{"maxSessionTimeout": 3600000.0, "maxClientCnxns": 0.0, "connectionDropIncrease": 0.02, "quorumListenOnAllIPs": false, "jute.maxbuffer": "0x400000"}},
+	"scaling":        {"replicas": 5, "scaling": map[string]any{"enabled": true}, "peerSecret": map[string]any{"secretName": "p"}},
 	"little memory":  {"memory": "64Mi"},
 	"much memory":    {"memory": "16Gi", "resources": map[string]any{"limits": map[string]any{"cpu": "2"}}, "config": map[string]any{"gozkd.dataLimitKB": "60%"}},
 	"own memory":     {"memory": "", "resources": map[string]any{"limits": map[string]any{"memory": "3G"}}},
@@ -78,6 +80,8 @@ var refused = map[string]map[string]any{
 	"replica":                  {"replica": 5},
 	"cpuLimit":                 {"archive": map[string]any{"cpuLimit": 1}},
 	"tls.only needs":           {"tls": map[string]any{"only": true}},
+	"scaling needs peerSecret": {"scaling": map[string]any{"enabled": true}},
+	"scaling needs 2 founders": {"replicas": 1, "scaling": map[string]any{"enabled": true}},
 	"got string, want integer": {"replicas": "three"},
 	`memory is "1G"`:           {"memory": "1G"},
 	`memory is "0Mi"`:          {"memory": "0Mi"},
@@ -98,6 +102,15 @@ func TestChart(t *testing.T) {
 	if err = errors.Join(err, compareGenerated(*dir, *update), monitoringv1.AddToScheme(scheme.Scheme)); err != nil {
 		t.Fatal(err)
 	}
+	page, err := os.ReadFile("../../docs/guide/start/bitnami.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	if cases["bitnami.md"], err = chartutil.ReadValues([]byte(block)); err != nil {
+		t.Fatal(err)
+	}
 	for name, values := range cases {
 		objects, err := check(c, values, *gozkd)
 		if err != nil {
@@ -113,16 +126,25 @@ func TestChart(t *testing.T) {
 }
 
 func check(c *chart.Chart, values map[string]any, gozkd string) (objects int, err error) {
+	r, err := render(c, values)
+	if err != nil {
+		return 0, err
+	}
+	return r.objects, errors.Join(r.references(), r.settings(values), r.memory(r.values), r.configuration(gozkd), r.verification(gozkd))
+}
+
+// render returns the objects of a release with values.
+func render(c *chart.Chart, values map[string]any) (*rendered, error) {
 	release := chartutil.ReleaseOptions{Name: "zk", Namespace: "prod", Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(c, values, release, nil)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	files, err := engine.Engine{Strict: true}.Render(c, all)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	r := rendered{maps: make(map[string]*corev1.ConfigMap), services: make(map[string]*corev1.Service)}
+	r := &rendered{values: all, maps: make(map[string]*corev1.ConfigMap), services: make(map[string]*corev1.Service)}
 	for name, text := range files {
 		if filepath.Ext(name) != ".yaml" {
 			continue
@@ -132,16 +154,19 @@ func check(c *chart.Chart, values map[string]any, gozkd string) (objects int, er
 				continue
 			}
 			if err := r.add(document); err != nil {
-				return 0, fmt.Errorf("%s: %w\n%s", name, err, document)
+				return nil, fmt.Errorf("%s: %w\n%s", name, err, document)
 			}
-			objects++
+			r.objects++
 		}
 	}
-	return objects, errors.Join(r.references(), r.settings(values), r.memory(all), r.configuration(gozkd), r.verification(gozkd))
+	return r, nil
 }
 
 // rendered are the objects of a release.
 type rendered struct {
+	values   chartutil.Values
+	objects  int
+	roles    []string
 	set      *appsv1.StatefulSet
 	verify   *batchv1.CronJob
 	budget   *policyv1.PodDisruptionBudget
@@ -173,6 +198,12 @@ func (r *rendered) add(document string) error {
 		r.services[o.Name] = o
 	case *corev1.ServiceAccount:
 		r.accounts = append(r.accounts, o.Name)
+	case *rbacv1.Role:
+		r.roles = append(r.roles, o.Name)
+	case *rbacv1.RoleBinding:
+		if !slices.Contains(r.roles, o.RoleRef.Name) || !slices.Contains(r.accounts, o.Subjects[0].Name) || o.Subjects[0].Namespace != "prod" {
+			return fmt.Errorf("the roles are %v and the accounts %v", r.roles, r.accounts)
+		}
 	case *corev1.Pod:
 		r.test = o
 	case *networkingv1.NetworkPolicy:
@@ -433,7 +464,8 @@ func (r *rendered) configuration(gozkd string) error {
 		return err
 	}
 	for id := int(r.set.Spec.Ordinals.Start); id < int(r.set.Spec.Ordinals.Start)+int(*r.set.Spec.Replicas); id++ {
-		cmd := exec.Command(gozkd, "check-config", file)
+		args := strings.NewReplacer("$(ZOO_MY_ID)", strconv.Itoa(id), "/conf/zoo.cfg", file).Replace(strings.Join(r.set.Spec.Template.Spec.Containers[0].Args, " "))
+		cmd := exec.Command(gozkd, append([]string{"check-config"}, strings.Fields(args)[1:]...)...)
 		cmd.Env = []string{"ZOO_MY_ID=" + strconv.Itoa(id)}
 		var out, said strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &said
@@ -441,7 +473,7 @@ func (r *rendered) configuration(gozkd string) error {
 		if err != nil || said.Len() > 0 {
 			return fmt.Errorf("server %d: %v\n%s%s\n%s", id, err, said.String(), out.String(), text)
 		}
-		if name := fmt.Sprintf("%s-%d.%s.prod.svc.", r.set.Name, id, r.set.Spec.ServiceName); *r.set.Spec.Replicas > 1 && !strings.Contains(text, fmt.Sprintf("\nserver.%d=%s", id, name)) {
+		if name := fmt.Sprintf("%s-%d.%s.prod.svc.", r.set.Name, id, r.set.Spec.ServiceName); *r.set.Spec.Replicas > 1 && !strings.Contains(out.String(), fmt.Sprintf("\nserver.%d=%s", id, name)) {
 			return fmt.Errorf("server %d is not %s in\n%s", id, name, text)
 		}
 	}

@@ -107,13 +107,20 @@ var variables = []variable{
 	{name: "ZOO_TLS_*", of: bitnami, status: harmless, always: true, note: "other variables of TLS have no effect"},
 	{name: "ZOO_CLIENT_*", of: bitnami, status: harmless, always: true, note: "list the user in ZOO_SERVER_USERS"},
 	{name: "ZOO_QUORUM_*", of: bitnami, status: harmless, always: true, note: "no effect without ZOO_ENABLE_QUORUM_AUTH"},
-	{name: "ZOOKEEPER_*", of: confluent, status: works, note: "the key in the variable's name, in capital letters with `_` between its words: `ZOOKEEPER_MAX_CLIENT_CNXNS`. As in that image, only with one of `ZOOKEEPER_CLIENT_PORT` and `ZOOKEEPER_SECURE_CLIENT_PORT`. Defaults are those of the official image"},
+	{name: "ZOOKEEPER_*", of: confluent, status: works,
+		note: "the key in the variable's name, in capital letters with `_` between its words: " +
+			"`ZOOKEEPER_MAX_CLIENT_CNXNS`. As in that image, only with one of `ZOOKEEPER_CLIENT_PORT` and " +
+			"`ZOOKEEPER_SECURE_CLIENT_PORT`. Defaults are those of the official image"},
 	{name: "ZOOKEEPER_SERVER_ID", of: confluent, key: "myid", status: works, always: true, note: "as ZOO_MY_ID"},
-	{name: "ZOOKEEPER_SERVERS", of: confluent, status: works, note: "the servers from 1 on: `host:2888:3888`, separated by `;`"},
+	{name: "ZOOKEEPER_SERVERS", of: confluent, status: works,
+		note: "the servers from 1 on: `host:2888:3888`, separated by `;`"},
 	{name: "ZOOKEEPER_LOG4J_ROOT_LOGLEVEL", of: confluent, key: "gozkd.logLevel", read: javaLevel, status: works},
-	{name: "KAFKA_OPTS", of: confluent, status: works, always: true, note: "as SERVER_JVMFLAGS, beside `ZOOKEEPER_CLIENT_PORT` or `ZOOKEEPER_SECURE_CLIENT_PORT`"},
-	{name: "KAFKA_HEAP_OPTS", of: confluent, status: harmless, always: true, note: "there is no JVM; `GOMEMLIMIT` bounds the memory"},
-	{name: "ZOOKEEPER_TOOLS_LOG4J_LOGLEVEL", of: confluent, status: harmless, always: true, note: "the tools have no log"},
+	{name: "KAFKA_OPTS", of: confluent, status: works, always: true,
+		note: "as SERVER_JVMFLAGS, beside `ZOOKEEPER_CLIENT_PORT` or `ZOOKEEPER_SECURE_CLIENT_PORT`"},
+	{name: "KAFKA_HEAP_OPTS", of: confluent, status: harmless, always: true,
+		note: "there is no JVM; `GOMEMLIMIT` bounds the memory"},
+	{name: "ZOOKEEPER_TOOLS_LOG4J_LOGLEVEL", of: confluent, status: harmless, always: true,
+		note: "the tools have no log"},
 }
 
 // yes parses a boolean as Bitnami's scripts do: anything else is no.
@@ -203,7 +210,8 @@ func (c container) read(beside string) {
 	}
 	if beside != "" {
 		for _, name := range c.names {
-			if strings.HasPrefix(name, "ZOO_CFG_") && !strings.HasPrefix(name, "ZOO_CFG_EXTRA") || c.isConfluent() && c.byName(name) {
+			ofBitnami := strings.HasPrefix(name, "ZOO_CFG_") && !strings.HasPrefix(name, "ZOO_CFG_EXTRA")
+			if ofBitnami || c.isConfluent() && c.byName(name) {
 				idle = append(idle, name)
 			}
 		}
@@ -271,9 +279,11 @@ func (c container) keys() {
 // isConfluent reports whether the variables are those of Confluent's image, which demands one of
 // these ports. Outside of containers the prefix belongs to clients of ZooKeeper.
 func (c container) isConfluent() bool {
-	return c.getenv(confDir) != "" && slices.ContainsFunc([]string{"ZOOKEEPER_CLIENT_PORT", "ZOOKEEPER_SECURE_CLIENT_PORT"}, func(name string) bool {
+	ports := []string{"ZOOKEEPER_CLIENT_PORT", "ZOOKEEPER_SECURE_CLIENT_PORT"}
+	return c.getenv(confDir) != "" && slices.ContainsFunc(ports, func(name string) bool {
 		value := trim(c.getenv(name) + c.getenv(name+"_FILE"))
-		return value != "" && !strings.Contains(value, "://") // as Kubernetes sets for a service called zookeeper-client
+		// Kubernetes sets tcp://… for a service called zookeeper-client.
+		return value != "" && !strings.Contains(value, "://")
 	})
 }
 
@@ -314,7 +324,8 @@ func confluentKey(written string) string {
 		return "authProvider." + strings.ToLower(provider)
 	}
 	bare := func(name string) string {
-		return strings.ReplaceAll(strings.ToUpper(strings.NewReplacer("_", "", ".", "").Replace(name)), "OCPS", "OCSP") // a slip of that image
+		name = strings.ToUpper(strings.NewReplacer("_", "", ".", "").Replace(name))
+		return strings.ReplaceAll(name, "OCPS", "OCSP") // a slip of that image
 	}
 	i := slices.IndexFunc(keys, func(k key) bool { return bare(k.name) == bare(written) })
 	if i < 0 {

@@ -254,7 +254,8 @@ func endpointKeys(c *Config) []key {
 		row("gozkd.peer.secretMode", oneOf("require", "prefer"), "require", not{&c.Server.PeerSecretOptional},
 			"prefer: accept servers without the secret, too"),
 		row("gozkd.scale.url", text, "", &c.ScaleURL,
-			"says how many servers the ensemble should have, as Kubernetes does: server N [joins or leaves](../adr/0016-scaling.md)"),
+			"says how many servers the ensemble should have, as Kubernetes does: "+
+				"server N [joins or leaves](../adr/0016-scaling.md)"),
 		row("datadir.autocreate", boolean, "true", &c.AutoCreate, "false: a missing data directory is an error"),
 	}
 }

@@ -98,7 +98,9 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 }
 
 // LocalServer returns a cli.Env's Server. names are the names of all environment variables.
-func LocalServer(getenv func(string) string, names []string) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
+func LocalServer(
+	getenv func(string) string, names []string,
+) func(fs *flag.FlagSet, args []string) (cli.Server, error) {
 	return func(fs *flag.FlagSet, args []string) (cli.Server, error) {
 		if fs == nil {
 			fs = flag.NewFlagSet("serve", flag.ContinueOnError)

@@ -136,8 +136,10 @@ func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	c.Server.ListenFixed = port.from.layer > line.from.layer || address.from.layer > line.from.layer
 	r.ownPort = m.ClientPort != 0
 	r.linePort(line, "client", "clientPort", m.ClientHost, m.ClientPort, &c.ClientPort, &c.ClientPortAddress)
-	if r.linePort(line, "secure client", "secureClientPort", m.SecureHost, m.SecurePort, &c.SecureClientPort, &c.SecureClientPortAddress) {
-		r.won["secureClientPort"] = won{setting: line.setting}
+	const secure = "secureClientPort"
+	if r.linePort(line, "secure client", secure, m.SecureHost, m.SecurePort,
+		&c.SecureClientPort, &c.SecureClientPortAddress) {
+		r.won[secure] = won{setting: line.setting}
 	}
 }
 
@@ -155,7 +157,8 @@ func (r *resolver) linePort(line won, kind, key, host string, n int, setPort *in
 		r.problem(line.from, line.key, "has %s port %d, but %s is %d at %s", kind, n, key, *setPort, port.from)
 		return false
 	case address.from.layer == line.from.layer && host != "" && !sameHost(host, *setAddress):
-		r.problem(line.from, line.key, "has %s address %s, but %sAddress is %s at %s", kind, host, key, *setAddress, address.from)
+		r.problem(line.from, line.key, "has %s address %s, but %sAddress is %s at %s",
+			kind, host, key, *setAddress, address.from)
 		return false
 	}
 	*setPort = n

@@ -11,12 +11,12 @@
 
 {{- /* What the pods of servers and of the verification have in common. */}}
 {{- define "gozkd.pod" -}}
-automountServiceAccountToken: false
+automountServiceAccountToken: {{ .Values.scaling.enabled }}
 enableServiceLinks: false # they would look like settings of ZooKeeper's images
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.serviceAccount.name | default (ternary (include "gozkd.name" .) "" .Values.serviceAccount.create) }}
+{{- with .Values.serviceAccount.name | default (ternary (include "gozkd.name" .) "" (or .Values.serviceAccount.create .Values.scaling.enabled)) }}
 serviceAccountName: {{ . }}
 {{- end }}
 {{- with .Values.priorityClassName }}
@@ -69,6 +69,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- sub $mib (max (div $mib 10) 12) }}MiB
 {{- end }}
 
+{{- /* The server line of a server: its addresses for the others and for clients. */}}
+{{- define "gozkd.line" -}}
+{{- $name := include "gozkd.name" .root -}}
+{{ $name }}-{{ .id }}.{{ $name }}-headless.{{ .root.Release.Namespace }}.svc.{{ .root.Values.clusterDomain }}:2888:3888{{ if not .root.Values.tls.only }};2181{{ end }}
+{{- end }}
+
 {{- /* The configuration of all servers. Which of them a server is, its pod's ordinal says. */}}
 {{- define "gozkd.config" -}}
 {{- $keys := dict "dataDir" "/data" "admin.serverAddress" "0.0.0.0" "admin.serverPort" 8080 "4lw.commands.whitelist" "srvr,ruok,mntr" "quorumListenOnAllIPs" true -}}
@@ -80,6 +86,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.memory }}{{ $_ := set $keys "gozkd.dataLimitKB" "75%" }}{{ end -}}
 {{- if .Values.archive.url }}{{ $_ := set $keys "gozkd.archive.url" .Values.archive.url }}{{ end -}}
 {{- if .Values.peerSecret.secretName }}{{ $_ := set $keys "gozkd.peer.secretFile" "/peer/secret" }}{{ end -}}
+{{- $servers := int .Values.replicas -}}
+{{- if .Values.scaling.enabled -}}
+{{- $servers = int .Values.scaling.founders -}}
+{{- if or (lt $servers 2) (lt (int .Values.replicas) 2) }}{{ fail "scaling needs 2 founders and 2 replicas at least" }}{{ end -}}
+{{- if not .Values.peerSecret.secretName }}{{ fail "scaling needs peerSecret.secretName: a new server proves by it that it belongs to the ensemble" }}{{ end -}}
+{{- $_ := set $keys "reconfigEnabled" true -}}
+{{- $_ := set $keys "gozkd.scale.url" (printf "https://kubernetes.default.svc/apis/apps/v1/namespaces/%s/statefulsets/%s/scale" .Release.Namespace (include "gozkd.name" .)) -}}
+{{- end -}}
 {{- if .Values.tls.secretName -}}
 {{- $_ := set $keys "secureClientPort" 2281 -}}
 {{- $_ := set $keys "ssl.keyStore.location" "/tls/tls-combined.pem" -}}
@@ -101,10 +115,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- /* Helm reads 3600000 in a file of values as a floating-point number, and prints 3.6e+06. */}}
 {{ $key }}={{ if and (kindIs "float64" $value) (eq (floor $value) $value) }}{{ int64 $value }}{{ else }}{{ $value }}{{ end }}
 {{- end }}
-{{- if gt (int .Values.replicas) 1 }}
-{{- $name := include "gozkd.name" . }}
-{{- range $id := untilStep 1 (int (add1 (int .Values.replicas))) 1 }}
-server.{{ $id }}={{ $name }}-{{ $id }}.{{ $name }}-headless.{{ $.Release.Namespace }}.svc.{{ $.Values.clusterDomain }}:2888:3888{{ if not $.Values.tls.only }};2181{{ end }}
+{{- if gt $servers 1 }}
+{{- range $id := untilStep 1 (int (add1 $servers)) 1 }}
+server.{{ $id }}={{ include "gozkd.line" (dict "root" $ "id" $id) }}
 {{- end }}
 {{- end }}
 {{- end }}
