@@ -19,7 +19,7 @@ func dump(rec *Recorder, name, address string, member int, root string) (paths [
 	c := must.Get(openRaw(rec, name, address, member, sessionTimeout, proto.ConnectResponse{}, 0))
 	defer func() { _ = c.Close() }() // nothing is lost with it
 	c.ask([][]byte{c.request(nil, proto.OpSync, (&proto.PathRequest{Path: &root}).Append(nil))})
-	read := func(op proto.OpCode, paths []string) [][]byte {
+	read := func(op proto.OpCode, paths []string) []jute.Decoder {
 		var requests [][]byte
 		for _, p := range paths {
 			requests = append(requests, c.request(nil, op, (&proto.PathWatchRequest{Path: p}).Append(nil)))
@@ -29,14 +29,9 @@ func dump(rec *Recorder, name, address string, member int, root string) (paths [
 	for level := []string{root}; len(level) > 0; {
 		paths = append(paths, level...)
 		var below []string
-		for i, frame := range read(proto.OpGetChildren2, level) {
-			var h proto.ReplyHeader
-			d := jute.NewDecoder(frame)
-			if h.Decode(&d); h.Err != proto.OK {
-				continue
-			}
+		for i, d := range read(proto.OpGetChildren2, level) {
 			var resp proto.ChildrenResponse
-			resp.Decode(&d, proto.OpGetChildren2)
+			resp.Decode(&d, proto.OpGetChildren2) // empty if the reply is an error
 			slices.Sort(resp.Children)
 			for _, name := range resp.Children {
 				below = append(below, path.Join(level[i], name))
@@ -59,14 +54,15 @@ func remove(rec *Recorder, address string, paths []string) {
 	c.ask(requests)
 }
 
-// ask sends requests in small batches and returns the payloads of their replies.
-func (c *rawConn) ask(requests [][]byte) (replies [][]byte) {
+// ask sends requests in small batches and returns the bodies of their replies.
+func (c *rawConn) ask(requests [][]byte) (bodies []jute.Decoder) {
 	const together = 200
 	for some := range slices.Chunk(requests, together) {
 		must.Do(c.send(slices.Concat(some...)))
 		for range some {
-			replies = append(replies, must.Get(c.receive()))
+			_, body := must.Get2(c.receive())
+			bodies = append(bodies, body)
 		}
 	}
-	return replies
+	return bodies
 }

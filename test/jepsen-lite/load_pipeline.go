@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // loadPipeline sends many requests without waiting: a create and then numbered sets of a znode per
@@ -40,13 +39,11 @@ func (w *worker) pipelineOn(ctx context.Context, c *rawConn, window int, rest fu
 	go func() {
 		defer close(broken)
 		for {
-			frame, err := c.receive()
+			h, _, err := c.receive()
 			if err != nil {
 				return
 			}
-			var h proto.ReplyHeader
-			d := jute.NewDecoder(frame)
-			if h.Decode(&d); h.Xid == pingXid {
+			if h.Xid == pingXid {
 				continue
 			}
 			seen = max(seen, h.Zxid)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // loadRewatch produces the cases of watches that a client which waits for each reply never has. A
@@ -94,14 +93,8 @@ func (r *rewatcher) beat() bool {
 		return false
 	}
 	for {
-		frame, err := r.c.receive()
-		if err != nil {
-			return false
-		}
-		var h proto.ReplyHeader
-		d := jute.NewDecoder(frame)
-		if h.Decode(&d); h.Xid == pingXid {
-			return d.Err() == nil
+		if h, _, err := r.c.receive(); err != nil || h.Xid == pingXid {
+			return err == nil
 		}
 	}
 }
@@ -146,13 +139,8 @@ func (r *rewatcher) read(b []byte, op proto.OpCode, watch bool) []byte {
 // reply returns the header of the next reply. ok is false if the connection is broken.
 func (r *rewatcher) reply() (h proto.ReplyHeader, ok bool) {
 	for {
-		frame, err := r.c.receive()
+		h, _, err := r.c.receive()
 		if err != nil {
-			return h, false
-		}
-		d := jute.NewDecoder(frame)
-		h.Decode(&d)
-		if d.Err() != nil {
 			return h, false
 		}
 		if h.Xid >= 0 { // not an event

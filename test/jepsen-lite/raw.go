@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // A rawConn is a tapped connection with a session, on which requests are sent without waiting for
@@ -48,8 +49,8 @@ func openRaw(rec *Recorder, name, address string, member int, timeout time.Durat
 	return c, nil
 }
 
-// receive returns the payload of the next frame.
-func (c *rawConn) receive() ([]byte, error) { return c.conn.ReadFrame(rawPatience) }
+// receive returns the header and the body of the next frame.
+func (c *rawConn) receive() (proto.ReplyHeader, jute.Decoder, error) { return c.conn.Next(rawPatience) }
 
 // request appends a request with the next xid.
 func (c *rawConn) request(b []byte, op proto.OpCode, body []byte) []byte {

@@ -105,22 +105,26 @@ func (c *Conn) Call(xid int32, op proto.OpCode, body []byte, timeout time.Durati
 // Reply returns the body of the next reply, as Call does. Events and replies to pings are skipped.
 func (c *Conn) Reply(timeout time.Duration) ([]byte, error) {
 	for {
-		frame, err := c.ReadFrame(timeout)
-		if err != nil {
+		switch h, body, err := c.Next(timeout); {
+		case err != nil:
 			return nil, err
-		}
-		d := jute.NewDecoder(frame)
-		var h proto.ReplyHeader
-		h.Decode(&d)
-		switch {
-		case d.Err() != nil:
-			return nil, d.Err()
 		case h.Err != proto.OK:
 			return nil, h.Err
 		case h.Xid >= 0:
-			return d.Rest(), nil
+			return body.Rest(), nil
 		}
 	}
+}
+
+// Next returns the header and the body of the next frame: a reply or an event.
+func (c *Conn) Next(timeout time.Duration) (h proto.ReplyHeader, body jute.Decoder, err error) {
+	frame, err := c.ReadFrame(timeout)
+	if err != nil {
+		return h, body, err
+	}
+	body = jute.NewDecoder(frame)
+	h.Decode(&body)
+	return h, body, body.Err()
 }
 
 // NewSession returns a request for a new session.

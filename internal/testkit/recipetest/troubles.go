@@ -68,6 +68,11 @@ func (w *World) Apply(all []Trouble) {
 func (w *World) apply(x Trouble) {
 	w.t.Helper()
 	m := w.Member(x.Member)
+	lasting := func(begin, end func()) {
+		begin()
+		time.Sleep(x.Lasts)
+		end()
+	}
 	switch x.What {
 	case "drop":
 		w.DropReply(zktest.Any)
@@ -82,27 +87,17 @@ func (w *World) apply(x Trouble) {
 		}
 	case "unplug":
 		if c := w.client(x.Client); c != nil {
-			w.Unplug(c)
-			time.Sleep(x.Lasts)
-			w.Plug(c)
+			lasting(func() { w.Unplug(c) }, func() { w.Plug(c) })
 		}
 	case "kill":
-		m.Kill()
-		time.Sleep(x.Lasts)
-		m.Start()
+		lasting(m.Kill, m.Start)
 	case "pause":
-		m.Pause()
-		time.Sleep(x.Lasts)
-		m.Resume()
+		lasting(m.Pause, m.Resume)
 	case "partition":
-		m.Partition()
-		time.Sleep(x.Lasts)
-		m.Heal()
+		lasting(m.Partition, m.Heal)
 	case "leader":
 		leader := w.Leader()
-		leader.Kill()
-		time.Sleep(x.Lasts)
-		leader.Start()
+		lasting(leader.Kill, leader.Start)
 	default:
 		w.t.Fatalf("recipetest: no trouble is called %q", x.What)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -86,13 +85,10 @@ func (s *session) do(words string) string {
 func (s *session) reply() string { return s.answer(proto.OpPing) }
 
 func (s *session) answer(op proto.OpCode) string {
-	frame, err := s.c.ReadFrame(patience)
+	h, d, err := s.c.Next(patience)
 	if err != nil {
 		return err.Error()
 	}
-	d := jute.NewDecoder(frame)
-	var h proto.ReplyHeader
-	h.Decode(&d)
 	if h.Zxid > 0 {
 		s.zxid = h.Zxid
 	}

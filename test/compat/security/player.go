@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
@@ -93,10 +92,10 @@ func (c *conn) request(xid int32, op proto.OpCode, body []byte) {
 
 var nonce = regexp.MustCompile(`nonce="[A-Za-z0-9+/=]{40}"`)
 
-// reply notes the next reply of the server and returns it; nil: the connection is closed, or
-// silent.
-func (c *conn) reply(op proto.OpCode) []byte {
-	frame, err := c.raw.ReadFrame(patience)
+// reply notes the next reply of the server and returns the token in it, if it is one of SASL; nil:
+// there is none, or the connection is closed or silent.
+func (c *conn) reply(op proto.OpCode) (token []byte) {
+	h, d, err := c.raw.Next(patience)
 	switch {
 	case errors.Is(err, rawclient.ErrTimeout):
 		c.said = append(c.said, "silent")
@@ -105,21 +104,19 @@ func (c *conn) reply(op proto.OpCode) []byte {
 		c.said = append(c.said, "closed")
 		return nil
 	}
-	d := jute.NewDecoder(frame)
-	var h proto.ReplyHeader
-	h.Decode(&d)
+	size, body := proto.ReplyHeaderBytes+d.Remaining(), d
 	text := fmt.Sprintf("%v xid %d err %d", op, h.Xid, h.Err)
 	if op == proto.OpSASL || op == proto.OpAuth || h.Err == proto.ErrSessionClosedRequireSASLAuth {
-		text += fmt.Sprintf(" zxid %d of %d bytes", h.Zxid, len(frame))
+		text += fmt.Sprintf(" zxid %d of %d bytes", h.Zxid, size)
 	}
-	body := frame[proto.ReplyHeaderBytes:]
 	switch op {
 	case proto.OpSASL:
 		var r proto.TokenRecord
 		r.Decode(&d)
+		token = r.Token
 		switch {
 		case d.Err() != nil:
-			text += " " + hex.EncodeToString(body)
+			text += " " + hex.EncodeToString(body.Rest())
 		case r.Token == nil:
 			text += " null"
 		case strings.HasPrefix(string(r.Token), "rspauth="):
@@ -132,7 +129,7 @@ func (c *conn) reply(op proto.OpCode) []byte {
 		r.Decode(&d)
 		text += fmt.Sprint(" ", r.ACL)
 	case proto.OpMulti:
-		text += fmt.Sprintf(" of %d bytes", len(frame))
+		text += fmt.Sprintf(" of %d bytes", size)
 	case proto.OpWhoAmI:
 		var r proto.WhoAmIResponse
 		r.Decode(&d)
@@ -141,24 +138,17 @@ func (c *conn) reply(op proto.OpCode) []byte {
 		}
 	}
 	c.said = append(c.said, text)
-	return frame
+	return token
 }
 
-// call sends a request and notes the reply.
-func (c *conn) call(xid int32, op proto.OpCode, body []byte) []byte {
+// call sends a request, notes the reply, and returns what reply does.
+func (c *conn) call(xid int32, op proto.OpCode, body []byte) (token []byte) {
 	c.request(xid, op, body)
 	return c.reply(op)
 }
 
 func (c *conn) sasl(xid int32, token []byte) (answer []byte) {
-	frame := c.call(xid, proto.OpSASL, (&proto.TokenRecord{Token: token}).Append(nil))
-	if frame == nil {
-		return nil
-	}
-	d := jute.NewDecoder(frame[proto.ReplyHeaderBytes:])
-	var r proto.TokenRecord
-	r.Decode(&d)
-	return r.Token
+	return c.call(xid, proto.OpSASL, (&proto.TokenRecord{Token: token}).Append(nil))
 }
 
 // login plays an exchange of DIGEST-MD5. act is "USER PASSWORD" and changes of the second token:

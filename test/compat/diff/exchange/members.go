@@ -49,11 +49,9 @@ func (p *Player) syncAll(request []byte) (zxids []proto.Zxid) {
 	}
 	for i, c := range p.syncs {
 		must.Doing("sync at "+p.Members[i], func() {
-			frame := must.Get(c.ReadFrame(p.ReplyTimeout))
-			d := jute.NewDecoder(frame)
-			var h proto.ReplyHeader
-			if h.Decode(&d); d.Err() != nil || h.Err != proto.OK {
-				must.Failf("answered with %x", frame)
+			h, _, err := c.Next(p.ReplyTimeout)
+			if must.Do(err); h.Err != proto.OK {
+				must.Do(h.Err)
 			}
 			zxids = append(zxids, h.Zxid)
 		})
