@@ -221,7 +221,7 @@ const catchUps = 3
 // calmCatchUp compares writes to two of three members while the third is in sync, and while the
 // third fetches more missed writes than their logs must keep.
 func calmCatchUp(ctx context.Context, s *settings, k kind) (ms []moment) {
-	e := k.startEnsemble(ctx, nMembers, keys())
+	e := k.startEnsemble(ctx, server.EnsembleOptions{Members: nMembers, Keys: keys()})
 	defer must.Finally(e.Stop)
 	addrs := followersFirst(ctx, e)
 	lagging := e.Members[slices.Index(e.Addrs(), addrs[0])]

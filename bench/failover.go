@@ -65,7 +65,7 @@ func failoverAt(ctx context.Context, s *settings, tick int) (list []reading) {
 	config := keys()
 	config["tickTime"] = strconv.Itoa(tick)
 	for _, k := range s.servers {
-		e := k.startEnsemble(ctx, nMembers, config)
+		e := k.startEnsemble(ctx, server.EnsembleOptions{Members: nMembers, Keys: config})
 		defer must.Finally(e.Stop)
 		ensembles = append(ensembles, e)
 		prepareAll(e.Addrs())

@@ -18,7 +18,7 @@ func (k *kind) start(ctx context.Context, opts server.Options) *server.Process {
 	return must.Get(k.Start(ctx, opts))
 }
 
-func (k *kind) startEnsembleWith(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
+func (k *kind) startEnsemble(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
 	opts.JVMFlags = jvmFlags
 	return must.Get(k.StartEnsemble(ctx, opts))
 }
@@ -30,18 +30,13 @@ func (k *kind) with(ctx context.Context, opts server.Options, do func(p *server.
 	do(p)
 }
 
-// startEnsemble returns when all n members serve. keys apply to all members.
-func (k *kind) startEnsemble(ctx context.Context, n int, keys map[string]string) *server.Ensemble {
-	return k.startEnsembleWith(ctx, server.EnsembleOptions{Members: n, Keys: keys})
-}
-
 // withTargets starts the servers of the command line, each alone or as an ensemble of more members,
 // and stops them after use.
 func (s *settings) withTargets(ctx context.Context, members int, use func(targets []target)) {
 	var targets []target
 	for _, k := range s.servers {
 		if members > 1 {
-			e := k.startEnsemble(ctx, members, keys())
+			e := k.startEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys()})
 			defer must.Finally(e.Stop)
 			targets = append(targets, target{e.Name(), followersFirst(ctx, e), e.Pids()})
 			continue

@@ -97,7 +97,7 @@ func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted) {
 func startOnce(ctx context.Context, k kind, members int) (_ time.Duration, product string) {
 	var start time.Time
 	var answered func() time.Time
-	e := k.startEnsembleWith(ctx, server.EnsembleOptions{Members: members, Keys: keys(), Starting: func(addrs []string) {
+	e := k.startEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys(), Starting: func(addrs []string) {
 		start = time.Now()
 		answered = asking(ctx, addrs, 200*time.Microsecond, func(addr string) error {
 			err := askFirst(addr, proto.OpCreate, func(b []byte) []byte {

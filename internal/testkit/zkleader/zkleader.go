@@ -61,9 +61,6 @@ func Start(t testing.TB, peer, election string, history []Txn) *Leader {
 	return l
 }
 
-// PeerAddr returns the address for other servers.
-func (l *Leader) PeerAddr() string { return l.peer.Addr().String() }
-
 // AwaitProbe returns once somebody has looked whether this server runs.
 func (l *Leader) AwaitProbe() { <-l.probed }
 
