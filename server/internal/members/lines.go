@@ -2,6 +2,7 @@ package members
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -109,15 +110,9 @@ func Differ(lines, current serverlist.Set, own uint64) bool {
 
 // alike reports whether two sets have the same servers with the same roles, each of which is same.
 func alike(a, b serverlist.Set, same func(a, b serverlist.Member) bool) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for _, m := range a {
-		if other, is := b.Get(m.ID); !is || m.Role != other.Role || !same(m, other) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(m, other serverlist.Member) bool {
+		return m.ID == other.ID && m.Role == other.Role && same(m, other)
+	})
 }
 
 // Agreed returns the members that a majority of the current voters has in its lines: server

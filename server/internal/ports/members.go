@@ -154,12 +154,9 @@ func PeerAddress(configured, wanted string) string {
 
 // connected reports whether all other members are connected at these listeners.
 func (p *place) connected(links map[uint64]net.Addr, at []net.Listener) bool {
-	for _, m := range p.others {
-		if !slices.ContainsFunc(at, func(l net.Listener) bool { return listensAt(l, links[m.ID]) }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.others, func(m serverlist.Member) bool {
+		return !slices.ContainsFunc(at, func(l net.Listener) bool { return listensAt(l, links[m.ID]) })
+	})
 }
 
 // givesAway reports whether a listener has an address of this machine that is another member's.

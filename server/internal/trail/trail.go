@@ -4,6 +4,7 @@
 package trail
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -116,12 +117,10 @@ func (t *Trail) ReadBody(c Client, op proto.OpCode, xid int32, body []byte, ids 
 
 // below reports whether a path is one of the roots, or below one.
 func below(path string, roots []string) bool {
-	for _, root := range roots {
-		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")); ok && (rest == "" || rest[0] == '/') {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(roots, func(root string) bool {
+		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))
+		return ok && (rest == "" || rest[0] == '/')
+	})
 }
 
 // Full reports whether the log has no room, and wants callers to wait for room.
