@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,9 +38,7 @@ type Foundation struct {
 // then the checkpoint, by a rename. So after a crash the directory looks new, is refused by Open,
 // or is complete.
 func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, err error) {
-	if f.FS == nil {
-		f.FS = vfs.OS{}
-	}
+	f.FS = cmp.Or[vfs.FS](f.FS, vfs.OS{})
 	if f.ID == 0 || f.ID > core.MaxMemberID || f.Cluster == 0 || f.Cluster == s.Cluster {
 		return SavedState{}, fmt.Errorf("consensus: member %d of ensemble %016x can't begin with a state of ensemble %016x",
 			memberid.Number(f.ID), f.Cluster, s.Cluster)

@@ -319,34 +319,34 @@ func (c *Config) complete() (serverlist.Set, error) {
 
 // ensureDefaults sets zero fields to their defaults, and returns all errors in the others.
 func (c *Config) ensureDefaults() error {
-	setDefault(&c.MemberID, 1)
-	setDefault(&c.Listen, "127.0.0.1:0")
-	setDefault(&c.Tick, 2*time.Second)
-	setDefault(&c.MinSessionTimeout, 2*c.Tick)
-	setDefault(&c.MaxSessionTimeout, 20*c.Tick)
-	setDefault(&c.MaxClientConns, 60)
-	setDefault(&c.MaxBuffer, DefaultMaxBuffer)
+	c.MemberID = cmp.Or(c.MemberID, 1)
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:0")
+	c.Tick = cmp.Or(c.Tick, 2*time.Second)
+	c.MinSessionTimeout = cmp.Or(c.MinSessionTimeout, 2*c.Tick)
+	c.MaxSessionTimeout = cmp.Or(c.MaxSessionTimeout, 20*c.Tick)
+	c.MaxClientConns = cmp.Or(c.MaxClientConns, 60)
+	c.MaxBuffer = cmp.Or(c.MaxBuffer, DefaultMaxBuffer)
 	memory := memlimit.Available()
 	eighth := memory / 8
-	setDefault(&c.DataLimitPercent, 75)
-	setDefault(&c.DataLimit, memory/100*int64(c.DataLimitPercent))
-	setDefault(&c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
-	setDefault(&c.WatchMemory, min(defaultWatchMemory, eighth))
-	setDefault(&c.InitLimit, 10)
-	setDefault(&c.SyncLimit, 5)
-	setDefault(&c.SnapCount, 100_000)
-	setDefault(&c.SyncWarning, time.Second)
-	setDefault(&c.ContainerInterval, time.Minute)
-	setDefault(&c.ContainerMaxPerMinute, 10_000)
-	setDefault(&c.ContainerNeverUsed, 5*time.Minute)
-	setDefault(&c.HandshakeTimeout, 10*time.Second)
-	setDefault(&c.Version, version.Get().String())
-	setDefault(&c.DigestAlgorithm, identity.DefaultDigestAlgorithm)
+	c.DataLimitPercent = cmp.Or(c.DataLimitPercent, 75)
+	c.DataLimit = cmp.Or(c.DataLimit, memory/100*int64(c.DataLimitPercent))
+	c.ClientMemory = cmp.Or(c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
+	c.WatchMemory = cmp.Or(c.WatchMemory, min(defaultWatchMemory, eighth))
+	c.InitLimit = cmp.Or(c.InitLimit, 10)
+	c.SyncLimit = cmp.Or(c.SyncLimit, 5)
+	c.SnapCount = cmp.Or(c.SnapCount, 100_000)
+	c.SyncWarning = cmp.Or(c.SyncWarning, time.Second)
+	c.ContainerInterval = cmp.Or(c.ContainerInterval, time.Minute)
+	c.ContainerMaxPerMinute = cmp.Or(c.ContainerMaxPerMinute, 10_000)
+	c.ContainerNeverUsed = cmp.Or(c.ContainerNeverUsed, 5*time.Minute)
+	c.HandshakeTimeout = cmp.Or(c.HandshakeTimeout, 10*time.Second)
+	c.Version = cmp.Or(c.Version, version.Get().String())
+	c.DigestAlgorithm = cmp.Or(c.DigestAlgorithm, identity.DefaultDigestAlgorithm)
 	c.Logger = sloglog.Choose(c.Slog, c.Logger)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	setDefault[vfs.FS](&c.hooks.DataFS, vfs.OS{})
+	c.hooks.DataFS = cmp.Or[vfs.FS](c.hooks.DataFS, vfs.OS{})
 	if c.Rand == nil {
 		c.Rand = rand.Reader
 	} else {
@@ -433,13 +433,6 @@ func checkAddress(address string) error {
 	}
 	_, err = net.LookupPort("tcp", port)
 	return err
-}
-
-func setDefault[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }
 
 // serialReader makes one call of r at a time, and fills the whole buffer.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -43,11 +44,11 @@ func (t *ConnectionThrottle) negative() bool {
 
 // ensureDefaults sets zero fields to their defaults.
 func (t *ConnectionThrottle) ensureDefaults() {
-	setDefault(&t.FillTime, time.Millisecond)
-	setDefault(&t.FillCount, 1)
-	setDefault(&t.GlobalWeight, 3)
-	setDefault(&t.LocalWeight, 1)
-	setDefault(&t.RenewWeight, 2)
+	t.FillTime = cmp.Or(t.FillTime, time.Millisecond)
+	t.FillCount = cmp.Or(t.FillCount, 1)
+	t.GlobalWeight = cmp.Or(t.GlobalWeight, 3)
+	t.LocalWeight = cmp.Or(t.LocalWeight, 1)
+	t.RenewWeight = cmp.Or(t.RenewWeight, 2)
 }
 
 // connectBucket holds the tokens of a ConnectionThrottle. A new connectBucket is full. Its methods

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -38,10 +39,10 @@ func (t *RequestThrottle) negative() bool { return t.Limit < 0 || min(t.StallTim
 // and returns all errors in them.
 func (c *Config) ensureThrottles() (errs []error) {
 	c.ConnectionThrottle.ensureDefaults()
-	setDefault(&c.RequestThrottle.StallTime, 100*time.Millisecond)
-	setDefault(&c.LargeRequestMaxBytes, 100<<20)
-	setDefault(&c.OutstandingLimit, 1000)
-	setDefault(&c.BudgetWait, time.Second)
+	c.RequestThrottle.StallTime = cmp.Or(c.RequestThrottle.StallTime, 100*time.Millisecond)
+	c.LargeRequestMaxBytes = cmp.Or(c.LargeRequestMaxBytes, 100<<20)
+	c.OutstandingLimit = cmp.Or(c.OutstandingLimit, 1000)
+	c.BudgetWait = cmp.Or(c.BudgetWait, time.Second)
 	if c.ConnectionThrottle.negative() || c.RequestThrottle.negative() {
 		errs = append(errs, fmt.Errorf("server: ConnectionThrottle %+v and RequestThrottle %+v must not have negative fields", c.ConnectionThrottle, c.RequestThrottle))
 	}

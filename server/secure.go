@@ -36,7 +36,7 @@ type Certificates struct {
 // ensureTLS sets the fields for TLS that are zero to their defaults, and returns the errors in the
 // others.
 func (c *Config) ensureTLS() (errs []error) {
-	setDefault(&c.HandshakeLimit, 250)
+	c.HandshakeLimit = cmp.Or(c.HandshakeLimit, 250)
 	if c.SecureListen != "" && c.SecureListener != nil {
 		errs = append(errs, errors.New("server: SecureListen is set, and so is SecureListener: choose one"))
 	}

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -50,18 +51,10 @@ type Config struct {
 }
 
 func (c *Config) ensureDefaults() error {
-	if c.FS == nil {
-		c.FS = vfs.OS{}
-	}
-	if c.SegmentBytes == 0 {
-		c.SegmentBytes = DefaultSegmentBytes
-	}
-	if c.Logger == nil {
-		c.Logger = hclog.NewNullLogger()
-	}
-	if c.Rand == nil {
-		c.Rand = rand.Reader
-	}
+	c.FS = cmp.Or[vfs.FS](c.FS, vfs.OS{})
+	c.SegmentBytes = cmp.Or(c.SegmentBytes, DefaultSegmentBytes)
+	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
+	c.Rand = cmp.Or(c.Rand, rand.Reader)
 	if c.SegmentBytes < MinSegmentBytes || c.SegmentBytes > MaxSegmentBytes {
 		return fmt.Errorf("wal: SegmentBytes is %d, it must be between %d and %d", c.SegmentBytes, MinSegmentBytes, int64(MaxSegmentBytes))
 	}
