@@ -94,7 +94,7 @@ simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SE
 recipesim: ## recipes in virtual time under drawn faults: HOURS (1) simulated hours of each property; 53 make 1,000 in all
 	$(GO) test -timeout 0 -count=1 -v $$(grep -rl 'recipetest\.Check(' recipes | xargs -n1 dirname | sort -u | sed 's,^,./,') \
 		-recipetest.hours=$(HOURS) -rapid.checks=50
-archivetest: ## 1,000 kills of shippers, members and the store of the archive, in virtual time; every sampled moment is restored
+archivetest: ## 1,000 faults of members, shippers and the store of the archive, in virtual time; every sampled moment is restored
 	GOZKD_EXHAUSTIVE=1 $(GO) test -timeout 30m -count=1 -v -run '^TestArchive_' ./cmd/gozkd/internal/backup
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))

@@ -59,6 +59,7 @@ type Shipper struct {
 	base     *baseJob  // the base that is being made
 	baseDue  bool      // a base is needed
 	baseMade time.Time // by this shipper, the last one
+	lacking  time.Time // since when the entry after pos is missing here, and no round failed; zero: it is not
 	warned   time.Time // of objects in the future
 	rounds   int
 	failing  bool // the last round failed, and the log says so
@@ -144,6 +145,9 @@ func (s *Shipper) round(ctx context.Context) {
 
 // note logs the result of a round if it differs from the result before.
 func (s *Shipper) note(err error) {
+	if err != nil {
+		s.lacking = time.Time{} // others may have had no turn either
+	}
 	switch {
 	case err != nil && !s.failing:
 		s.cfg.Logger.Error("the archive cannot be written; entries wait in memory until it can", "archive", s.cfg.Store.String(), "error", err)
@@ -186,11 +190,10 @@ func (s *Shipper) ship(ctx context.Context) error {
 	if len(s.seen) == 0 {
 		return nil
 	}
-	waited := now.Sub(s.seen[0].at)
-	if !s.active && waited < 2*time.Duration(p.Turn)*s.cfg.Interval {
+	if !s.active && now.Sub(s.seen[0].at) < 2*time.Duration(p.Turn)*s.cfg.Interval {
 		return nil
 	}
-	return s.write(ctx, p, waited)
+	return s.write(ctx, p)
 }
 
 // see notes that an index was applied. While the store fails for long, the last sighting stands for
@@ -249,14 +252,14 @@ func (s *Shipper) follow(ctx context.Context) error {
 			s.pos, s.last, s.lastBase, s.checked = tail, nil, nil, true
 			return nil
 		}
-		s.pos, s.last, s.lastBase, s.active, s.checked = tail, last, lastBase, false, false
+		s.pos, s.last, s.lastBase, s.active, s.checked, s.lacking = tail, last, lastBase, false, false, time.Time{}
 		s.dropBase()
 	}
 	return nil
 }
 
 // write writes entries up to the last applied entry.
-func (s *Shipper) write(ctx context.Context, p facts.LogPosition, waited time.Duration) error {
+func (s *Shipper) write(ctx context.Context, p facts.LogPosition) error {
 	gap := s.pos.index == 0
 	if !gap {
 		same, err := s.sameHistory(ctx)
@@ -289,10 +292,16 @@ func (s *Shipper) write(ctx context.Context, p facts.LogPosition, waited time.Du
 		s.pos, s.last, s.lastBase, s.active, s.checked = n.after(), nil, nil, true, true
 	}
 	if !gap {
+		s.lacking = time.Time{}
 		return nil
 	}
-	if s.pos.index > 0 && p.Members > 1 && waited < 2*time.Duration(p.Members+p.Turn)*s.cfg.Interval {
-		return nil // another member may have the entry, and had no turn yet
+	if s.lacking.IsZero() {
+		s.lacking = time.Now()
+	}
+	// Another member may have the entry, and had no turn yet, or waits for the storage since before.
+	patience := requestTimeout + 2*time.Duration(p.Members+p.Turn)*s.cfg.Interval
+	if s.pos.index > 0 && p.Members > 1 && time.Since(s.lacking) < patience {
+		return nil
 	}
 	return s.begin(ctx)
 }

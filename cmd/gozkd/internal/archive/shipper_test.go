@@ -307,6 +307,50 @@ func TestShipper_LogIsAway(t *testing.T) {
 	})
 }
 
+// emptiedSource lacks the first entries, as a member whose disk was emptied.
+type emptiedSource struct {
+	fixedSource
+	first uint64
+}
+
+func (e *emptiedSource) LogPosition() facts.LogPosition {
+	return facts.LogPosition{Ensemble: ensemble, Applied: e.applied.Load(), Members: 3}
+}
+
+func (e *emptiedSource) ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error) {
+	if from < e.first {
+		return nil, consensus.ErrCompacted
+	}
+	return e.fixedSource.ReplicatedLog(from, size)
+}
+
+// TestShipper_EntriesOfOthers: a member that lacks entries makes no gap before the others, which
+// have them, had their turn since the store works: while it was away, nobody could write.
+func TestShipper_EntriesOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := entriesFrom(t, 1, 60)
+		m := storetest.New(1)
+		put(t, m, all, 10)
+		emptied := &emptiedSource{fixedSource{log: all}, 30}
+		emptied.applied.Store(50)
+		lacking := newShipper(m, 24*time.Hour)
+		m.Set(storetest.Faults{Down: true})
+		stop := archivingWith(t, lacking, emptied)
+		time.Sleep(2*time.Minute + time.Second/2)
+		m.Set(storetest.Faults{})
+		time.Sleep(2 * time.Second) // both have turns, and the emptied member has the first one
+		other := &fixedSource{log: all}
+		other.applied.Store(50)
+		stopOther := archiving(t, m, other)
+		time.Sleep(time.Minute)
+		stop()
+		stopOther()
+		if _, end := listed(t, m).reach(position{4, firstChain(ensemble, 4, 5)}); end.index != 50 || lacking.Stats().Gaps != 0 {
+			t.Errorf("the chain ends at entry %d, want 50, with %d gaps", end.index, lacking.Stats().Gaps)
+		}
+	})
+}
+
 // An ensemble that was brought back, and counted its terms as before, does not continue the
 // archive.
 func TestShipper_AheadWithTheSameTerm(t *testing.T) {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,10 +23,12 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/logbuf"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/server/facts"
@@ -39,6 +44,9 @@ type shipping struct {
 	log     logbuf.Buffer
 	logger  hclog.Logger
 	procs   map[int]*process
+	disks   []*vfstest.Mem   // by member; none: the members keep their state in memory
+	temp    string           // a directory
+	hits    map[string]int   // how often each fault came
 	samples map[int64]uint64 // digest by zxid
 	gaps    int64
 	pause   int // of a client between two writes, at most, in milliseconds
@@ -66,12 +74,18 @@ func newShippingWith(t *testing.T, seed uint64, members int, cfg server.Config) 
 	t.Helper()
 	s := &shipping{
 		t: t, rand: rand.New(rand.NewPCG(seed, 2)), memory: storetest.New(seed), procs: make(map[int]*process), samples: make(map[int64]uint64),
+		hits: make(map[string]int), temp: t.TempDir(),
 		config: archive.Config{Interval: shipInterval, BaseInterval: 10 * time.Minute, BaseBytes: 1 << 30},
 		pause:  400,
 	}
 	s.logger = hclog.New(&hclog.LoggerOptions{Output: &s.log})
+	for range members {
+		if members > 1 {
+			s.disks = append(s.disks, vfstest.NewMem())
+		}
+	}
 	var err error
-	s.cluster, err = cluster.Start(t.Context(), cluster.Config{Members: members, InMemory: true, Server: cfg})
+	s.cluster, err = cluster.Start(t.Context(), cluster.Config{Members: members, InMemory: true, Server: cfg, Adapt: s.adapt})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,80 +260,6 @@ func (s *shipping) settle() {
 	s.t.Fatalf("the archive does not catch up\n%s\n%s", s.log.String(), strings.Join(s.memory.Names(), "\n"))
 }
 
-// misbehave draws faults of the store.
-func (s *shipping) misbehave() {
-	f := storetest.Faults{ListDelay: listDelay}
-	switch s.rand.IntN(4) {
-	case 0:
-		f.Down = true
-	case 1:
-		f.Fail, f.LoseReply, f.Repeat, f.MaxDelay = 0.3, 0.3, 0.3, 10*time.Second
-	case 2:
-		f.MaxDelay, f.Repeat = 40*time.Second, 0.2
-	}
-	s.memory.Set(f)
-}
-
-// step kills something, or lets it live again.
-func (s *shipping) step() (killed bool) {
-	id := 1 + s.rand.IntN(len(s.cluster.Members()))
-	switch s.rand.IntN(5) {
-	case 0, 1: // a shipper
-		if s.procs[id] == nil {
-			break
-		}
-		s.kill(id)
-		if s.member(id).State() == cluster.Running {
-			s.start(id)
-		}
-		return true
-	case 2: // a member, and the shipper in its process
-		down := 0
-		for _, m := range s.cluster.Members() {
-			if m.State() != cluster.Running {
-				down++
-			}
-		}
-		if 2*(down+1) >= len(s.cluster.Members())+1 && s.rand.IntN(3) > 0 {
-			break // mostly the others are a quorum
-		}
-		if s.member(id).State() == cluster.Running {
-			s.kill(id)
-			if err := s.member(id).Kill(); err != nil {
-				s.t.Fatal(err)
-			}
-			return true
-		}
-	case 3:
-		s.misbehave()
-		return true
-	}
-	if s.rand.IntN(2) == 0 {
-		s.revive()
-	}
-	return false
-}
-
-// revive starts all members that are down.
-func (s *shipping) revive() {
-	var starts sync.WaitGroup
-	for _, m := range s.cluster.Members() {
-		if m.State() != cluster.Running {
-			starts.Go(func() {
-				if err := m.Start(s.t.Context()); err != nil {
-					s.t.Error(err)
-				}
-			})
-		}
-	}
-	starts.Wait()
-	for _, m := range s.cluster.Members() {
-		if s.procs[m.ID()] == nil {
-			s.start(m.ID())
-		}
-	}
-}
-
 // compare replays the archive and compares every sampled moment from a zxid on. It returns how many
 // of them were compared.
 func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
@@ -349,12 +289,54 @@ func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 			if got.tree.LastZxid() != proto.Zxid(zxid) || got.tree.Digest() != digest {
 				s.t.Errorf("restored zxid %v with digest %x, want %#x with %x", got.tree.LastZxid(), got.tree.Digest(), zxid, digest)
 			}
+			if ToZooKeeperAndBack != nil && s.disks != nil {
+				s.compareMoved(got.tree)
+			}
 		}
 	}
 	if err := s.memory.Clash(); err != nil {
 		s.t.Error(err)
 	}
 	return compared
+}
+
+// ToZooKeeperAndBack returns the state of a data directory after an export to ZooKeeper and an
+// import.
+var ToZooKeeperAndBack func(t *testing.T, dir string) *datatree.Tree
+
+// compareMoved restores a moment of the archive with the command, moves the directory to ZooKeeper
+// and back, and compares the znodes with want.
+func (s *shipping) compareMoved(want *datatree.Tree) {
+	s.t.Helper()
+	root, into := s.t.TempDir(), filepath.Join(s.t.TempDir(), "into")
+	s.memory.Each(func(name string, data []byte) {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
+			s.t.Fatal(err)
+		}
+	})
+	url := "file:///" + strings.TrimPrefix(filepath.ToSlash(root), "/")
+	mustRun(s.t, Restore, url, "--at", fmt.Sprintf("%#x", int64(want.LastZxid())), "--into", into)
+	restored := mustRead(s.t, into).tree
+	if had, has := persistent(want), persistent(restored); !slices.Equal(had, has) {
+		s.t.Errorf("zxid %v: the directory that restore has made has %q, want %q", want.LastZxid(), has, had)
+	}
+	back, sum := ToZooKeeperAndBack(s.t, into), datatree.NewReplay(restored).Digest()
+	if got := datatree.NewReplay(back).Digest(); got != sum || back.LastZxid() != restored.LastZxid() {
+		s.t.Errorf("zxid %v: moved to ZooKeeper and back, zxid %v has digest %x, want %x of %v",
+			want.LastZxid(), back.LastZxid(), got, sum, restored.LastZxid())
+	}
+}
+
+// persistent describes the znodes of clients that outlive a restore, which ends all sessions.
+func persistent(tree *datatree.Tree) (znodes []string) {
+	tree.Walk("/", func(z proto.Znode) bool {
+		if s := z.Stat; s.EphemeralOwner == 0 && z.Path != "/" && !strings.HasPrefix(z.Path, "/zookeeper") {
+			znodes = append(znodes, fmt.Sprintf("%s %q %v %v %d", z.Path, z.Data, s.Czxid, s.Mzxid, s.Version))
+		}
+		return true
+	})
+	return znodes
 }
 
 // checked is a replica that compares digests on its way.
@@ -374,10 +356,11 @@ func (c *checked) compare() {
 }
 
 // Whatever dies, shippers, members with the leader among them, or the store, which also loses,
-// delays and repeats requests and lists late: every sampled moment restores to exactly the state
-// that was, and the log has no gap.
+// delays and repeats requests and lists late, whoever is cut off, and whatever disks lose: every
+// sampled moment restores to exactly the state that was, also by way of a ZooKeeper, and the log
+// has no gap.
 func TestArchive_Kills(t *testing.T) {
-	kills, plans := exhaustive.Or(10, 50), exhaustive.Or(2, 20)
+	kills, plans := exhaustive.Or(16, 50), exhaustive.Or(3, 20)
 	for plan := range plans {
 		t.Run(fmt.Sprint(plan), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -408,6 +391,12 @@ func TestArchive_Kills(t *testing.T) {
 				if n := s.compare(a, from); n < kills/2 {
 					t.Errorf("only %d moments were compared", n)
 				}
+				select {
+				case err := <-s.cluster.Failed():
+					t.Error(err)
+				default:
+				}
+				t.Logf("%v", s.hits)
 			})
 		})
 	}

@@ -79,6 +79,13 @@ func (m *Memory) Names() []string {
 	return names
 }
 
+// Each calls f with all objects, in the order of their names.
+func (m *Memory) Each(f func(name string, data []byte)) {
+	for _, name := range m.Names() {
+		f(name, m.objects[name].data)
+	}
+}
+
 // Change replaces the content of an object by what f returns; nil deletes the object.
 func (m *Memory) Change(name string, f func([]byte) []byte) {
 	m.mu.Lock()
