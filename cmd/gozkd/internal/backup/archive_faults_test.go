@@ -9,7 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/internal/cluster"
-	"github.com/gozkd/gozkd/internal/serverdisk"
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/server"
 )
@@ -22,7 +22,7 @@ func (s *shipping) adapt(member int, c *server.Config) {
 	disk := s.disks[member-1]
 	disk.Kill()
 	c.Memory, c.Dir, c.SnapCount, c.SegmentBytes = nil, s.temp, 100, 64<<10
-	*serverdisk.Log(c), *serverdisk.Data(c) = disk, disk
+	confighook.Of(c).LogFS, confighook.Of(c).DataFS = disk, disk
 }
 
 // misbehave draws faults of the store.
