@@ -32,7 +32,7 @@ func toZooKeeperAndBack(t *testing.T, dir string) *datatree.Tree {
 		{moving.Import, []string{at("out"), "--into", at("in")}},
 		{moving.Export, []string{"--zookeeper", at("again"), "--from", at("in")}},
 	} {
-		env := cli.Env{In: strings.NewReader(""), Out: io.Discard, Err: t.Output(), Getenv: getenv, Server: config.LocalServer(getenv)}
+		env := cli.Env{In: strings.NewReader(""), Out: io.Discard, Err: t.Output(), Getenv: getenv, Server: config.LocalServer(getenv, nil)}
 		if status := step.main(t.Context(), step.args, env); status != cli.OK {
 			t.Fatalf("%v: status %d", step.args, status)
 		}
