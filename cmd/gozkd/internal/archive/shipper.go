@@ -298,7 +298,7 @@ func (s *Shipper) write(ctx context.Context, p facts.LogPosition) error {
 	if s.lacking.IsZero() {
 		s.lacking = time.Now()
 	}
-	// Another member may have the entry, and had no turn yet, or waits for the storage since before.
+	// Another member may have the entry, and had no turn yet, or waits for an earlier request.
 	patience := requestTimeout + 2*time.Duration(p.Members+p.Turn)*s.cfg.Interval
 	if s.pos.index > 0 && p.Members > 1 && time.Since(s.lacking) < patience {
 		return nil
