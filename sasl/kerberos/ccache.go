@@ -42,9 +42,9 @@ func parseCache(b []byte) (*credentials.CCache, error) {
 	body := file
 	ok = ok && skipPrincipal(&file)
 	for ok && !file.Empty() {
-		// the client, the server, the type of the key, the key, times, whether it is a session key,
-		// flags
-		ok = skipPrincipal(&file) && skipPrincipal(&file) && file.Skip(2) && skipData(&file) && file.Skip(4*4+1+4)
+		ok = skipPrincipal(&file) // the client
+		// the server, the type of the key, the key, times, whether it is a session key, flags
+		ok = ok && skipPrincipal(&file) && file.Skip(2) && skipData(&file) && file.Skip(4*4+1+4)
 		for range 2 { // addresses, and data about authorization
 			for ok = ok && file.ReadUint32(&fields); ok && fields > 0; fields-- {
 				ok = file.Skip(2) && skipData(&file)
