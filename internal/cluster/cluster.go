@@ -19,6 +19,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/parallel"
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -56,7 +57,7 @@ type Config struct {
 	// ClientPort is the first member's client port; the other members have the following ports. 0:
 	// free ports.
 	ClientPort int
-	// Ports are the members' client ports, instead of consecutive ones; 0: a free port.
+	// Ports are the client ports of all members, instead of consecutive ones; 0: a free port.
 	Ports []int
 	// Dir keeps the data: of a standalone server in Dir, of member N in Dir/N. Empty: in memory,
 	// until Close.
@@ -86,9 +87,6 @@ func (c *Config) ensureDefaults() error {
 	var errs []error
 	if c.Members < 1 || c.Members > MaxMembers {
 		errs = append(errs, fmt.Errorf("cluster: %d members, allowed are 1 to %d", c.Members, MaxMembers))
-	}
-	if n := len(c.Ports); n != 0 && n != c.Members {
-		errs = append(errs, fmt.Errorf("cluster: %d ports for %d members", n, c.Members))
 	}
 	if last := c.ClientPort + c.Members - 1; c.ClientPort < 0 || c.ClientPort > 0 && last > 65535 {
 		errs = append(errs, fmt.Errorf("cluster: client ports %d to %d, allowed are 1 to 65535; port 0 selects free ports", c.ClientPort, last))
@@ -127,34 +125,23 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		latency = linkLatency
 	}
 	c := &Cluster{cfg: cfg, network: memnet.New(latency), advancing: newChanMutex(), failures: make(chan error, 1)}
-	listeners := make([]net.Listener, 0, cfg.Members)
 	for id := 1; id <= cfg.Members; id++ {
 		m := &Member{cluster: c, id: id, clock: newClock(&c.offset), transition: newChanMutex()}
 		m.run.Store(&memberRun{state: Down})
 		if cfg.Dir == "" {
 			m.memory = new(server.Memory)
 		}
-		first, err := m.openPort()
-		if err != nil {
-			for _, l := range listeners {
-				_ = l.Close() // not used yet
-			}
+		if err := m.reservePort(); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
-		listeners = append(listeners, first)
 		c.members = append(c.members, m)
 	}
 	c.links.reset(cfg.Members)
-	for i, m := range c.members {
+	for _, m := range c.members {
 		if cfg.Down {
-			_ = listeners[i].Close() // not used
-			m.port.hold()
-			continue
+			break
 		}
-		if err := m.launch(listeners[i]); err != nil {
-			for _, l := range listeners[i+1:] {
-				_ = l.Close() // not used yet
-			}
+		if err := m.launch(); err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
 	}
@@ -164,19 +151,27 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-func (m *Member) openPort() (l net.Listener, err error) {
+func (m *Member) reservePort() error {
 	cfg, number := &m.cluster.cfg, 0
-	var network *memnet.Network
 	switch {
 	case cfg.InMemory:
-		network, number = m.cluster.network, memoryPort+m.id-1
+		number = memoryPort + m.id - 1
 	case len(cfg.Ports) > 0:
 		number = cfg.Ports[m.id-1]
 	case cfg.ClientPort != 0:
 		number = cfg.ClientPort + m.id - 1
 	}
-	m.port, l, err = openPort(network, net.JoinHostPort(cfg.Host, strconv.Itoa(number)))
-	return l, err
+	address := net.JoinHostPort(cfg.Host, strconv.Itoa(number))
+	if cfg.InMemory {
+		m.port = portInMemory{m.cluster.network, address}
+		return nil
+	}
+	p, err := tcpport.Reserve(address)
+	if err != nil {
+		return fmt.Errorf("cluster: client port: %w", err)
+	}
+	m.port = p
+	return nil
 }
 
 // Close ends all members at once and waits for all their goroutines.
@@ -189,7 +184,7 @@ func (c *Cluster) Close() error {
 		if m.server != nil {
 			err = m.end(m.server.Abort) // no member is left that a crash could harm
 		}
-		m.port.release()
+		m.port.Release()
 		return err
 	})
 	c.runs.Wait()

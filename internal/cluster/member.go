@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
-	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -29,7 +28,7 @@ const (
 type Member struct {
 	cluster *Cluster
 	id      int
-	port    *port
+	port    port
 	memory  *server.Memory // nil: the data is in a directory
 
 	transition chanMutex // held while the state changes; guards the fields below except now
@@ -66,7 +65,7 @@ func (l *memberRun) as(s MemberState) *memberRun {
 func (m *Member) ID() int { return m.id }
 
 // Address returns host:port for clients. It never changes.
-func (m *Member) Address() string { return m.port.address }
+func (m *Member) Address() string { return m.port.Address() }
 
 // State returns the state of the member.
 func (m *Member) State() MemberState { return m.run.Load().state }
@@ -95,31 +94,30 @@ func (m *Member) name() string {
 // majority serve, this member included, and gives members that are being admitted a moment to
 // become voters. Without a majority it returns at once.
 func (m *Member) Start(ctx context.Context) error {
-	if err := m.launch(nil); err != nil {
+	if err := m.launch(); err != nil {
 		return err
 	}
 	return m.cluster.awaitServing(ctx, m)
 }
 
-// launch starts a run, on the listener l if that is not nil.
-func (m *Member) launch(l net.Listener) error {
+// launch starts a run.
+func (m *Member) launch() error {
 	m.transition.lock()
 	defer m.transition.unlock()
-	return m.begin(l)
+	return m.begin()
 }
 
 // begin is launch for a caller that holds m.transition.
-func (m *Member) begin(l net.Listener) (err error) {
+func (m *Member) begin() error {
 	switch {
 	case m.server != nil:
 		return errorf(ErrState, "cluster: %s is %s already", m.name(), m.State())
 	case m.cluster.closed.Load():
 		return errClosed
 	}
-	if l == nil {
-		if l, err = m.port.listen(); err != nil {
-			return err
-		}
+	l, err := m.port.Listen()
+	if err != nil {
+		return fmt.Errorf("cluster: client port: %w", err)
 	}
 	gate := faultproxy.NewGate(l, &m.cluster.rules)
 	gate.Cut(m.cut)
@@ -245,7 +243,7 @@ func (m *Member) end(how func() error) error {
 	if before.state == Paused {
 		m.cluster.relink()
 	}
-	m.port.hold()
+	m.port.Hold()
 	m.server, m.gate = nil, nil
 	return err
 }
@@ -271,7 +269,7 @@ func (m *Member) again() (err error) {
 	if err != nil {
 		return err
 	}
-	return m.begin(nil)
+	return m.begin()
 }
 
 // Pause stops the member like kill -STOP or a long garbage collection: the member answers nothing
@@ -339,50 +337,21 @@ func (m *Member) mustRun() error {
 	return nil
 }
 
-// port is a member's port for clients, across restarts. A TCP port stays reserved while the member
-// is down: otherwise another program could take it before the member starts again.
-type port struct {
+// port is a client port, which is reserved while the member is down.
+type port interface {
+	Address() string
+	Listen() (net.Listener, error)
+	Hold()
+	Release()
+}
+
+// portInMemory is a port that needs no reservation.
+type portInMemory struct {
+	network *memnet.Network
 	address string
-	network *memnet.Network // nil: TCP
-	tcp     *tcpport.Port
 }
 
-// openPort reserves a port and returns it with its first listener.
-func openPort(network *memnet.Network, address string) (*port, net.Listener, error) {
-	p := &port{address: address, network: network}
-	if network != nil {
-		l, err := p.listen()
-		return p, l, err
-	}
-	var l net.Listener
-	var err error
-	if p.tcp, l, err = tcpport.Listen(address); err != nil {
-		return nil, nil, fmt.Errorf("cluster: client port: %w", err)
-	}
-	p.address = p.tcp.Address()
-	return p, l, nil
-}
-
-func (p *port) listen() (net.Listener, error) {
-	if p.network != nil {
-		return p.network.Listen(p.address)
-	}
-	l, err := p.tcp.Listen()
-	if err != nil {
-		return nil, fmt.Errorf("cluster: client port: %w", err)
-	}
-	return l, nil
-}
-
-// hold reserves the port after a listener was closed, where that is not so already.
-func (p *port) hold() {
-	if p.tcp != nil {
-		p.tcp.Hold()
-	}
-}
-
-func (p *port) release() {
-	if p.tcp != nil {
-		p.tcp.Release()
-	}
-}
+func (p portInMemory) Address() string               { return p.address }
+func (p portInMemory) Listen() (net.Listener, error) { return p.network.Listen(p.address) }
+func (p portInMemory) Hold()                         {}
+func (p portInMemory) Release()                      {}

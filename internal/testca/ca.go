@@ -11,9 +11,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
 	"net"
 	"net/url"
+	"testing"
 	"time"
 )
 
@@ -66,14 +66,8 @@ type CA struct {
 	parent *CA // nil for a root
 }
 
-// Failer is the part of testing.TB that is told when the system makes no key or certificate.
-type Failer interface {
-	Helper()
-	Fatal(args ...any)
-}
-
 // New returns a root of the subject CN=name.
-func New(t Failer, name string) *CA {
+func New(t testing.TB, name string) *CA {
 	t.Helper()
 	ca := &CA{}
 	ca.Cert = issue(t, Spec{CN: name}, nil, true)
@@ -82,23 +76,23 @@ func New(t Failer, name string) *CA {
 }
 
 // Sub returns an authority that ca certifies.
-func (ca *CA) Sub(t Failer, name string) *CA {
+func (ca *CA) Sub(t testing.TB, name string) *CA {
 	t.Helper()
 	return &CA{Cert: issue(t, Spec{CN: name}, ca, true), parent: ca}
 }
 
 // Issue returns a new certificate.
-func (ca *CA) Issue(t Failer, s Spec) *Cert {
+func (ca *CA) Issue(t testing.TB, s Spec) *Cert {
 	t.Helper()
 	return issue(t, s, ca, false)
 }
 
 // issue returns a certificate by ca, or by itself without ca.
-func issue(t Failer, s Spec, ca *CA, authority bool) *Cert {
+func issue(t testing.TB, s Spec, ca *CA, authority bool) *Cert {
 	t.Helper()
 	key := newKey(t, s.Key)
 	template := &x509.Certificate{
-		SerialNumber: serial(t), RawSubject: s.RawSubject, NotBefore: s.NotBefore, NotAfter: s.NotAfter,
+		RawSubject: s.RawSubject, NotBefore: s.NotBefore, NotAfter: s.NotAfter,
 		EmailAddresses: s.Emails, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: s.Usage,
 	}
 	switch {
@@ -142,7 +136,7 @@ func issue(t Failer, s Spec, ca *CA, authority bool) *Cert {
 	return c
 }
 
-func newKey(t Failer, k Key) crypto.Signer {
+func newKey(t testing.TB, k Key) crypto.Signer {
 	t.Helper()
 	var key crypto.Signer
 	var err error
@@ -158,15 +152,6 @@ func newKey(t Failer, k Key) crypto.Signer {
 		t.Fatal(err)
 	}
 	return key
-}
-
-func serial(t Failer) *big.Int {
-	t.Helper()
-	n, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n.Add(n, big.NewInt(1))
 }
 
 // Pool returns a pool with the certificate of ca.
@@ -201,7 +186,7 @@ func (c *Cert) CertPEM() []byte {
 }
 
 // KeyPEM returns the key as PKCS#8.
-func (c *Cert) KeyPEM(t Failer) []byte {
+func (c *Cert) KeyPEM(t testing.TB) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 	if err != nil {

@@ -6,7 +6,7 @@ type Row struct{ Method, Path, Query, Body, Answer, Note string }
 // Rows returns the table.
 func Rows() (rows []Row) {
 	for _, r := range routes() {
-		rows = append(rows, Row{r.method, r.path, r.queryExample(), r.body, r.answer, r.note})
+		rows = append(rows, Row{r.method, r.path, r.query, r.body, r.answer, r.note})
 	}
 	return rows
 }

@@ -145,22 +145,13 @@ func (c *errCode) UnmarshalJSON(b []byte) error {
 	var name string
 	if err := json.Unmarshal(b, &name); err == nil {
 		for code := proto.ErrCode(-1); code > -128; code-- {
-			if words := wordsOf(code); words != "" && letters(words) == letters(name) {
+			if words, _, known := strings.Cut(code.String(), " ("); known && letters(words) == letters(name) {
 				*c = errCode(code)
 				return nil
 			}
 		}
 	}
 	return fmt.Errorf(`code %s is not known; expected is a negative number, or a name like "NoNode", "BadVersion", "SessionExpired"`, b)
-}
-
-// wordsOf returns the words for an error code, or "" if there is no such code.
-func wordsOf(code proto.ErrCode) string {
-	words, _, ok := strings.Cut(code.String(), " (")
-	if !ok {
-		return ""
-	}
-	return words
 }
 
 // letters maps NoNode, NO_NODE and "no node" to the same string.
@@ -178,11 +169,11 @@ type duration time.Duration
 
 // UnmarshalJSON reads a string.
 func (d *duration) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return fmt.Errorf("%s is not a duration; expected is a string like \"200ms\", \"5s\", \"1h30m\"", b)
+	s, quoted := strings.CutPrefix(string(b), `"`)
+	if !quoted {
+		return fmt.Errorf(`%s is not a duration; expected is a string like "200ms", "5s", "1h30m"`, b)
 	}
-	parsed, err := parseDuration(s)
+	parsed, err := parseDuration(strings.TrimSuffix(s, `"`))
 	*d = duration(parsed)
 	return err
 }
@@ -200,13 +191,7 @@ type sessionID int64
 
 // UnmarshalJSON reads a number or a string.
 func (id *sessionID) UnmarshalJSON(b []byte) error {
-	s := string(b)
-	if s[0] == '"' {
-		if err := json.Unmarshal(b, &s); err != nil {
-			return err
-		}
-	}
-	parsed, err := parseSession(s)
+	parsed, err := parseSession(strings.Trim(string(b), `"`))
 	*id = sessionID(parsed)
 	return err
 }

@@ -160,7 +160,7 @@ func byID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
 // route is a kind of request, and a row of the list of GET /.
 type route struct {
 	method, path string
-	query        string // the only parameter allowed
+	query        string // the only parameter allowed, with an example of its value
 	body         string // an example; empty: no body
 	answer       string // an example; empty: {}
 	note         string
@@ -205,11 +205,11 @@ func routes() []route {
 			"arms a fault for the next matching request, see below", false, (*api).arm,
 		},
 		{"GET", "/faults", "", "", "[" + faultExample + "]", "all faults that were not deleted", false, (*api).listFaults},
-		{"GET", "/faults/{id}", "wait", "", faultExample, "how often the fault has happened. done is true when that is as often as it should, or at least once if it stays. ?wait=5s waits for that; done is false if it did not happen", true, (*api).awaitFault},
+		{"GET", "/faults/{id}", "?wait=5s", "", faultExample, "how often the fault has happened. done is true when that is as often as it should, or at least once if it stays. ?wait=5s waits for that; done is false if it did not happen", true, (*api).awaitFault},
 		{"DELETE", "/faults/{id}", "", "", "", "removes the fault", false, (*api).disarm},
 		{"DELETE", "/faults", "", "", "", "removes all faults", false, (*api).disarmAll},
 		{"POST", "/advance", "", `{"by":"1h"}`, "", "lets time pass for sessions, TTLs and containers. Connected clients count as having sent their pings", false, (*api).advance},
-		{"GET", "/tree", "path", "", treeExample, "the data at ?path=/a and below; without path, of all znodes except /zookeeper", false, (*api).readTree},
+		{"GET", "/tree", "?path=/a", "", treeExample, "the data at ?path=/a and below; without path, of all znodes except /zookeeper", false, (*api).readTree},
 		{"PUT", "/tree", "", treeExample, "", "creates these znodes and missing znodes above them, or sets their data, in one transaction; others stay", false, (*api).writeTree},
 		{"POST", "/snapshot", "", "", `{"id":1}`, "takes a snapshot of all znodes", false, (*api).snapshot},
 		{"POST", "/rewind", "", `{"id":1}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are", false, (*api).rewind},
@@ -241,7 +241,7 @@ func (a *api) help(context.Context, *request) (any, error) {
 	say("gozkd-testkit: requests about the servers of this process (%s).\n", a.cluster.ConnectString())
 	say("Requests and replies are JSON. A status other than 200 comes with {\"error\":\"why\"}. Durations look like 200ms, 5s, 1h.\n")
 	for _, r := range routes() {
-		say("\n%s %s%s\n    %s\n", r.method, r.path, r.queryExample(), r.note)
+		say("\n%s %s%s\n    %s\n", r.method, r.path, r.query, r.note)
 		if r.body != "" {
 			say("    body    %s\n", r.body)
 		}
@@ -252,14 +252,4 @@ func (a *api) help(context.Context, *request) (any, error) {
 	say("\nA fault is {\"kind\":\"dropReply|delay|fail\", \"op\":\"create\"}, and may have \"path\":\"/a\" (this znode and below), \"session\":\"0x...\",\n")
 	say("\"times\":2 (once if missing, -1 until it is deleted); a delay has \"delay\":\"200ms\", a fail \"code\":-101 or \"NoNode\".\n")
 	return text(b.Bytes()), nil
-}
-
-func (r *route) queryExample() string {
-	switch r.query {
-	case "path":
-		return "?path=/a"
-	case "wait":
-		return "?wait=5s"
-	}
-	return ""
 }

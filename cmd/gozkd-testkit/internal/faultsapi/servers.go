@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/cluster"
@@ -121,8 +122,8 @@ func (a *api) certificate(_ context.Context, q *request) (any, error) {
 	}{string(a.ca.CertPEM()), string(c.CertPEM()), string(c.KeyPEM(must{}))}, nil
 }
 
-// must ends a request, or the start of servers, when the system makes no keys.
-type must struct{}
+// must ends a request when the system makes no key.
+type must struct{ testing.TB }
 
 func (must) Helper() {}
 

@@ -32,14 +32,11 @@ func (d data) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads any of the three forms.
 func (d *data) UnmarshalJSON(b []byte) error {
-	if b[0] == '"' {
-		var s string
-		err := json.Unmarshal(b, &s)
-		*d = []byte(s)
-		return err
-	}
-	if string(b) == "null" {
-		*d = nil
+	var s *string
+	if json.Unmarshal(b, &s) == nil {
+		if *d = nil; s != nil {
+			*d = []byte(*s)
+		}
 		return nil
 	}
 	var binary struct {
