@@ -122,8 +122,8 @@ release-check: ## install and import the modules as users do after a release, fr
 	$(GO) test -count=1 -timeout 0 -v -run "^TestModules$$" ./tools/release -tree "$(CURDIR)"
 upgrade:  ## three servers from FROM, a commit, to this tree and back, under load of other people's clients
 	$(GO) run ./test/upgrade -from $(FROM) $(UPGRADE)
-testkits: ## build the test kits for other languages, and test them in empty projects
-	$(GO) run ./test/testkits
+testkits: ## build the test kits for other languages, and test them in empty projects; TESTKITS for flags, such as -only java or -all -out DIR
+	$(GO) run ./test/testkits $(TESTKITS)
 chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server; CHART=-update writes what values.yaml makes
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
 	GOWORK=off $(GO) test -C tools/chart -count=1 -v . $(CHART)
@@ -136,7 +136,7 @@ web:      ## the explorer in headless Chromium, as a person uses it; WEB for fla
 	GOZKD_BROWSER="$(BROWSER)" $(GO) test -count=1 -timeout 15m ./test/web $(WEB)
 web-pictures: ## the pictures of docs/guide/rest.md
 	GOZKD_PICTURES="$(CURDIR)/docs/guide/explorer" $(MAKE) web WEB='-run TestPictures'
-openapi:  ## check the OpenAPI file with openapi-spec-validator, a package of Python
-	python3 -m openapi_spec_validator web/internal/restv2/openapi.json
+openapi:  ## check the OpenAPI files with openapi-spec-validator, a package of Python
+	python3 -m openapi_spec_validator web/internal/restv2/openapi.json testkit/openapi.json
 help:     ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile

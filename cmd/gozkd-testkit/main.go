@@ -3,15 +3,18 @@
 // docs/guide/testing.md.
 //
 // The exit status is 0 after SIGINT or SIGTERM, 1 after a failure, and 2 if the command line is
-// wrong.
+// wrong. That of gozkd-testkit run is the command's, 125 if the servers fail, and 127 if the
+// command cannot be started.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,9 +28,13 @@ import (
 )
 
 const usage = `usage: gozkd-testkit [flags]
+       gozkd-testkit run [flags] -- COMMAND [ARGUMENT...]
 
 Runs a server, or an ensemble in one process, for tests. HTTP requests to 127.0.0.1 stop, kill, pause and partition its
 members, lose replies, expire sessions and let time pass; GET / lists them (docs/guide/testing.md).
+
+run starts the servers, runs the command with their addresses in ZOOKEEPER_CONNECT, stops the servers, and exits
+with the status of the command. GOZKD_TESTKIT_FAULTS has the address for HTTP requests.
 
 flags:
   --ensemble N           run an ensemble of N servers, 1 to 9 (default: one server alone)
@@ -39,8 +46,11 @@ flags:
   --data-dir DIR         keep the data in DIR (default: in memory)
   --stdin                end when standard input ends: with the program that holds the other end of it
   --tick DURATION        ZooKeeper's tickTime (default 500ms)
-  --log-level LEVEL      trace, debug, info, warn, error or off (default info)
+  --log-level LEVEL      trace, debug, info, warn, error or off (default info; of run: error)
   --log-json             log one JSON object per line
+  --fault JSON           run: arm a fault, such as {"kind":"dropReply","op":"create"}; several are allowed
+  --seed N               run: let faults happen that are drawn from N > 0, one after the other
+  --runs N               run: run the command N times, with seeds from --seed on, or drawn ones, until it fails
   --version              print the version
   --help                 print this text
 `
@@ -54,6 +64,12 @@ type options struct {
 	logJSON    bool
 	version    bool
 	stdin      bool
+
+	// Of run, which has a command.
+	command []string
+	faults  []string
+	seed    uint64
+	runs    int
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -81,7 +97,18 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 			cancel()
 		}()
 	}
-	if err := serve(stop, o, errOut); err != nil {
+	if o.command != nil {
+		return execute(stop, o, in, out, errOut)
+	}
+	err = serve(stop, o, errOut, func(ctx context.Context, c *cluster.Cluster, _ *faultsapi.Server) error {
+		select {
+		case err := <-c.Failed():
+			return err
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	if err != nil {
 		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n", err)
 		return 1
 	}
@@ -101,14 +128,35 @@ func parse(args []string) (*options, error) {
 	fs.DurationVar(&o.cluster.Server.Tick, "tick", 500*time.Millisecond, "")
 	fs.StringVar(&o.logLevel, "log-level", "info", "")
 	fs.BoolVar(&o.logJSON, "log-json", false, "")
-	fs.BoolVar(&o.stdin, "stdin", false, "")
 	fs.BoolVar(&o.version, "version", false, "")
+	run := len(args) > 0 && args[0] == "run"
+	if run {
+		args, o.logLevel = args[1:], "error"
+		fs.Func("fault", "", func(spec string) error {
+			o.faults = append(o.faults, spec)
+			return nil
+		})
+		fs.Uint64Var(&o.seed, "seed", 0, "")
+		fs.IntVar(&o.runs, "runs", 1, "")
+	} else {
+		fs.BoolVar(&o.stdin, "stdin", false, "")
+	}
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
+	if run {
+		o.command = fs.Args()
+		if o.runs > 1 {
+			o.seed = cmp.Or(o.seed, rand.Uint64N(1<<32), 1)
+		}
+	}
 	n, first := o.cluster.Members, o.cluster.ClientPort
 	switch {
-	case fs.NArg() > 0:
+	case run && fs.NArg() == 0:
+		return nil, errors.New("run needs a command: gozkd-testkit run -- COMMAND")
+	case run && o.runs < 1:
+		return nil, fmt.Errorf("--runs is %d; allowed: 1 and more", o.runs)
+	case !run && fs.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case n < 1 || n > cluster.MaxMembers:
 		return nil, fmt.Errorf("--ensemble is %d; allowed: 1 to %d", n, cluster.MaxMembers)
@@ -124,15 +172,18 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// serve runs the servers until stop ends or a member fails.
-func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
+// serve runs the servers while use runs, which ends with ctx.
+func serve(
+	ctx context.Context, o *options, errOut io.Writer,
+	use func(ctx context.Context, c *cluster.Cluster, f *faultsapi.Server) error,
+) (err error) {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd-testkit", Level: hclog.LevelFromString(o.logLevel), Output: errOut, JSONFormat: o.logJSON,
 	})
 	o.cluster.Logger = log
-	c, err := cluster.Start(stop, o.cluster)
+	c, err := cluster.Start(ctx, o.cluster)
 	if err != nil {
-		if stop.Err() != nil {
+		if ctx.Err() != nil {
 			return nil // stopped before the members were ready
 		}
 		return err
@@ -151,11 +202,6 @@ func serve(stop context.Context, o *options, errOut io.Writer) (err error) {
 	if err := faultsapi.Ports(c, faults.URL()).Write(o.portFile); err != nil {
 		return err
 	}
-	select {
-	case err := <-c.Failed():
-		return err
-	case <-stop.Done():
-		log.Info("stopping")
-		return nil
-	}
+	defer log.Info("stopping")
+	return use(ctx, c, faults)
 }

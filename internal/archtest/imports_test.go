@@ -231,6 +231,8 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
 		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
 		{"internal/cluster", "the members"},
+		{"internal/faultproxy", "drawn faults"},
+		{"internal/backoff", "pauses between drawn faults"},
 		{"internal/version", "--version"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
