@@ -85,9 +85,10 @@ regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' work
 killtest: ## a lone server under load is killed with kill -9 KILLS times (500), and stopped with SIGSTOP; SEED
 	$(GO) run ./test/jepsen-lite/jepsen -members 1 -faults kill-burst,pause-all -bursts $(KILLS) -time 0 -pace 2ms $(if $(SEED),-seed $(SEED))
-simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags
-	overlay=$$($(GO) run ./test/sim/overlay) && \
-	env $${overlay:+GOEXPERIMENT=norandomizedheapbase64} $(GO) test -overlay "$$overlay" -cpu 1 -timeout 0 -count=1 -v \
+# -trimpath whatever GOFLAGS says: the build cache then has the overlaid library, and all else, once for all clones.
+simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags; OVERLAY=no builds faster, but seeds are not repeatable
+	overlay=$(if $(filter no,$(OVERLAY)),,$$($(GO) run -trimpath ./test/sim/overlay)) && \
+	env $${overlay:+GOEXPERIMENT=norandomizedheapbase64} $(GO) test -trimpath -vet=off -overlay "$$overlay" -cpu 1 -timeout 0 -count=1 -v \
 		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^TestSim$$' \
 		./test/sim -sim.overlay="$$overlay" -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
 # Only tests with recipetest.Check simulate for that long; the others of their packages run once.
