@@ -71,6 +71,26 @@ func (u *user) checkUse(version string) {
 		u.imports(version, pkg)
 	}
 	u.keepsVersions(version)
+	u.followsPage(version)
+}
+
+// pages has the guide's pages for newcomers. It is all of the repository that users read here.
+const pages = "../../docs/guide/start"
+
+// followsPage runs the program and the test of the page go.md in a module of their own.
+func (u *user) followsPage(version string) {
+	dir := filepath.Join(u.dir, "programs", "page")
+	write(filepath.Join(dir, "go.mod"), []byte("module example.com/page\n\ngo 1.26.0\n"))
+	blocks := strings.Split(string(must.Get(os.ReadFile(filepath.Join(pages, "go.md")))), "```")
+	for i, name := range []string{"main.go", "main_test.go"} {
+		write(filepath.Join(dir, name), []byte(strings.TrimPrefix(blocks[2*i+1], "go\n")))
+	}
+	u.output(dir, "go", "get", root+"@"+version)
+	u.output(dir, "go", "mod", "tidy")
+	if got := u.output(dir, "go", "run", "."); !strings.HasPrefix(got, "alone with 127.0.0.1:") {
+		must.Failf("the program of go.md prints %q", got)
+	}
+	fmt.Println("go.md:", u.output(dir, "go", "test", "."))
 }
 
 // environment sets what go commands of the user see: the proxy, and an empty module cache, because

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -31,8 +33,10 @@ func (u *user) try(out string) {
 		must.Failf("packages and images are tried in directories of their own, by chroot: be root, or run make release-check")
 	}
 	u.tryPackage(one(out, "*_linux_"+runtime.GOARCH+".deb"), version[1:])
-	u.tryImage(one(out, "*_image_"+runtime.GOARCH+".tar"), version[1:])
+	image := one(out, "*_image_"+runtime.GOARCH+".tar")
+	u.tryImage(image, version[1:])
 	u.environment(proxy)
+	u.tryCompose(image, version)
 	u.checkUse(version)
 }
 
@@ -70,14 +74,20 @@ func (r *chroot) says(words ...string) string {
 
 // serve runs a server until use returns; SIGTERM must end it with status 0.
 func (r *chroot) serve(words []string, use func()) {
+	end := r.begin(words)
+	end(must.Try(use))
+}
+
+// begin starts a server, which end ends. err is why.
+func (r *chroot) begin(words []string) (end func(err error)) {
 	var log bytes.Buffer
 	cmd := r.command(words...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	must.Do(cmd.Start())
-	err := must.Try(use)
-	err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
-	if err != nil {
-		must.Failf("%q: %w\n%s", words, err, log.Bytes())
+	return func(err error) {
+		if err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+			must.Failf("%q: %w\n%s", words, err, log.Bytes())
+		}
 	}
 }
 
@@ -93,19 +103,25 @@ func freePorts(n int) []string {
 }
 
 // answers waits until the program gozkd in the directory writes and reads at the port.
-func (r *chroot) answers(gozkd, port, version string) {
-	must.Await(r.ctx, time.Minute, "a server on port "+port, func() error {
-		return r.command(gozkd, "cli", "-server", "127.0.0.1:"+port, "ls", "/").Run()
+func (r *chroot) answers(gozkd, port, version string) { r.answersAt(gozkd, "127.0.0.1:"+port, version) }
+
+func (r *chroot) answersAt(gozkd, address, version string) {
+	must.Await(r.ctx, time.Minute, "a server at "+address, func() error {
+		return r.command(gozkd, "cli", "-server", address, "ls", "/").Run()
 	})
-	r.says(gozkd, "cli", "-server", "127.0.0.1:"+port, "create", "/tried-"+port, "yes")
-	if got := r.says(gozkd, "cli", "-server", "127.0.0.1:"+port, "get", "/tried-"+port); !strings.Contains(got, "yes") {
-		must.Failf("port %s: read %q, want yes", port, got)
+	cli := func(words ...string) string {
+		return r.says(append([]string{gozkd, "cli", "-server", address}, words...)...)
 	}
-	conn := must.Get(net.Dial("tcp", "127.0.0.1:"+port))
+	cli("create", "/tried", "yes")
+	if got := cli("get", "/tried"); !strings.Contains(got, "yes") {
+		must.Failf("%s: read %q, want yes", address, got)
+	}
+	cli("delete", "/tried")
+	conn := must.Get(net.Dial("tcp", address))
 	defer must.Finally(conn.Close)
 	must.Get(conn.Write([]byte("srvr")))
 	if srvr := string(must.Get(io.ReadAll(conn))); !strings.Contains(srvr, "-gozkd-"+version+"-") {
-		must.Failf("port %s: srvr does not name version %s:\n%s", port, version, srvr)
+		must.Failf("%s: srvr does not name version %s:\n%s", address, version, srvr)
 	}
 }
 
@@ -150,6 +166,16 @@ func (u *user) tryPackage(deb, version string) {
 			must.Get(told.Read(message)) // fails after a minute
 		}
 		r.answers(words[0], port, version)
+		page, done := string(must.Get(os.ReadFile(filepath.Join(pages, "deb.md")))), 0
+		for line := range strings.Lines(strings.ReplaceAll(page, ":2181", ":"+port)) {
+			if command, ok := strings.CutPrefix(line, "    $ gozkd "); ok {
+				r.says(strings.Fields(words[0] + " " + command)...)
+				done++
+			}
+		}
+		if done < 4 {
+			must.Failf("deb.md has %d commands of gozkd", done)
+		}
 	})
 	_, check, _ := strings.Cut(unit, "\nExecStartPre=-")
 	check, _, _ = strings.Cut(check, "\n")
@@ -217,9 +243,10 @@ func (u *user) container(image, name string, variables ...string) (r *chroot, c 
 
 // tryImage starts servers from an image with the variables of other images.
 func (u *user) tryImage(image, version string) {
-	p := freePorts(15)
+	p := freePorts(6)
 	alone := func(name, port string, variables ...string) {
-		r, c := u.container(image, name, variables...)
+		r, c := u.container(image, name, append(variables, "ZOO_CFG_EXTRA=db.autocreate=false")...)
+		r.says("/bin/gozkd", "init")
 		r.serve(append(c.Entrypoint, c.Cmd...), func() {
 			r.answers("/bin/gozkd", port, version)
 			r.says(c.Healthcheck.Test[1:]...)
@@ -232,24 +259,108 @@ func (u *user) tryImage(image, version string) {
 		"ZOO_STANDALONE_ENABLED=true", "ZOO_ADMINSERVER_ENABLED=false", "ZOO_4LW_COMMANDS_WHITELIST=srvr,ruok")
 	alone("bitnami", p[3], "ZOO_PORT_NUMBER="+p[3], "ZOO_SERVER_ID=1", "ALLOW_ANONYMOUS_LOGIN=yes", "ZOO_SERVERS=127.0.0.1:"+p[4]+":"+p[5]+"::1",
 		"ZOO_ENABLE_ADMIN_SERVER=no", "ZOO_4LW_COMMANDS_WHITELIST=srvr,ruok")
+	fmt.Println(filepath.Base(image) + ": served alone, with the variables of both images")
+}
 
-	servers := ""
+// next is the version of the second artifact of a rolling change.
+const next = "0.1.1-rc.1"
+
+// withKazoo is a program of a user who has ZooKeeper's client for Python.
+const withKazoo = `
+import sys
+from kazoo.client import KazooClient
+zk = KazooClient(hosts=sys.argv[1])
+zk.start()
+zk.create("/kazoo/a", b"1", makepath=True, ephemeral=True)
+with zk.Lock("/kazoo/lock"):
+    zk.set("/kazoo/a", b"2")
+print(zk.get("/kazoo/a")[0], zk.server_version())
+zk.stop()
+`
+
+// tryCompose starts the three services of the official image's compose file. Each has an address of
+// this machine instead of ports of its own, to which its servers are bound. Clients of Python use
+// them. Then the servers get another version one by one, while a client writes.
+func (u *user) tryCompose(image, version string) {
+	network := fmt.Sprintf("127.%d.%d.", 20+rand.IntN(200), rand.IntN(250))
+	var hosts, addresses, servers []string
 	for i := range 3 {
-		servers += fmt.Sprintf("server.%d=127.0.0.1:%s:%s;%s ", i+1, p[6+3*i], p[7+3*i], p[8+3*i])
+		hosts = append(hosts, fmt.Sprintf("%s%d zoo%d\n", network, i+1, i+1))
+		addresses = append(addresses, fmt.Sprintf("%s%d:2181", network, i+1))
+		servers = append(servers, fmt.Sprintf("server.%d=zoo%[1]d:2888:3888;zoo%[1]d:2181", i+1))
 	}
-	use := func() {
-		for i := range 3 {
-			r := &chroot{user: u, dir: filepath.Join(u.dir, fmt.Sprint("zoo", i+1)), as: "1000:1000"}
-			r.answers("/bin/gozkd", p[8+3*i], version)
+	all := strings.Join(addresses, ",")
+	begin := func(name string, more ...string) (r *chroot, start func() (end func(error))) {
+		r, c := u.container(image, name, append(more, "ZOO_SERVERS="+strings.Join(servers, " "), "ZOO_4LW_COMMANDS_WHITELIST=*")...)
+		write(filepath.Join(r.dir, "etc/hosts"), []byte(strings.Join(hosts, "")))
+		return r, func() func(error) { return r.begin(append(c.Entrypoint, c.Cmd...)) }
+	}
+	var zoo [3]*chroot
+	var start [3]func() func(error)
+	var end [3]func(error)
+	for i := range zoo {
+		name := fmt.Sprint("zoo", i+1)
+		zoo[i], start[i] = begin(name, fmt.Sprint("ZOO_MY_ID=", i+1), "ZOO_ADMIN_SERVER_ADDRESS="+name,
+			"ZOO_CFG_EXTRA=metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider metricsProvider.httpHost="+name)
+		end[i] = start[i]()
+	}
+	of := [3]string{version[1:], version[1:], version[1:]}
+	check := func() {
+		for i, address := range addresses {
+			zoo[i].answersAt("/bin/gozkd", address, of[i])
+			metrics := u.output(u.dir, "curl", "-sS", strings.Replace(address, ":2181", ":7000/metrics", 1))
+			if line := fmt.Sprintf("version=%q} 1\n", of[i]); !strings.Contains(metrics, line) {
+				must.Failf("%s: gozkd_build_info is not of version %s", address, of[i])
+			}
+			top := regexp.MustCompile(`(?m)^.*` + strconv.Itoa(i+1) + `.*` + regexp.QuoteMeta(of[i]) + `.*$`).FindString(zoo[0].says("/bin/gozkd", "top", "--once", "-server", all))
+			if top == "" {
+				must.Failf("top does not show version %s of server %d", of[i], i+1)
+			}
 		}
 	}
-	for i := range 3 {
-		r, c := u.container(image, fmt.Sprint("zoo", i+1), "ZOO_MY_ID="+fmt.Sprint(i+1), "ZOO_SERVERS="+servers,
-			"ZOO_ADMINSERVER_ENABLED=false", "ZOO_4LW_COMMANDS_WHITELIST=srvr,ruok,mntr", "ZOO_CFG_EXTRA=db.autocreate=false")
-		r.says("/bin/gozkd", "init")
-		inner := use
-		use = func() { r.serve(append(c.Entrypoint, c.Cmd...), inner) }
+	check()
+
+	u.output(u.dir, "python3", "-m", "venv", "venv")
+	python := filepath.Join(u.dir, "venv/bin/python")
+	u.output(u.dir, python, "-m", "pip", "install", "-q", "kazoo==2.11.0")
+	if got := u.output(u.dir, python, "-c", withKazoo, all); !strings.HasPrefix(got, "b'2' (3, ") {
+		must.Failf("kazoo prints %q", got)
 	}
-	use()
-	fmt.Println(filepath.Base(image) + ": served alone and as three, with the variables of both images")
+
+	program := *u
+	program.env = append(slices.Clone(u.env), "CGO_ENABLED=0", "GOBIN="+filepath.Join(u.dir, next))
+	program.output(u.dir, "go", "install", "-ldflags=-s -w -X "+root+"/internal/version.tag=v"+next, root+"/cmd/gozkd@"+version)
+	newer := must.Get(os.ReadFile(filepath.Join(u.dir, next, "gozkd")))
+	writer, _ := begin("writer")
+	stop, stopped, written := make(chan struct{}), make(chan error), 0
+	go func() { // ends when stop is closed, or a write fails
+		var err error
+		for ; err == nil; written++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+				err = must.Try(func() { writer.says("/bin/gozkd", "cli", "-server", all, "create", "-s", "/n") })
+			}
+		}
+		stopped <- err
+	}()
+	for i := range zoo {
+		end[i](nil)
+		at := filepath.Join(zoo[i].dir, "bin/gozkd")
+		must.Do(os.Remove(at))
+		must.Do(os.WriteFile(at, newer, 0o755))
+		of[i], end[i] = next, start[i]()
+		check()
+	}
+	close(stop)
+	must.Do(<-stopped)
+	if got := strings.Count(writer.says("/bin/gozkd", "cli", "-server", all, "ls", "/"), "n0"); got != written || got == 0 {
+		must.Failf("%d writes were answered during the change, and there are %d", written, got)
+	}
+	for i := range zoo {
+		end[i](nil)
+	}
+	fmt.Printf("%s: three as in the compose file served kazoo, and became %s one by one during %d writes\n", filepath.Base(image), next, written)
 }
