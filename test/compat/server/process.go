@@ -249,6 +249,13 @@ func (p *Process) awaitAnswer(ctx context.Context, product string) {
 		if err != nil || answer["Mode"] == "" {
 			return false
 		}
+		if p.secureAddr != "" { // opened after the other port
+			conn, err := net.Dial("tcp", p.secureAddr)
+			if err != nil {
+				return false
+			}
+			_ = conn.Close() // nothing was sent
+		}
 		p.name += " " + versionOf(answer)
 		return true
 	})
