@@ -86,10 +86,11 @@ func (w *world) cutOver(release string, e *server.Ensemble, into string, m *serv
 	must.Do(m.Wait())
 	founded := time.Now()
 	w.taken = must.Get(server.StartGozkdEnsemble(w.ctx, w.gozkd, server.EnsembleOptions{
-		Members: len(e.Members), Addrs: e.Addrs(), Prepare: func(data string) error {
+		Members: len(e.Members), Addrs: e.Addrs(), InTurn: true, Prepare: func(data string) error {
 			if filepath.Base(filepath.Dir(data)) != "1" { // the id
 				return nil
 			}
+			must.Do(os.RemoveAll(filepath.Join(into, "myid"))) // data has one
 			return os.CopyFS(data, os.DirFS(into))
 		},
 	}))

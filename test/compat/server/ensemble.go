@@ -31,6 +31,8 @@ type EnsembleOptions struct {
 	Audit bool
 	// Addrs are the client addresses of the members, ports of 127.0.0.1; nil: free ports.
 	Addrs []string
+	// InTurn: each member starts when those before it serve, such as the first with all data.
+	InTurn bool
 	// Prepare, if any, fills the data directory of each member before the first start.
 	Prepare func(data string) error
 	// Starting, if any, is called with the client addresses of all members just before the first of
@@ -277,6 +279,9 @@ func (e *Ensemble) start(ctx context.Context, opts EnsembleOptions, command func
 	}
 	for _, m := range e.Members {
 		must.Do(m.Start())
+		if opts.InTurn {
+			must.Do(e.AwaitServing(ctx))
+		}
 	}
 	must.Do(e.AwaitServing(ctx))
 	if n := len(e.running()); n < opts.Members {
