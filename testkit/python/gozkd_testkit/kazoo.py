@@ -57,6 +57,7 @@ class _Cluster:
     def __init__(self, **options):
         self._options = options
         self._ensemble: Ensemble | None = None
+        self._pem: dict[str, str] | None = None
         self._servers: list[_Server] = []
         self.start()
 
@@ -80,7 +81,7 @@ class _Cluster:
     def terminate(self) -> None:
         if self._ensemble is not None:
             self._ensemble.close()
-        self._ensemble, self._servers = None, []
+        self._ensemble, self._pem, self._servers = None, None, []
 
     def reset(self) -> None:
         self.terminate()
@@ -90,7 +91,9 @@ class _Cluster:
         return [] if self._ensemble is None else [self._ensemble.dump()]
 
     def get_ssl_client_configuration(self) -> dict[str, bytes]:
-        pem = self._ensemble.certificate("client")
+        if self._pem is None:
+            self._pem = self._ensemble.certificate("client")
+        pem = self._pem
         return {f"{name}_{kind}": pem[pick].encode() for name, kind, pick in (("client", "key", "key"), ("client", "cert", "cert"), ("ca", "cert", "ca"))}
 
 

@@ -51,7 +51,7 @@ func (b *serversBody) config(ca *testca.CA) cluster.Config {
 		for name, password := range b.Users {
 			users.Set(name, password)
 		}
-		cfg.Server.Auth.SASL = sasl.NewDigest(users)
+		cfg.Server.Auth.SASL, cfg.Server.Auth.ACLSchemes = sasl.NewDigest(users), []string{"sasl"}
 	}
 	if ca != nil {
 		hosts := []string{"localhost", "127.0.0.1", "::1"}

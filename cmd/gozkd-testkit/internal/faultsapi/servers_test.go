@@ -3,11 +3,13 @@ package faultsapi_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -132,7 +134,9 @@ func TestServers_Options(t *testing.T) {
 			t.Errorf("%s: %v", password, err)
 		}
 		if err == nil {
-			err = c.Close()
+			acl := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "sasl", ID: "bob"}}}
+			_, _, err = c.Create(t.Context(), "/bob", nil, client.CreateOptions{ACL: acl})
+			err = errors.Join(err, c.Close())
 		}
 		if want && err != nil {
 			t.Error(err)
