@@ -245,6 +245,11 @@ func TestCompact_Drops(t *testing.T) {
 	if last := l.LastIndex(); last != 12 {
 		t.Errorf("the last is %d", last)
 	}
+	for _, nothing := range [][]wal.Batch{nil, {}, {{}, {}}, {{Entries: []wal.Entry{}}}} {
+		if mustAppend(t, l, nothing...); writes != 1 {
+			t.Errorf("an append of nothing writes: %d writes", writes)
+		}
+	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

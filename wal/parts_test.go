@@ -227,7 +227,7 @@ func TestSegmentHeader(t *testing.T) {
 			t.Errorf("%s: %v, want damage at %d", tc.what, err, tc.offset)
 		}
 		b[60]++
-		if _, _, err := decodeSegmentHeader(b, table); !errors.As(err, &corrupt) {
+		if _, _, err := decodeSegmentHeader(b, table); !errors.As(err, &corrupt) || corrupt.Offset != 0 {
 			t.Errorf("%s, with a wrong checksum: %v", tc.what, err)
 		}
 	}

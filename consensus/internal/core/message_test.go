@@ -1,8 +1,10 @@
 package core
 
 import (
+	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -132,6 +134,29 @@ func TestDecode_Refused(t *testing.T) {
 	}
 	if e, err := DecodeEntry(3, []byte{5, 0, 9}); err != nil || len(e.Data) != 1 {
 		t.Error(e, err)
+	}
+}
+
+// What was malformed once gives nothing any more, and counts that no input can hold are not counted
+// through.
+func TestUvarints_Malformed(t *testing.T) {
+	r := Uvarints{Rest: []byte{5, 1, 7}} // five bytes are not there
+	if b := r.bytes(); b != nil || !r.Bad || r.Next() != 0 || len(r.bytes()) != 0 {
+		t.Errorf("%x, then %+v", b, r)
+	}
+	many := binary.AppendUvarint(nil, 1<<60)
+	if _, err := DecodeMessage(1, 2, slices.Concat([]byte{frameForward, 2, 1, 1}, many)); err == nil {
+		t.Error("a run of 2^60 requests is taken")
+	}
+	for what, b := range map[string][]byte{
+		"empty": nil, "another version": {9, 3}, "a run that is cut off": {batchVersion, 3, 1}, "2^60 requests": slices.Concat([]byte{batchVersion, 3, 1, 1, 1}, many),
+	} {
+		if ms, err := ReadBatch(b, func(uint64, uint64, uint64, []byte) { t.Errorf("%s: a request", what) }); err == nil || ms != 0 {
+			t.Errorf("%s: time %d, %v", what, ms, err)
+		}
+	}
+	if ms, err := ReadBatch([]byte{batchVersion, 3}, nil); err != nil || ms != 3 {
+		t.Errorf("a batch without requests: time %d, %v", ms, err)
 	}
 }
 
