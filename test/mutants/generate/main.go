@@ -317,21 +317,21 @@ func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose 
 	return found
 }
 
-// try returns the test that finds a mutant, or "", and whether any reaches it. Tests that take a
-// moment run together.
+// try returns the test that finds a mutant, or "", and whether any reaches it. The tests that take
+// little run together at first, then those that take more.
 func (b *bench) try(ctx context.Context, m mutant) (by string, reached bool) {
-	const moment = 200 * time.Millisecond
 	for _, tests := range b.tests {
 		var runs []test
+		most := 100 * time.Millisecond // of a run
 		for _, t := range tests {
 			if t.reached[m.id] == 0 {
 				continue
 			}
-			if n := len(runs); n > 0 && t.took <= moment && runs[n-1].took < 2*time.Second {
+			if n := len(runs); n > 0 && runs[n-1].took+t.took <= most {
 				runs[n-1].names += "|" + t.names
 				runs[n-1].took, runs[n-1].all = runs[n-1].took+t.took, runs[n-1].all+t.all
 			} else {
-				runs = append(runs, t)
+				runs, most = append(runs, t), 4*most
 			}
 		}
 		for i := range runs {
