@@ -255,6 +255,40 @@ func TestCompact_Drops(t *testing.T) {
 	}
 }
 
+// Compact beyond the end empties the log and drops all other segments. Its first error is sticky,
+// and a closed log refuses it.
+func TestCompact_BeyondTheEnd(t *testing.T) {
+	for _, kind := range []vfstest.OpKind{"", vfstest.OpWrite, vfstest.OpRename} {
+		mem := vfstest.NewMem()
+		var failing vfstest.OpKind
+		l, _ := mustOpen(t, wal.Config{SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1), FS: vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+			if op.Kind == failing {
+				return errDisk
+			}
+			return nil
+		})})
+		for range 3 {
+			mustAppend(t, l, wal.Batch{Entries: entries(l.LastIndex()+1, 1, strings.Repeat("x", 3000))})
+		}
+		failing = kind
+		err := l.Compact(9)
+		names, _ := listed(t, mem)
+		if kind == "" && (err != nil || l.FirstIndex() != 10 || l.LastIndex() != 9 || len(names) != 3 || filepath.Ext(names[2]) != ".wal" || filepath.Ext(names[1]) != ".spare") {
+			t.Errorf("entries %d to %d, files %q, %v", l.FirstIndex(), l.LastIndex(), names, err)
+		}
+		failing = ""
+		if kind != "" && (!errors.Is(err, errDisk) || !errors.Is(l.Compact(9), errDisk) || !errors.Is(l.Append(wal.Batch{State: []byte("s")}), errDisk)) {
+			t.Errorf("a %s fails: %v", kind, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Compact(10); !errors.Is(err, wal.ErrClosed) {
+			t.Errorf("Compact of a closed log: %v", err)
+		}
+	}
+}
+
 // A segment takes appends until it is full, a larger append has a segment of its own, and the size
 // of a file grows in steps.
 func TestAppend_FillsSegments(t *testing.T) {
