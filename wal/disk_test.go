@@ -3,6 +3,7 @@ package wal_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -103,15 +104,14 @@ func lifetime(cfg wal.Config) error {
 
 // Whatever operation on the disk fails, its error is returned, and no file and no lock stays.
 func TestFault_NothingStaysOpen(t *testing.T) {
-	for _, noSync := range []bool{false, true} {
+	for lives, noSync := range []bool{false, true, false} {
 		for fail := 1; ; fail++ {
 			mem := vfstest.NewMem()
 			cfg := wal.Config{FS: mem, SegmentBytes: wal.MinSegmentBytes, Rand: saltSource(1), NoSync: noSync}
-			l, _ := mustOpen(t, cfg)
-			if err := l.Close(); err != nil {
+			if err := mem.MkdirAll(dir); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // segments and spares to begin with
+			for range lives { // segments and spares to begin with
 				if err := lifetime(cfg); err != nil {
 					t.Fatal(err)
 				}
@@ -133,7 +133,7 @@ func TestFault_NothingStaysOpen(t *testing.T) {
 				t.Errorf("no sync %v, operation %d, %s, fails, the result is %v", noSync, fail, w.failed, err)
 			}
 			cfg.FS = mem
-			l, _ = mustOpen(t, cfg)
+			l, _ := mustOpen(t, cfg)
 			if err := l.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -299,7 +299,7 @@ func TestAppend_FillsSegments(t *testing.T) {
 		want  []int // of files
 	}{
 		{"an append that just fits", []int{4096 - header, 56}, []int{4096, 4096}},
-		{"two that just fit", []int{2016, 2016, 56}, []int{4096, 4096}},
+		{"two that just fit", []int{2016, 2016, 2016, 2016, 56}, []int{4096, 4096, 4096}},
 		{"two that do not", []int{2016, 2024}, []int{4096, 4096}},
 		{"a large one at first", []int{8000}, []int{8000 + header}},
 		{"large ones", []int{56, 8000, 56, 8000, 8000}, []int{4096, 8000 + header, 4096, 8000 + header, 8000 + header}},
@@ -445,6 +445,12 @@ func TestOpen_Config(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeAll(t, mem, filepath.Join(dir, "ffffffffffffffff.wal"), nil)
+	if _, _, err := wal.Open("other", wal.Config{FS: mem, Rand: strings.NewReader("seven b")}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("no salt: %v", err)
+	}
+	if _, err := wal.Read(dir, wal.Config{FS: mem, SegmentBytes: 1}); err == nil || errors.Is(err, wal.ErrCorrupt) {
+		t.Errorf("a bad Config: %v", err)
+	}
 	if _, _, err := wal.Open(dir, wal.Config{FS: mem}); !errors.Is(err, wal.ErrCorrupt) || !strings.Contains(fmt.Sprint(err), "no such file") {
 		t.Errorf("a segment that can have no successor: %v", err)
 	}

@@ -24,7 +24,7 @@ func Read(dir string, cfg Config) (_ Recovered, err error) {
 	if err != nil {
 		return Recovered{}, fmt.Errorf("wal: %w", err)
 	}
-	l := &Log{dir: dir, cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli), seq: 1}
+	l := &Log{dir: dir, cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli)}
 	defer func() {
 		if l.tail.f != nil {
 			err = errors.Join(err, l.tail.f.Close())
@@ -46,7 +46,7 @@ func Read(dir string, cfg Config) (_ Recovered, err error) {
 // they are damage if the log goes on in another segment.
 func ReadSegment(path string) (_ Recovered, err error) {
 	cfg := Config{FS: readOnly{vfs.OS{}}}
-	l := &Log{cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli), seq: 1}
+	l := &Log{cfg: cfg, table: crc32.MakeTable(crc32.Castagnoli)}
 	content := &replay{}
 	r, err := l.readSegment(path, 0, nil, content, &arena{})
 	if err == nil {
@@ -59,9 +59,6 @@ func ReadSegment(path string) (_ Recovered, err error) {
 func (l *Log) result(content *replay, last *reader, err error) (rec Recovered, _ error) {
 	if err == nil {
 		rec, err = l.torn(last)
-	}
-	if err != nil && !errors.Is(err, ErrCorrupt) {
-		return Recovered{}, err
 	}
 	rec.State, rec.Entries = content.state, content.entries
 	return rec, err

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -145,6 +146,13 @@ func TestRead_BeforeTheDamage(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "segment")
+	if err := os.WriteFile(path, im.files[im.names[1]], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := openFiles()
+	if rec, err := wal.ReadSegment(path); err != nil || len(rec.Entries) == 0 || openFiles() != before {
+		t.Errorf("the second segment: %d entries, %v, %d files are open, %d were", len(rec.Entries), err, openFiles(), before)
+	}
 	if err := os.WriteFile(path, im.files[im.names[0]][:63], 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -153,5 +161,60 @@ func TestRead_BeforeTheDamage(t *testing.T) {
 	}
 	if _, err := wal.ReadSegment(path + ".none"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// openFiles returns how many files are open, or 0 if the system does not tell.
+func openFiles() int {
+	files, _ := filepath.Glob("/proc/self/fd/*")
+	return len(files)
+}
+
+// readOnlyFS is a disk that opens no file for writing.
+type readOnlyFS struct{ vfs.FS }
+
+func (readOnlyFS) OpenRW(string) (vfs.File, error) { return nil, fs.ErrPermission }
+
+// Read reads a log that cannot be written. Whichever read fails, Open and Read return its error.
+func TestRead_Errors(t *testing.T) {
+	mem := vfstest.NewMem()
+	l, _ := mustOpen(t, wal.Config{FS: mem})
+	for i := range uint64(30) {
+		mustAppend(t, l, wal.Batch{Entries: []wal.Entry{{Index: i + 1, Data: make([]byte, 20<<10)}}})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := wal.Read(dir, wal.Config{FS: readOnlyFS{mem}}); err != nil || len(rec.Entries) != 30 {
+		t.Errorf("%d entries, %v", len(rec.Entries), err)
+	}
+	for fail := 1; ; fail++ {
+		reads := 0
+		cfg := wal.Config{FS: vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpRead {
+				if reads++; reads == fail {
+					return errDisk
+				}
+			}
+			return nil
+		})}
+		_, err := wal.Read(dir, cfg)
+		if reads >= fail && !errors.Is(err, errDisk) {
+			t.Errorf("read %d fails: Read ends with %v", fail, err)
+		}
+		reads = 0
+		l, _, err := wal.Open(dir, cfg)
+		if reads < fail {
+			if err != nil || fail < 5 {
+				t.Fatalf("%d reads, %v", reads, err)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return // each read has failed once
+		}
+		if !errors.Is(err, errDisk) {
+			t.Fatalf("read %d fails: Open ends with %v", fail, err)
+		}
 	}
 }
