@@ -275,6 +275,14 @@ func TestOpen_CutsATornAppend(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	logged.Reset()
+	l, _ = mustOpen(t, cfg)
+	if logged.Len() > 0 {
+		t.Errorf("logged about a whole log: %q", logged.String())
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestDamage_SegmentMissing(t *testing.T) {

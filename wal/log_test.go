@@ -325,3 +325,28 @@ func TestLog_InPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestOpen_DropsInLinearTime: a start that keeps a part of many small appends does not copy that
+// part after each of them.
+func TestOpen_DropsInLinearTime(t *testing.T) {
+	cfg := wal.Config{FS: vfstest.NewMem(), SegmentBytes: 64 << 20}
+	l, _ := mustOpen(t, cfg)
+	const n = 20_000
+	for i := range uint64(n) {
+		mustAppend(t, l, wal.Batch{Entries: []wal.Entry{{Index: i + 1, Data: make([]byte, 90)}}})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.From, cfg.Keep = n+1, 500_000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	l, rec := mustOpen(t, cfg)
+	runtime.ReadMemStats(&after)
+	if bytes := after.TotalAlloc - before.TotalAlloc; len(rec.Entries) != 500_000/90 || bytes > 20<<20 {
+		t.Errorf("%d bytes were allocated to keep %d entries", bytes, len(rec.Entries))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

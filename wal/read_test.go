@@ -188,33 +188,32 @@ func TestRead_Errors(t *testing.T) {
 	if rec, err := wal.Read(dir, wal.Config{FS: readOnlyFS{mem}}); err != nil || len(rec.Entries) != 30 {
 		t.Errorf("%d entries, %v", len(rec.Entries), err)
 	}
-	for fail := 1; ; fail++ {
-		reads := 0
-		cfg := wal.Config{FS: vfstest.NewFaulty(mem, func(op vfstest.Op) error {
-			if op.Kind == vfstest.OpRead {
-				if reads++; reads == fail {
-					return errDisk
+	name := filepath.Join(dir, "0000000000000001.wal")
+	data := readAll(t, mem, name)
+	data[len(data)-1] = 1 // an append was torn
+	writeAll(t, mem, name, data)
+	for what, open := range map[string]func(cfg wal.Config) error{
+		"Read": func(cfg wal.Config) error { _, err := wal.Read(dir, cfg); return err },
+		"Open": func(cfg wal.Config) error {
+			l, _, err := wal.Open(dir, cfg)
+			if err == nil {
+				err = l.Close()
+			}
+			return err
+		},
+	} {
+		for fail := 1; ; fail++ {
+			w := watch(mem.Crash(func(n int) int { return n - 1 }), fail)
+			err := open(wal.Config{FS: w})
+			if w.open != 0 || w.ops >= fail && !errors.Is(err, errDisk) {
+				t.Errorf("%s, %s fails: %v, %d files are open", what, w.failed, err, w.open)
+			}
+			if w.ops < fail {
+				if err != nil || fail < 5 {
+					t.Fatalf("%s: %d operations, %v", what, w.ops, err)
 				}
+				break // each operation has failed once
 			}
-			return nil
-		})}
-		_, err := wal.Read(dir, cfg)
-		if reads >= fail && !errors.Is(err, errDisk) {
-			t.Errorf("read %d fails: Read ends with %v", fail, err)
-		}
-		reads = 0
-		l, _, err := wal.Open(dir, cfg)
-		if reads < fail {
-			if err != nil || fail < 5 {
-				t.Fatalf("%d reads, %v", reads, err)
-			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return // each read has failed once
-		}
-		if !errors.Is(err, errDisk) {
-			t.Fatalf("read %d fails: Open ends with %v", fail, err)
 		}
 	}
 }

@@ -175,7 +175,7 @@ func (r *reader) at(off, n int64) ([]byte, error) {
 	r.buf, r.off = r.buf[:want], off
 	if got, err := r.f.ReadAt(r.buf, off); int64(got) < want {
 		r.buf = r.buf[:0]
-		if err == nil || errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // the file has shrunk
 		}
 		return nil, fmt.Errorf("wal: read %s at %d: %w", r.path, off, err)

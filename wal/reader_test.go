@@ -67,6 +67,30 @@ func TestReader_Next(t *testing.T) {
 	}
 }
 
+// A record that no version writes is damage at its frame.
+func TestOpen_BadRecord(t *testing.T) {
+	cfg := Config{FS: vfstest.NewMem()}
+	l, _, err := Open("data", cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Append(Batch{State: []byte("state")}); err != nil {
+		t.Fatal(err)
+	}
+	end := l.tail.end
+	if _, err := l.tail.f.WriteAt(l.seal(append(make([]byte, frameHeaderBytes), 9), l.tail.salt), end); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Open("data", cfg)
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) || corrupt.Offset != end || corrupt.Want != "a record of this version" {
+		t.Errorf("%v, want damage at %d", err, end)
+	}
+}
+
 // The header of a file must be whole, and that of the segment that the name says.
 func TestReader_Header(t *testing.T) {
 	header, crc := segmentHeader{number: 3, salt: 9, firstSeq: 1, firstIndex: 1}.append(nil, crc32.MakeTable(crc32.Castagnoli))
@@ -175,6 +199,7 @@ func TestReader_At(t *testing.T) {
 	}
 	for off := int64(0); off < r.size; off += 8 {
 		check(off, 8)
+		check(off, 1)
 	}
 	if reads != 3 {
 		t.Errorf("%d reads for %d windows", reads, 3)
@@ -191,8 +216,8 @@ func TestReader_At(t *testing.T) {
 	})
 	r.buf = nil
 	r.size += 10
-	for range 2 {
-		if _, err := r.at(r.size-20, 20); !errors.Is(err, io.ErrUnexpectedEOF) {
+	for _, n := range []int64{20, 20, 1} {
+		if _, err := r.at(r.size-20, n); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("a file that has shrunk: %v", err)
 		}
 	}
@@ -263,6 +288,7 @@ func TestReader_ScanTail(t *testing.T) {
 		{true, size, func(b []byte) { header(b[end:], salt, seq); b[end] = 9 }, 0},
 		{true, end + 72, func(b []byte) { header(b[end:], salt, seq) }, 72},
 		{true, end + 32, func(b []byte) { header(b[end:], salt, seq) }, 32},
+		{true, end + 31, func(b []byte) { header(b[end:], salt, seq) }, 0},
 		{true, end + 24, func(b []byte) { header(b[end:], salt, seq) }, 0},
 	} {
 		content := make([]byte, tc.size)
