@@ -253,6 +253,22 @@ func TestCompact_Drops(t *testing.T) {
 	if last := l.LastIndex(); last != 12 {
 		t.Errorf("the last is %d", last)
 	}
+	for range 3 { // large segments, which are no spares
+		mustAppend(t, l, wal.Batch{Entries: []wal.Entry{{Index: l.LastIndex() + 1, Data: make([]byte, 3*wal.MinSegmentBytes)}}})
+	}
+	for range 3 { // which use the spares
+		mustAppend(t, l, wal.Batch{Entries: entries(l.LastIndex()+1, 1, strings.Repeat("x", 4000))})
+	}
+	if err := l.Compact(l.LastIndex() - 3); err != nil {
+		t.Fatal(err)
+	}
+	names, _ := listed(t, mem)
+	for _, name := range names {
+		if filepath.Ext(name) == ".spare" && len(readAll(t, mem, filepath.Join(dir, name))) > 2*wal.MinSegmentBytes {
+			t.Errorf("%s is kept", name)
+		}
+	}
+	writes = 1
 	for _, nothing := range [][]wal.Batch{nil, {}, {{}, {}}, {{Entries: []wal.Entry{}}}} {
 		if mustAppend(t, l, nothing...); writes != 1 {
 			t.Errorf("an append of nothing writes: %d writes", writes)

@@ -26,9 +26,7 @@ func (b *Bucket) Missing(l Limit, now time.Time) float64 {
 	if since < 0 && since > -setBack {
 		return b.missing // the time since filled was added already
 	}
-	if b.missing > 0 {
-		b.missing = max(0, b.missing-max(0, since.Seconds())*l.PerSecond)
-	}
+	b.missing = max(0, b.missing-max(0, since.Seconds())*l.PerSecond)
 	b.filled = now
 	return b.missing
 }

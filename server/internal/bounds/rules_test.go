@@ -83,7 +83,10 @@ func TestWrites_Large(t *testing.T) {
 	if err := l.CheckLarge(300); err == nil {
 		t.Error("one byte more is accepted")
 	}
-	var none Writes
+	var none, least Writes
+	if least.Init(1, 1, 1, 0); least.IsLarge(1) || !least.IsLarge(2) {
+		t.Error("a request of two bytes is large from one byte on")
+	}
 	none.Init(1, 1, 0, 0)
 	if none.IsLarge(1<<30) || none.CheckLarge(1<<30) != nil {
 		t.Error("a request is large without a bound")
@@ -129,6 +132,17 @@ func TestWrites_Wait(t *testing.T) {
 			time.Sleep(3 * time.Second) // the timer of the patience must not wait for anything
 		})
 	}
+	synctest.Test(t, func(t *testing.T) {
+		var l Writes
+		l.Init(9, 1<<20, 0, 0) // there is room, but not for a big one
+		for range maxBig {
+			l.Try(1, true)
+		}
+		time.AfterFunc(time.Second, func() { l.Release(1, true) })
+		if start := time.Now(); !l.Wait(true, time.Minute) || time.Since(start) != time.Second {
+			t.Errorf("a big write waits for %v", time.Since(start))
+		}
+	})
 	synctest.Test(t, func(t *testing.T) {
 		var l Writes
 		l.Init(1, 1<<20, 0, 0)

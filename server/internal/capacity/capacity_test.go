@@ -29,6 +29,9 @@ func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 			t.Errorf("%d: %+v, want %d", i, a, c.want)
 		}
 	}
+	if a := (&Gauge{Allowed: 1}).Measure(nil); a != (Ability{Weight: 1, Cause: Memory}) {
+		t.Errorf("a byte is allowed: %+v", a)
+	}
 	none := &Gauge{}
 	if none.Collected(5, Usage{Live: 100}); none.Measure(nil) != (Ability{}) {
 		t.Errorf("without a bound: %+v", none.Measure(nil))

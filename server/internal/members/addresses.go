@@ -61,7 +61,7 @@ func OpenAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*Address
 	}
 	p.replicated, p.local = sets[1], sets[2]
 	for _, m := range configured {
-		if before, ok := sets[0].Get(m.ID); !ok || before != m {
+		if before, _ := sets[0].Get(m.ID); before != m {
 			p.local = p.local.With(m)
 		}
 	}
@@ -90,9 +90,9 @@ func (p *Addresses) Update(replicated serverlist.Set, version proto.Zxid, wanted
 	for _, m := range replicated {
 		before, was := p.replicated.Get(m.ID)
 		_, known := local.Get(m.ID)
-		switch former, returns := p.removed.Get(m.ID); {
+		switch former, _ := p.removed.Get(m.ID); {
 		case known && (!was || before.PeerAddress() == m.PeerAddress()):
-		case !known && returns && former.PeerAddress() == m.PeerAddress():
+		case !known && former.PeerAddress() == m.PeerAddress(): // it returns
 			used, _ := p.removedLocal.Get(m.ID)
 			local = local.With(used)
 		default:

@@ -137,6 +137,7 @@ func TestAddresses_File(t *testing.T) {
 	if _, err := OpenAddresses(disk, ".", set); !errors.Is(err, errDisk) {
 		t.Error(err)
 	}
+	failing = vfstest.OpCreate
 	p, err = OpenAddresses(disk, "", set)
 	if err != nil || p.Update(set, 1, nil) != nil {
 		t.Error("a server without a directory fails")
@@ -153,13 +154,16 @@ func TestAddresses_Update(t *testing.T) {
 		sets []string // of the state, one after the other
 		want map[uint64]string
 	}{
-		"no change":                 {[]string{first}, map[uint64]string{1: "one:1", 2: "two:1"}},
-		"another election port":     {[]string{first, "server.1=x:1:3\nserver.2=y:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
-		"another peer port":         {[]string{first, "server.1=x:9:2\nserver.2=y:1:2"}, map[uint64]string{1: "x:9", 2: "two:1"}},
-		"one comes":                 {[]string{first, first + "\nserver.3=z:1:2"}, map[uint64]string{1: "one:1", 2: "two:1", 3: "z:1"}},
-		"one goes":                  {[]string{first, "server.1=x:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
-		"one returns":               {[]string{first, "server.1=x:1:2", first}, map[uint64]string{1: "one:1", 2: "two:1"}},
-		"one returns from abroad":   {[]string{first, "server.1=x:1:2", "server.1=x:1:2\nserver.2=v:1:2"}, map[uint64]string{1: "one:1", 2: "v:1"}},
+		"no change":               {[]string{first}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"another election port":   {[]string{first, "server.1=x:1:3\nserver.2=y:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"another peer port":       {[]string{first, "server.1=x:9:2\nserver.2=y:1:2"}, map[uint64]string{1: "x:9", 2: "two:1"}},
+		"one comes":               {[]string{first, first + "\nserver.3=z:1:2"}, map[uint64]string{1: "one:1", 2: "two:1", 3: "z:1"}},
+		"one goes":                {[]string{first, "server.1=x:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"one returns":             {[]string{first, "server.1=x:1:2", first}, map[uint64]string{1: "one:1", 2: "two:1"}},
+		"one returns from abroad": {[]string{first, "server.1=x:1:2", "server.1=x:1:2\nserver.2=v:1:2"}, map[uint64]string{1: "one:1", 2: "v:1"}},
+		"one returns, moves, and moves back": {
+			[]string{first, "server.1=x:1:2", first, "server.1=x:1:2\nserver.2=v:1:2", first}, map[uint64]string{1: "one:1", 2: "y:1"},
+		},
 		"one was never a member":    {[]string{"server.1=x:1:2"}, map[uint64]string{1: "one:1", 2: "two:1"}},
 		"one goes and moves abroad": {[]string{first, "server.1=x:1:2", "server.1=w:1:2"}, map[uint64]string{1: "w:1", 2: "two:1"}},
 	} {

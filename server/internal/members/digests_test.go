@@ -49,6 +49,9 @@ func TestDigests_Compare(t *testing.T) {
 			}
 		}
 	}
+	if got := new(Digests).Compare(2, wrong, time.Time{}, begin, begin); got != Undecided {
+		t.Errorf("without digests: %d", got)
+	}
 	var d Digests
 	for index := range uint64(digestEvery * (digestCount + 1)) {
 		d.Note(index, index+1)

@@ -51,7 +51,7 @@ func (l *Lines) Recent(voters []uint64, patience time.Duration) map[uint64]serve
 	defer l.mu.Unlock()
 	recent := make(map[uint64]serverlist.Set)
 	for _, id := range voters {
-		if r, ok := l.others[id]; ok && time.Since(r.arrived) <= patience {
+		if r := l.others[id]; time.Since(r.arrived) <= patience {
 			recent[id] = r.set
 		}
 	}
@@ -71,7 +71,7 @@ func OneLine(set serverlist.Set) string { return strings.ReplaceAll(Text(set), "
 func ReconfigCommand(wanted, current serverlist.Set) string {
 	var add, remove []string
 	for _, m := range wanted {
-		if before, is := current.Get(m.ID); !is || !sameServer(before, m) {
+		if before, _ := current.Get(m.ID); !sameServer(before, m) {
 			add = append(add, m.String())
 		}
 	}
@@ -127,8 +127,8 @@ func Agreed(lines, current serverlist.Set, own uint64, reports map[uint64]server
 	mine, _ := lines.Get(own)
 	fromOthers := false // mine is another server's line for server own
 	for _, id := range current.Voters() {
-		theirs, reported := reports[id]
-		if !reported || !agree(lines, theirs, own, id) {
+		theirs := reports[id]
+		if !agree(lines, theirs, own, id) {
 			continue
 		}
 		line, _ := theirs.Get(own)
@@ -145,7 +145,7 @@ func Agreed(lines, current serverlist.Set, own uint64, reports map[uint64]server
 		if m.ID == own {
 			m = mine
 		}
-		before, was := current.Get(m.ID)
+		before, _ := current.Get(m.ID)
 		at := m
 		theirs, reported := reports[m.ID]
 		switch {
@@ -153,10 +153,10 @@ func Agreed(lines, current serverlist.Set, own uint64, reports map[uint64]server
 			at, _ = lines.Get(own)
 		case reported:
 			at, _ = theirs.Get(m.ID)
-		case was && sameServer(before, m):
+		case sameServer(before, m):
 			at = before
 		}
-		if at.ClientPort == 0 && was { // its own configuration has the client port in another place
+		if at.ClientPort == 0 { // its own configuration has the client port in another place
 			at = before
 		}
 		m.ClientHost, m.ClientPort = at.ClientHost, at.ClientPort

@@ -46,6 +46,8 @@ func TestAgreed(t *testing.T) {
 			"server.1=x:1:2:participant;2181\n" + two + three},
 		{"a server moves", one + two + three, one + two + "server.3=z:1:2:participant;2181",
 			map[uint64]string{2: one + two + "server.3=z:1:2:participant;2181"}, one + two + "server.3=z:1:2:participant;2181"},
+		{"a server moves with its client port", one + two + three, one + two + "server.3=z:1:2:participant;2200",
+			map[uint64]string{2: one + two + "server.3=z:1:2:participant;2200"}, one + two + "server.3=z:1:2:participant;2200"},
 		{"a client port changes", one + two + three, one + two + three,
 			map[uint64]string{3: one + two + "server.3=c:1:2:participant;2200"}, one + two + "server.3=c:1:2:participant;2200"},
 		{"a client port is said elsewhere", one + two + three, "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2",
@@ -151,6 +153,9 @@ func TestDiffer(t *testing.T) {
 		if got := Differ(parseSet(t, tc.lines), parseSet(t, "server.1=a:1:2:participant;2181"+two), 1); got != tc.want {
 			t.Errorf("%q differs: %v", tc.lines, got)
 		}
+	}
+	if !Differ(parseSet(t, "server.1=a:1:2"+two), parseSet(t, "server.3=a:1:2"+two), 1) {
+		t.Error("a server that is no member sees no difference")
 	}
 }
 

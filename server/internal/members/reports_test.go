@@ -1,6 +1,7 @@
 package members
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/gozkd/gozkd/proto"
@@ -32,5 +33,8 @@ func TestReport(t *testing.T) {
 		if (err == nil) != ok || ok && (got != state || read != want) {
 			t.Errorf("%d of %d bytes: %v, %d sessions, %v", n, len(b), got, read, err)
 		}
+	}
+	if _, err := ParseReport(bytes.Repeat([]byte{0xff}, 20), nil); err == nil {
+		t.Error("a number of more than 64 bits is taken")
 	}
 }

@@ -134,10 +134,10 @@ func (b *budget) due(c Cost) Cost {
 	return Cost{min(c.Ops, b.opsLimit), min(c.Bytes, b.byteRate)}
 }
 
-func (b *budget) giveBack(c Cost, now time.Time) {
+// giveBack gives back what reserve has taken.
+func (b *budget) giveBack(c Cost) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settle(now)
 	c = b.due(c)
 	b.ops.Take(-c.Ops)
 	b.bytes.Take(-c.Bytes)
@@ -156,9 +156,6 @@ type item struct {
 
 // ChargePath adds what a request costs to the budget of the nearest subtree at or above a path.
 func (b *Budgets) ChargePath(bill *Bill, path string, c Cost) {
-	if len(b.paths) == 0 || Free(path) {
-		return
-	}
 	for len(path) > 1 {
 		if len(path) <= b.longest {
 			if found := b.paths[path]; found != nil {
@@ -176,9 +173,6 @@ func (b *Budgets) ChargePath(bill *Bill, path string, c Cost) {
 
 // ChargeIDs adds what a request costs to the budgets of a client's identities.
 func (b *Budgets) ChargeIDs(bill *Bill, ids []proto.ID, c Cost) {
-	if len(b.ids) == 0 {
-		return
-	}
 	for _, id := range ids {
 		if found := b.ids[id]; found != nil {
 			bill.add(found, c)
@@ -219,7 +213,7 @@ func (b *Bill) Take(now time.Time, most time.Duration) (wait time.Duration, ok b
 		w, ok := b.items[i].reserve(b.items[i].Cost, now, most)
 		if !ok {
 			for _, taken := range b.items[:i] {
-				taken.giveBack(taken.Cost, now)
+				taken.giveBack(taken.Cost)
 			}
 			return 0, false
 		}

@@ -98,7 +98,7 @@ func TestBudgets_Znodes(t *testing.T) {
 			t.Errorf("%s has no budget", path)
 		}
 	}
-	for _, path := range []string{"/a/long/paths", "/a/long", "/a", "/bc", "/c", "/c/de", "/c/e/f/g/h/i/j/k"} {
+	for _, path := range []string{"/a/long/paths", "/a/long", "/a", "/bc", "/c", "/c/de", "/c/e/f/g/h/i/j/k", "b", "no/path", "no/path/that/is/long"} {
 		if exhaust(&b, path, begin) {
 			t.Errorf("%s has a budget", path)
 		}
@@ -172,6 +172,75 @@ func TestBudgets_Change(t *testing.T) {
 	if wait, _ := take(&b, tenant.Cost{Ops: 1, Bytes: 100}, begin.Add(time.Second), time.Minute, "/a"); wait != 50*time.Millisecond {
 		t.Errorf("waits %v", wait)
 	}
+}
+
+// Operations and bytes are bounded each alone, and what was taken of either stays taken.
+func TestBudgets_OpsAndBytes(t *testing.T) {
+	for _, tc := range []struct {
+		ops, bytes int64 // later: of the first second all is missing
+		c          tenant.Cost
+		wait       time.Duration
+	}{
+		{10, 0, tenant.Cost{Ops: 10, Bytes: 1e6}, time.Second}, {0, 100, tenant.Cost{Ops: 1e6, Bytes: 100}, time.Second},
+		{20, 100, tenant.Cost{Ops: 20}, 500 * time.Millisecond}, {10, 200, tenant.Cost{Bytes: 200}, 500 * time.Millisecond},
+	} {
+		var b tenant.Budgets
+		set(t, &b, "/a", 10, 100, begin)
+		take(&b, tenant.Cost{Ops: 10, Bytes: 100}, begin, 0, "/a")
+		set(t, &b, "/a", tc.ops, tc.bytes, begin)
+		if wait, ok := take(&b, tc.c, begin, time.Minute, "/a"); wait != tc.wait || !ok {
+			t.Errorf("%+v: waits %v, %v", tc, wait, ok)
+		}
+	}
+	var b tenant.Budgets
+	set(t, &b, "/a", 0, 100, begin)
+	set(t, &b, "/a", 10, 100, begin) // operations are bounded anew
+	take(&b, tenant.Cost{Ops: 10}, begin, 0, "/a")
+	set(t, &b, "/a", 0, 100, begin)
+	set(t, &b, "/a", 10, 100, begin)
+	if wait, _ := take(&b, tenant.Cost{Ops: 10}, begin, time.Minute, "/a"); wait != 0 {
+		t.Errorf("what was missing of operations that were not bounded is missing: %v", wait)
+	}
+	set(t, &b, "/b", 1, 0, begin)
+	take(&b, tenant.Cost{Ops: 1}, begin, 0, "/b")
+	if _, ok := take(&b, tenant.Cost{Ops: 1, Bytes: 60}, begin, 0, "/a", "/b"); ok {
+		t.Error("an empty bucket has tokens")
+	}
+	if wait, _ := take(&b, tenant.Cost{Bytes: 100}, begin, time.Minute, "/a"); wait != 0 {
+		t.Errorf("a refused request keeps its bytes for %v", wait)
+	}
+	set(t, &b, "/a", 10, 100, begin.Add(500*time.Millisecond)) // half of the bytes have come
+	if wait, _ := take(&b, tenant.Cost{Bytes: 100}, begin.Add(500*time.Millisecond), time.Minute, "/a"); wait != 500*time.Millisecond {
+		t.Errorf("after half a second the bytes of a second take %v", wait)
+	}
+}
+
+// A bill, short or long, charges each budget what its own paths cost.
+func TestBill_Sums(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const n = 12
+		var b tenant.Budgets
+		var bill tenant.Bill
+		var ops, bytes [n]int
+		for i := range n {
+			set(t, &b, fmt.Sprint("/", i), 1000, 1000, begin)
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "charges") {
+			i := rapid.IntRange(0, n-1).Draw(t, "budget")
+			c := tenant.Cost{Ops: float64(rapid.IntRange(0, 30).Draw(t, "ops")), Bytes: float64(rapid.IntRange(0, 30).Draw(t, "bytes"))}
+			b.ChargePath(&bill, fmt.Sprint("/", i, "/x"), c)
+			ops[i], bytes[i] = ops[i]+int(c.Ops), bytes[i]+int(c.Bytes)
+		}
+		if wait, ok := bill.Take(begin, 0); wait != 0 || !ok {
+			t.Fatal(wait, ok)
+		}
+		for i := range n {
+			want := time.Duration(max(ops[i], bytes[i])) * time.Millisecond
+			if wait, _ := take(&b, tenant.Cost{Ops: 1000, Bytes: 1000}, begin, time.Minute, fmt.Sprint("/", i)); (wait - want).Abs() > time.Microsecond {
+				t.Fatalf("budget %d waits %v, want %v", i, wait, want)
+			}
+		}
+	})
 }
 
 // A multi over many subtrees waits for all of them, or takes nothing, and pays in sum.
