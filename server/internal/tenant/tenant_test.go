@@ -203,15 +203,24 @@ func TestBudgets_OpsAndBytes(t *testing.T) {
 	}
 	set(t, &b, "/b", 1, 0, begin)
 	take(&b, tenant.Cost{Ops: 1}, begin, 0, "/b")
-	if _, ok := take(&b, tenant.Cost{Ops: 1, Bytes: 60}, begin, 0, "/a", "/b"); ok {
+	set(t, &b, "/c", 10, 100, begin)
+	if _, ok := take(&b, tenant.Cost{Ops: 1, Bytes: 60}, begin, 0, "/c", "/b"); ok {
 		t.Error("an empty bucket has tokens")
 	}
-	if wait, _ := take(&b, tenant.Cost{Bytes: 100}, begin, time.Minute, "/a"); wait != 0 {
-		t.Errorf("a refused request keeps its bytes for %v", wait)
+	if wait, _ := take(&b, tenant.Cost{Ops: 10, Bytes: 100}, begin, time.Minute, "/c"); wait != 0 {
+		t.Errorf("a refused request keeps its tokens for %v", wait)
 	}
-	set(t, &b, "/a", 10, 100, begin.Add(500*time.Millisecond)) // half of the bytes have come
-	if wait, _ := take(&b, tenant.Cost{Bytes: 100}, begin.Add(500*time.Millisecond), time.Minute, "/a"); wait != 500*time.Millisecond {
-		t.Errorf("after half a second the bytes of a second take %v", wait)
+	later := begin.Add(500 * time.Millisecond)
+	set(t, &b, "/c", 20, 200, later) // half has come at the rate of before
+	for _, c := range []tenant.Cost{{Ops: 20}, {Bytes: 200}} {
+		var bill tenant.Bill
+		b.ChargePath(&bill, "/c", c)
+		if _, ok := bill.Take(later, 250*time.Millisecond-1); ok {
+			t.Errorf("%+v is there too early", c)
+		}
+	}
+	if wait, _ := take(&b, tenant.Cost{Ops: 20, Bytes: 200}, later, time.Minute, "/c"); wait != 250*time.Millisecond {
+		t.Errorf("after half a second the tokens of a second take %v", wait)
 	}
 }
 
