@@ -194,6 +194,14 @@ class TestkitTest {
             assertThrows(TestkitException.class, () -> new TestingServer(-1, second.getTempDirectory()));
         }
         first.close();
+        TestingCluster ensemble = new TestingCluster(3);
+        ensemble.start();
+        ensemble.load(Map.of("/a", "1"));
+        ensemble.stop();
+        try (TestingCluster second = new TestingCluster(ensemble.getInstances())) {
+            second.start();
+            assertEquals("1", second.tree("/a").get("/a"));
+        }
     }
 
     @Test

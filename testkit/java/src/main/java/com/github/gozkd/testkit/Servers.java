@@ -18,6 +18,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiPredicate;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** What a single server and an ensemble have in common. Methods return when their effect is complete. */
 public abstract class Servers implements Closeable {
@@ -34,12 +35,16 @@ public abstract class Servers implements Closeable {
             boolean port = before.shares(specs, (one, other) -> one.assigned() == other.assigned());
             boolean data = before.shares(specs, (one, other) -> one.getDataDirectory().equals(other.getDataDirectory()));
             boolean down = (port || data) && before.members.stream().allMatch(Member::isDown);
-            boolean adopt = down && specs.size() == 1 && before.members.size() == 1 && (port || specs.get(0).assigned() == 0);
+            boolean adopt = down && specs.size() == before.members.size() && IntStream.range(0, specs.size()).allMatch(i -> {
+                InstanceSpec old = before.members.get(i).spec;
+                boolean samePort = specs.get(i).assigned() == 0 || specs.get(i).assigned() == old.assigned();
+                return samePort && specs.get(i).getDataDirectory().equals(old.getDataDirectory());
+            });
             if (data && !(down && before.onDisk() || adopt)) {
                 throw new TestkitException("the directory of " + specs + " is that of " + before.members + ": stop it, and use its port or -1", null);
             }
             if (data && adopt && !before.onDisk()) {
-                specs.get(0).assign(before.members.get(0).spec.assigned());
+                IntStream.range(0, specs.size()).forEach(i -> specs.get(i).assign(before.members.get(i).spec.assigned()));
                 at = before.at;
                 before.at = null;
                 OPEN.remove(before);
