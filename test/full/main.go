@@ -1,11 +1,11 @@
-// Command full fills three members in little memory until they refuse, and says what happens then:
-// docs/quality/full.md. It starts gozkd, ZooKeeper or etcd, each member in a memory cgroup of its
-// own; a member that dies is started again after a second, as a supervisor would. Needs root. With
-// -tenants it measures how much a tenant notices of another that sends without end.
+// Command full fills servers until they refuse, and says what happens then: docs/quality/full.md.
+// It starts gozkd, ZooKeeper or etcd, by default three members, each in a memory cgroup of its own;
+// a member that dies is started again after a second, as a supervisor would. With -disks it fills
+// the disks of gozkd instead, which are file systems in memory. With -tenants it measures how much
+// a tenant notices of another that sends without end. Needs root and Linux.
 //
-// Exit status: 1 if the experiment could not be carried out, or a tenant noticed too much, 2 for
-// wrong usage. What the servers do is its output, not its status, unless -promise asks for what
-// gozkd promises.
+// Exit status: 1 if the experiment could not be carried out, 2 for wrong usage. What the servers do
+// is its output, not its status, unless -promise asks for what gozkd promises.
 package main
 
 import (
@@ -36,30 +36,45 @@ func run(ctx context.Context, args []string) {
 	flags.IntVar(&o.sessions, "sessions", 0, "idle sessions beside the load; not for etcd")
 	flags.IntVar(&o.watches, "watches", 0, "watches of the sessions")
 	flags.DurationVar(&o.length, "time", time.Minute, "how long is written")
-	promise := flags.Bool("promise", false, "fail unless no member died, and everything went on by itself")
-	two := flags.Bool("tenants", false, "do not fill: measure a tenant alone, and beside another that sends without end")
-	servers := flags.String("servers", "127.0.0.1:2181", "with -tenants: the running servers")
+	flags.IntVar(&o.disks, "disks", -1, "fill the disks of this many members, or that of their archive: 0, instead of the memory")
+	flags.BoolVar(&o.tenants, "tenants", false, "do not fill: measure a tenant alone, and beside another that sends without end")
 	budget := flags.Int64("budget", 1000, "with -tenants: operations per second of the other; 0: no budget")
+	promise := flags.Bool("promise", false, "fail unless gozkd's promises are kept")
 	must.Parsed(flags.Parse(args))
-	if *two {
-		tenants(ctx, strings.Split(*servers, ","), o.writers, *budget, o.length)
-		return
-	}
 	dir := must.Get(os.MkdirTemp("", "gozkd-full-"))
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	p := start(ctx, o, dir)
 	defer must.Finally(p.stop)
-	report := experiment(ctx, o, p)
-	fmt.Print(report)
-	if *promise && !report.kept() {
-		must.Failf("a promise is broken, see above; the members' logs:\n%s", p.log())
+	var broken error
+	err := must.Try(func() {
+		switch {
+		case o.disks >= 0:
+			fillDisks(ctx, o.disks, p)
+		case o.tenants:
+			broken = tenants(ctx, p, o.writers, *budget, o.length)
+		default:
+			r := experiment(ctx, o, p)
+			fmt.Print(r)
+			broken = r.broken()
+		}
+	})
+	if broken != nil {
+		broken = fmt.Errorf("a promise is broken: %w", broken)
+		fmt.Println(broken)
+	}
+	if *promise {
+		err = errors.Join(err, broken)
+	}
+	if err != nil {
+		must.Failf("%w; the members' logs:\n%s", err, p.log())
 	}
 }
 
 type options struct {
 	server                          string
 	memory, members, bytes, writers int
-	sessions, watches               int
+	sessions, watches, disks        int
+	tenants                         bool
 	length                          time.Duration
 }
 
@@ -78,22 +93,34 @@ type report struct {
 	errors       map[string]int64 // of creates, by text
 	deaths       int64            // of members, while they were filled
 	resident     int              // MiB of the largest member at the end of the load
-	gets         times
-	deletes      times
-	after        error         // a create after a third was deleted, without help
-	repaired     string        // what made a create possible that had failed
-	restarted    time.Duration // from the start of all members after kill -9 to a create and a get
+	calm, loaded others           // before the load, and beside it
+	after        error            // a create after a third was deleted, without help
+	repaired     string           // what made a create possible that had failed
+	restarted    time.Duration    // from the start of all members after kill -9 to a create and a get
 	afterRestart error
 	lost         int // of the acknowledged znodes that were not deleted, of a sample of 1,000
 }
 
-func (r report) kept() bool {
-	for text := range r.errors {
-		if !strings.Contains(text, "(-125)") { // quota exceeded
-			return false
+// broken says which of gozkd's promises are not kept.
+func (r report) broken() (err error) {
+	fails := func(bad bool, format string, args ...any) {
+		if bad {
+			err = errors.Join(err, fmt.Errorf(format, args...))
 		}
 	}
-	return r.deaths == 0 && r.after == nil && r.afterRestart == nil && r.lost == 0
+	for text := range r.errors {
+		fails(!strings.Contains(text, "(-125)"), "creates fail for another reason than a full state: %s", text)
+	}
+	fails(len(r.errors) == 0, "the state did not become full")
+	fails(r.deaths > 0, "%d members died", r.deaths)
+	fails(r.resident*100 < r.memory*mayLeave, "creates are refused at %d of %d MiB", r.resident, r.memory)
+	for _, p99 := range [][2]float64{{r.calm.gets.p99(), r.loaded.gets.p99()}, {r.calm.deletes.p99(), r.loaded.deletes.p99()}} {
+		fails(p99[1] > max(mayTake, 2*p99[0]), "others wait: p99 %.1f ms, and %.1f ms before", p99[1], p99[0])
+	}
+	fails(r.after != nil, "no create after a third was deleted: %v", r.after)
+	fails(r.afterRestart != nil || r.restarted > mayStart, "a restart takes %v: %v", r.restarted, r.afterRestart)
+	fails(r.lost > 0, "%d acknowledged znodes are lost", r.lost)
+	return err
 }
 
 func (r report) String() string {
@@ -104,8 +131,7 @@ func (r report) String() string {
 	for text, n := range r.errors {
 		fmt.Fprintf(&b, "  %d creates failed: %s\n", n, text)
 	}
-	fmt.Fprintf(&b, "  others: %d gets p50 %.1f ms p99 %.1f ms; %d deletes p50 %.1f ms p99 %.1f ms\n",
-		len(r.gets), r.gets.quantile(.5), r.gets.quantile(.99), len(r.deletes), r.deletes.quantile(.5), r.deletes.quantile(.99))
+	fmt.Fprintf(&b, "  others, before: %v\n  others: %v\n", r.calm, r.loaded)
 	fmt.Fprintf(&b, "  a create after a third was deleted: %s\n", outcome(r.after))
 	if r.repaired != "" {
 		fmt.Fprintf(&b, "  by hand: %s\n", r.repaired)
@@ -129,12 +155,21 @@ type filled struct {
 	errs map[string]int64
 }
 
+// What is promised.
+const (
+	mayTake  = 50               // ms: p99 of others, or twice the value before
+	mayStart = 10 * time.Second // until killed members serve
+	mayLeave = 70               // percent of the memory are used at least when the state is full
+)
+
 // Bounds of what is not the load.
 const (
 	requestLimit = 10 * time.Second // of one request
 	healLimit    = 30 * time.Second // until a create must succeed without help
 	startLimit   = time.Minute      // until killed members must serve
 	paced        = 5 * time.Millisecond
+	calmTime     = 5 * time.Second
+	calmVictims  = 500  // znodes that others delete before the load
 	victims      = 2000 // znodes that others delete during the load
 	sample       = 1000
 )
@@ -145,35 +180,24 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	other, deleter := p.connect(ctx), p.connect(ctx)
 	must.Do(other.create(ctx, "/watched", nil))
 	must.Do(other.create(ctx, "/full", nil))
-	for i := range victims {
-		must.Do(deleter.create(ctx, fmt.Sprintf("/victim-%d", i), nil))
+	for i := range calmVictims + victims {
+		must.Do(deleter.create(ctx, victim(i), nil))
 	}
 	release := p.crowd(ctx, o.sessions, o.watches)
 	defer release()
-
-	l := filled{errs: make(map[string]int64)}
-	until, cancel := context.WithTimeout(ctx, o.length)
-	defer cancel()
 	deaths := p.supervise()
 	defer deaths()
-	var running sync.WaitGroup
-	for i := range o.writers {
-		s := p.connect(ctx)
-		running.Go(func() { l.write(until, s, fmt.Sprintf("/full/%d", i), data) }) // ends with until
-	}
-	var gets, deletes times
-	running.Go(func() {
-		pace(until, &gets, paced, func(c context.Context, _ int) error { return other.get(c, "/watched") })
-	})
-	running.Go(func() {
-		pace(until, &deletes, o.length/victims, func(c context.Context, i int) error {
-			return deleter.delete(c, fmt.Sprintf("/victim-%d", i))
-		})
-	})
+	r.calm.measure(ctx, other, deleter, 0, calmVictims, calmTime)
+
+	l := newFilled()
+	until, cancel := context.WithTimeout(ctx, o.length)
+	defer cancel()
+	var running sync.WaitGroup // until the time has passed
+	l.run(until, p, o.writers, data, &running)
+	r.loaded.measure(until, other, deleter, calmVictims, victims, o.length)
 	running.Wait()
 	r.resident = p.resident()
 	r.made, r.errors = l.made.Load(), l.errs
-	r.gets, r.deletes = gets, deletes
 
 	third := len(l.keys) / 3
 	for _, key := range l.keys[:third] {
@@ -223,6 +247,27 @@ func try(ctx context.Context, limit time.Duration, work func(context.Context) er
 	}
 }
 
+func victim(i int) string { return fmt.Sprintf("/victim-%d", i) }
+
+// others is how long requests of other clients than the writers take.
+type others struct{ gets, deletes times }
+
+// measure reads a znode and deletes that many victims, from the first on, for that time.
+func (o *others) measure(ctx context.Context, reader, deleter store, first, n int, length time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	var running sync.WaitGroup
+	running.Go(func() { // ends with ctx
+		pace(ctx, &o.gets, paced, func(c context.Context, _ int) error { return reader.get(c, "/watched") })
+	})
+	pace(ctx, &o.deletes, length/time.Duration(n), func(c context.Context, i int) error {
+		return deleter.delete(c, victim(first+i))
+	})
+	running.Wait()
+}
+
+func (o others) String() string { return fmt.Sprintf("gets: %v; deletes: %v", o.gets, o.deletes) }
+
 // pace calls request at most once per interval until ctx ends, and records how long each success
 // takes: from its turn on, which waits for the call before it.
 func pace(ctx context.Context, took *times, interval time.Duration, request func(context.Context, int) error) {
@@ -239,6 +284,20 @@ func pace(ctx context.Context, took *times, interval time.Duration, request func
 		} else if wait < -requestLimit {
 			turn = time.Now() // a standstill is counted once
 		}
+	}
+}
+
+func newFilled() *filled { return &filled{errs: make(map[string]int64)} }
+
+// run lets writers create znodes below /full, each with its own connection, until ctx ends. All
+// have sessions before the first one writes: a full state may refuse sessions.
+func (l *filled) run(ctx context.Context, p *peer, writers int, data []byte, running *sync.WaitGroup) {
+	connected := make([]store, writers)
+	for i := range connected {
+		connected[i] = p.connect(ctx)
+	}
+	for i, s := range connected {
+		running.Go(func() { l.write(ctx, s, fmt.Sprintf("/full/%d", i), data) }) // ends with ctx
 	}
 }
 
@@ -276,6 +335,12 @@ func (t times) quantile(q float64) float64 {
 		return 0
 	}
 	return float64(slices.Sorted(slices.Values(t))[int(q*float64(len(t)-1))].Microseconds()) / 1000
+}
+
+func (t times) p99() float64 { return t.quantile(.99) }
+
+func (t times) String() string {
+	return fmt.Sprintf("%d, p50 %.2f ms, p99 %.2f ms", len(t), t.quantile(.5), t.p99())
 }
 
 // kind is the text of an error without the key.

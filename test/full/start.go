@@ -22,6 +22,8 @@ import (
 // peer is a running ensemble.
 type peer struct {
 	name    string
+	addrs   []string   // without etcd
+	disks   disks      // with -disks
 	mu      sync.Mutex // guards the members' processes while supervise runs
 	members []*member
 	connect func(ctx context.Context) store
@@ -66,11 +68,21 @@ func start(ctx context.Context, o options, dir string) *peer {
 		return startEtcd(ctx, o, dir)
 	}
 	kind := server.KindNamed(ctx, o.server, "", dir)
-	opts := server.EnsembleOptions{Members: o.members, Wrapper: grouped(o.memory), Keys: server.Defaults()}
-	// As a container's start does it: heap of 3/4 of the memory.
-	opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
+	opts := server.EnsembleOptions{Members: o.members, Keys: server.Defaults()}
+	p := new(peer)
+	if o.disks >= 0 {
+		p.disks.use(&opts, dir)
+	} else {
+		opts.Wrapper = grouped(o.memory)
+		// As a container's start does it: heap of 3/4 of the memory.
+		opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
+	}
 	e := must.Get(kind.StartEnsemble(ctx, opts))
-	p := &peer{name: e.Name(), stop: func() error { return errors.Join(e.Stop(), removeGroups()) }}
+	p.name, p.addrs = e.Name(), e.Addrs()
+	p.stop = func() error {
+		p.disks.unmount()
+		return errors.Join(e.Stop(), removeGroups())
+	}
 	for _, m := range e.Members {
 		// The ensemble stops what its member has, so both have the latest process.
 		p.members = append(p.members, &member{m.Process, func() (*server.Process, error) {

@@ -177,6 +177,23 @@ var scenarios = []scenario{
 		w.observe(7 * time.Minute)
 		return w
 	}},
+	{"a tenant is over its budget", []string{"GozkdBudgetRefuses"}, func(t *testing.T) *world {
+		w := newWorld(t, 1, nil)
+		c := w.connect(1, time.Hour)
+		create(t, c, "/tenant", nil)
+		create(t, c, "/zookeeper/quota/tenant", nil)
+		create(t, c, "/zookeeper/quota/tenant/zookeeper_budget", []byte("opsPerSecond=1"))
+		w.observe(7 * time.Minute)
+		w.breaks()
+		for range 5 { // a request of each waits at a time
+			c := w.connect(1, time.Hour)
+			for range 1000 {
+				create(t, c, "/tenant", nil)
+			}
+		}
+		w.observe(13 * time.Minute)
+		return w
+	}},
 	{"a session expires", []string{"GozkdSessionsLost"}, func(t *testing.T) *world {
 		w := newWorld(t, 3, nil)
 		w.observe(2 * time.Minute)
