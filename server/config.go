@@ -181,8 +181,9 @@ type Config struct {
 	ClientMemory int64 `reload:"live"`
 	// WatchMemory bounds, in bytes, the watches of all clients together, 56 bytes each and
 	// 104 for each path with its text. Beyond it the clients whose addresses have most of them are
-	// disconnected. Default: 192 MiB, or an eighth of the memory that the process may use if that
-	// is less.
+	// disconnected. Default: 192 MiB, or a quarter of the memory that the process may use if that
+	// is less: clients that are disconnected set their watches again, and gain nothing while the
+	// data could give way.
 	WatchMemory int64 `reload:"live"`
 	// DataLimit is how many bytes of memory may be in use before requests that add data are refused
 	// with proto.ErrQuotaExceeded: by the data, the sessions, the clients and whatever else lives
@@ -327,11 +328,10 @@ func (c *Config) ensureDefaults() error {
 	c.MaxClientConns = cmp.Or(c.MaxClientConns, 60)
 	c.MaxBuffer = cmp.Or(c.MaxBuffer, DefaultMaxBuffer)
 	memory := memlimit.Available()
-	eighth := memory / 8
 	c.DataLimitPercent = cmp.Or(c.DataLimitPercent, 75)
 	c.DataLimit = cmp.Or(c.DataLimit, memory/100*int64(c.DataLimitPercent))
-	c.ClientMemory = cmp.Or(c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, eighth)))
-	c.WatchMemory = cmp.Or(c.WatchMemory, min(defaultWatchMemory, eighth))
+	c.ClientMemory = cmp.Or(c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, memory/8)))
+	c.WatchMemory = cmp.Or(c.WatchMemory, min(defaultWatchMemory, memory/4))
 	c.InitLimit = cmp.Or(c.InitLimit, 10)
 	c.SyncLimit = cmp.Or(c.SyncLimit, 5)
 	c.SnapCount = cmp.Or(c.SnapCount, 100_000)

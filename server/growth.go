@@ -112,11 +112,18 @@ func (g *growth) counts() bool {
 	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Counts(weight)
 }
 
-// crowded reports whether there is no memory for that much of a second state beside the present
-// one.
-func (g *growth) crowded(bytes int64, keys int) bool {
-	weight, _ := g.state.weight()
-	return g.cfg.DataLimit > 0 && weight+bytes+int64(keys)*datatree.ZnodeCost > g.cfg.DataLimit
+// crowded returns a function that reports whether there is no memory for that much of a second
+// state beside the present one and what else lives. For each second state, the first call is for at
+// most one key: later, that state itself would count as something else.
+func (g *growth) crowded() func(bytes int64, keys int) bool {
+	var room int64 // before the second state began to arrive; 0: any
+	return func(bytes int64, keys int) bool {
+		if keys <= 1 {
+			room = g.gauge.Measure(nil).Weight
+		}
+		weight, _ := g.state.weight()
+		return room != 0 && weight+bytes+int64(keys)*datatree.ZnodeCost > room
+	}
 }
 
 func (g *growth) measure() {

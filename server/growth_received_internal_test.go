@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/server/internal/capacity"
+	"github.com/gozkd/gozkd/watch"
 )
 
 // TestGrowth_LimitAsPercentage: a percentage is that of the memory, 75 unless it is set, and a
@@ -32,6 +34,25 @@ func TestGrowth_LimitAsPercentage(t *testing.T) {
 		if (err == nil) != (c.want != 0) || err == nil && s.growth.gauge.Allowed != c.want {
 			t.Errorf("%+v: %v, want %d", c.cfg, err, c.want)
 		}
+	}
+}
+
+// TestWatchMemory_OfLittleMemory: a third of 5,000 clients, with 40 watches each, are not
+// disconnected again and again by a server of three with 64 MiB.
+func TestWatchMemory_OfLittleMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(52 << 20) // as serve does
+	defer debug.SetMemoryLimit(before)
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range 1700 {
+		for i := range 40 {
+			s.conns.watches.Add(watch.ConnID(c), fmt.Sprintf("/watched/%d-%d", c, i), watch.Data)
+		}
+	}
+	if held, limit := s.conns.watches.Bytes(), s.conns.watchLimit(); held > limit {
+		t.Errorf("the watches take %d bytes, allowed are %d", held, limit)
 	}
 }
 
@@ -112,7 +133,7 @@ func TestGrowth_WithoutLimitIsNeverCrowded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.state.tree = datatree.New(datatree.Options{})
-	if s.growth.crowded(1<<40, 1) {
+	if s.growth.crowded()(1<<40, 1) {
 		t.Error("crowded without a limit")
 	}
 }
@@ -125,13 +146,27 @@ func TestGrowth_CrowdedByBothStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.state.tree = wholeTree(t) // 3,000 znodes
+	crowded := s.growth.crowded()
 	weight := s.state.tree.Weight()
-	if left := 1_000_000 - weight; weight < 200_000 || s.growth.crowded(left, 0) || !s.growth.crowded(left+1, 0) || !s.growth.crowded(0, int(left)/50) {
+	if left := 1_000_000 - weight; weight < 200_000 || crowded(left, 0) || !crowded(left+1, 0) || !crowded(0, int(left)/50) {
 		t.Errorf("the state weighs %d", weight)
 	}
 	s.state.tree = datatree.New(datatree.Options{})
-	if s.growth.crowded(900_000, 100) || !s.growth.crowded(990_000, 1000) {
+	if crowded(900_000, 100) || !crowded(990_000, 1000) {
 		t.Error("an empty state counts for too much, or what is received for too little")
+	}
+	collected := func(besides int64) {
+		for range 2 {
+			s.growth.gauge.Collected(0, capacity.Usage{Live: besides})
+		}
+	}
+	collected(600_000) // clients
+	if crowded(1, 1) || crowded(300_000, 100) || !crowded(400_000, 100) {
+		t.Error("what lives besides the state counts for too much or too little")
+	}
+	collected(900_000) // with 300,000 bytes of the second state
+	if crowded(300_000, 100) {
+		t.Error("the second state counts twice")
 	}
 }
 
