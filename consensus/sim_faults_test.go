@@ -187,6 +187,8 @@ func (w *simWorld) perform(s step, m, other *simMember) bool {
 		return w.changeVersion(m, s.Kind == stepUpgrade, ms)
 	case stepLimit:
 		return w.limitGrowth(s)
+	case stepLittleMemory:
+		m.shrink(s.Other, ms)
 	case stepFullDisk:
 		w.fillDisks(m, [...]int{1, 1, 1, 2, len(w.members)}[s.Other], end)
 	}

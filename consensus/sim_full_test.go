@@ -81,6 +81,23 @@ func (s *simMachine) grows(r *datatree.Request) bool {
 	return len(set.Data) > int(stat.DataLength)
 }
 
+// shrink takes memory from a member, until it gets it back: it has no room for a second state, and
+// from its next start on keeps few entries. One of choices is that it starts again at once.
+func (m *simMember) shrink(choice int, ms int64) {
+	m.tight = true
+	if choice == 0 {
+		m.w.kill(m, false, ms)
+	}
+	m.w.after(60_000+ms, nil, func() { m.tight = false })
+}
+
+func (m *simMember) checkpointRequests() int {
+	if m.w.plan.Rapid || m.tight {
+		return 40
+	}
+	return 400
+}
+
 // fillDisks fills the disk of a member until a time, or those of two or of all members.
 func (w *simWorld) fillDisks(first *simMember, n int, until int64) {
 	for i := range n {

@@ -25,6 +25,7 @@ type simMember struct {
 	disk             *simDisk
 	life             int  // counts starts and ends
 	emptied          bool // or rolled back, and not a voter again since
+	tight            bool // it has little memory, see shrink
 	skewMs           int64
 	levels           LevelRange // of its version
 	downgradedAt     int64
@@ -81,7 +82,7 @@ func (m *simMember) start() {
 	m.w.stats.restarts++
 	*m = simMember{
 		w: m.w, id: m.id, voters: m.voters, learners: m.learners, disk: m.disk, life: m.life, skewMs: m.skewMs, up: true, dirty: true,
-		slowUntil: m.slowUntil, hungUntil: m.hungUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, storage: m.storage, machine: newSimMachine(),
+		slowUntil: m.slowUntil, hungUntil: m.hungUntil, stoppedUntil: m.stoppedUntil, emptied: m.emptied, tight: m.tight, storage: m.storage, machine: newSimMachine(),
 		levels: m.levels, downgradedAt: m.downgradedAt,
 	}
 	if err := m.recover(); err != nil {
@@ -152,7 +153,7 @@ func (m *simMember) recover() error {
 	m.applied = r.meta.Index
 	m.writer = &logWriter{log: log, storage: m.storage, checkpoints: m.disk, state: r.state, written: r.state, done: m.logWritten}
 	limits := core.DefaultRetention(1 << 40)
-	if m.w.plan.Rapid {
+	if m.w.plan.Rapid || m.tight {
 		limits = core.RetentionLimits{Bytes: 4 << 10, MaxBytes: 64 << 10, CutEntries: 8, CutBytes: 2 << 10}
 	}
 	m.core, err = core.New(core.Config{
@@ -168,13 +169,6 @@ func (m *simMember) recover() error {
 }
 
 func (m *simMember) firstIncarnation() uint64 { return uint64(m.nowMs())<<20 | m.w.rng.Uint64()>>44 }
-
-func (m *simMember) checkpointRequests() int {
-	if m.w.plan.Rapid {
-		return 40
-	}
-	return 400
-}
 
 // stop ends the member's life at once. With power, writes that were not synced are lost too.
 func (m *simMember) stop(power bool) {

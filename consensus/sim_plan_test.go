@@ -72,6 +72,7 @@ const (
 	stepRollBack
 	stepLimit
 	stepFullDisk
+	stepLittleMemory
 	numStepKinds
 )
 
@@ -79,7 +80,7 @@ var stepNames = [numStepKinds]string{
 	"power loss", "kill", "crash at a disk operation", "power loss of all", "kill of the leader", "cut off", "cut off one way",
 	"split", "lossy network", "slow network", "reordering network", "slow disk", "hanging disk", "process stopped", "clock jump",
 	"emptied directory", "membership change", "leader transfer", "broken checkpoint transfers", "burst of requests", "checkpoint", "upgrade", "downgrade",
-	"directory restored from a copy", "limit of growth", "full disk",
+	"directory restored from a copy", "limit of growth", "full disk", "little memory",
 }
 
 func (k stepKind) String() string { return stepNames[k] }
@@ -108,7 +109,7 @@ var stepWeights = []stepKind{
 	stepUpgrade, stepUpgrade, stepCrashAtOp, stepCutOff, stepCutOneWay, stepEmptyDir, stepTarget, stepTarget, stepTarget, stepHandOver, stepKillLeader, stepStop,
 	stepHangDisk,
 	stepRollBack, stepRollBack, stepRollBack,
-	stepLimit, stepLimit, stepFullDisk,
+	stepLimit, stepLimit, stepFullDisk, stepLittleMemory,
 }
 
 var stepGen = rapid.Custom(func(t *rapid.T) step {

@@ -30,7 +30,7 @@ func (s *simStats) counters() []simCounter {
 		{"lives ended", &s.crashes}, {"starts", &s.restarts}, {"crashes at a disk operation", &s.tornOps}, {"leaders", &s.leaders},
 		{"requests", &s.requests}, {"applied", &s.applied}, {"acknowledged", &s.acknowledged}, {"reads", &s.reads},
 		{"messages", &s.messages}, {"messages lost", &s.lost}, {"doubled", &s.duplicated}, {"delayed", &s.delayed},
-		{"checkpoints", &s.checkpoints}, {"checkpoint transfers", &s.transfers}, {"broken", &s.brokenTransfers}, {"installed", &s.installed},
+		{"checkpoints", &s.checkpoints}, {"checkpoint transfers", &s.transfers}, {"broken", &s.brokenTransfers}, {"installed", &s.installed}, {"read in place", &s.readInPlace},
 		{"members that formed", &s.forms}, {"emptied or restored, and voting again", &s.readmitted},
 		{"restored", &s.rolledBack}, {"found outdated", &s.outdated}, {"memberships", &s.confChanges},
 		{"targets reached or not", &s.reconciled}, {"not reached", &s.notReached}, {"sessions expired", &s.expired}, {"late expiries refused", &s.lateExpiries},

@@ -115,6 +115,14 @@ func (m *simMember) receiveCheckpoint(from uint64, stream io.Reader, broken bool
 	}
 	m.disk.aside[got.Path] = &simCheckpoint{meta: got.Meta.Append(nil), kv: kv}
 	got.Install = func() error { m.machine = machine; return nil }
+	if m.tight {
+		got.Load = func() (err error) { // the present state is dropped first
+			m.w.stats.readInPlace++
+			m.machine, machine = nil, nil
+			machine, err = restoreSimMachine(m.disk.checkpoint.all())
+			return err
+		}
+	}
 	if m.w.rng.IntN(2) == 0 {
 		m.loop.Checkpoint()
 	}

@@ -52,7 +52,7 @@ type simStats struct {
 	crashes, restarts, tornOps, leaders                                          int
 	requests, applied, acknowledged, reads                                       int
 	messages, lost, duplicated, delayed                                          int
-	checkpoints, transfers, brokenTransfers, installed                           int
+	checkpoints, transfers, brokenTransfers, installed, readInPlace              int
 	forms, readmitted, rolledBack, outdated, confChanges, reconciled, notReached int
 	growthRefused, timesFull, outOfRoom                                          int
 	expired, lateExpiries                                                        int
