@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -100,10 +101,10 @@ func TestRun_Faults(t *testing.T) {
 	}
 	address, faults, _ := strings.Cut(strings.TrimSpace(line), " ")
 	c := connect(t, address)
-	if _, err := c.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); err != zk.ErrNoAuth {
+	if _, err := c.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNoAuth) {
 		t.Error(err)
 	}
-	if _, _, err := c.Get("/"); err != zk.ErrNoNode {
+	if _, _, err := c.Get("/"); !errors.Is(err, zk.ErrNoNode) {
 		t.Error(err)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), "GET", faults+"/faults", nil)
