@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -17,6 +18,9 @@ type spending struct {
 	paid  bool      // it was charged, and may be handled from until on
 	since time.Time // when it began to wait; zero: it has not
 	until time.Time // when it is routed again, if it waits; not before, though pings are
+	// inVain is when the first of the requests came that were refused without one that was served
+	// after it.
+	inVain time.Time
 }
 
 // pingFrame is a ping of any client, with its length.
@@ -41,12 +45,12 @@ func (c *conn) chargedRequest(r *received) (p pause, err error) {
 		bill := c.server.state.bill(r.Op, r.body, c.caller(c.IDs))
 		// A client that hears nothing for much longer takes its server for dead.
 		most := min(cfg.BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
-		switch waits, refused := c.spending.pay(&bill, r.Op, now, most); {
+		switch waits, refused := c.spending.pay(&bill, r.Op, now, tenant.Claim{Client: uint64(c.id), Most: most}); {
 		case refused:
 			r.stats.InSpace(meter.BudgetRefusals, r.Op, r.body)
 			c.refuseRequest(r, proto.ErrThrottledOp)
 			c.noteRequest(r)
-			c.spending = spending{}
+			c.spending = spending{inVain: cmp.Or(c.spending.inVain, c.spending.since)}
 			return pauseNone, nil
 		case waits:
 			if c.spending.since.IsZero() {
@@ -62,19 +66,15 @@ func (c *conn) chargedRequest(r *received) (p pause, err error) {
 	return p, err
 }
 
-// pay charges a request, which may wait that long in all. waits says that it must be routed again
-// at s.until.
-func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, now time.Time, most time.Duration) (waits, refused bool) {
-	if !s.since.IsZero() {
-		most = max(0, most-now.Sub(s.since))
+// pay charges a request. waits says that it must be routed again at s.until.
+func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, now time.Time, by tenant.Claim) (waits, refused bool) {
+	if by.Since = cmp.Or(s.inVain, s.since, now); !s.since.IsZero() {
+		by.Waited = min(by.Most, now.Sub(s.since))
 	}
-	wait, ok := bill.Take(now, most)
-	if !ok {
-		wait = most
-		if op == proto.OpSetWatches || op == proto.OpSetWatches2 { // a refusal would lose watches
-			bill.Take(now, most+time.Second) // many of them shut nobody out for longer
-			ok = true
-		}
+	wait, ok := bill.Take(now, by)
+	if !ok && (op == proto.OpSetWatches || op == proto.OpSetWatches2) { // a refusal would lose watches
+		wait, ok = by.Most-by.Waited, true
+		bill.Take(now, tenant.Claim{Most: wait + time.Second}) // many of them shut nobody out for longer
 	}
 	s.paid, s.until = ok, now.Add(wait)
 	return wait > 0, !ok && wait == 0

@@ -240,6 +240,7 @@ func TestTenant_Identities(t *testing.T) {
 			{[]string{"alice:secret"}, true}, {[]string{"bob:x", "alice:secret"}, true}, {[]string{"alice:wrong"}, false},
 			{nil, false}, {[]string{"alice:secret", "super:pw"}, false},
 		} {
+			time.Sleep(10 * time.Second) // nobody has a place in the budget any more
 			for range 2 {
 				with("alice:secret").request(7, proto.OpMulti, checks("/a", 5))
 				synctest.Wait()
@@ -459,4 +460,40 @@ func TestTenant_Chaos(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Requests for a whole second, and those of a session with a short timeout, get their turn beside
+// more clients than the budget can serve.
+func TestTenant_Starvation(t *testing.T) {
+	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
+		connected(dial).budget("/a", 10, 0)
+		done := make(chan struct{})
+		go func() { // ends by itself
+			defer close(done)
+			greedy(t, dial, 40, 2*time.Minute, time.Second)
+		}()
+		time.Sleep(5 * time.Second)
+		short := dial()
+		if timeout := short.connect(1, 0, nil).TimeoutMs; timeout > 1500 {
+			t.Fatalf("the shortest timeout is %d ms", timeout)
+		}
+		attempts := func(c *raw, checked int) (n int) {
+			for code := proto.ErrThrottledOp; code == proto.ErrThrottledOp && n < 50; n++ {
+				code, _ = c.timed(proto.OpMulti, checks("/a", checked))
+			}
+			return n
+		}
+		for range 3 {
+			if n := attempts(short, 1); n > 25 {
+				t.Errorf("a session with a timeout of a second is served after %d attempts", n)
+			}
+		}
+		large := connected(dial)
+		for range 3 {
+			if n := attempts(large, 10); n > 15 {
+				t.Errorf("a large request is served after %d attempts", n)
+			}
+		}
+		<-done
+	})
 }

@@ -25,6 +25,35 @@ type budget struct {
 	mu                 sync.Mutex // guards all
 	ops, bytes         fair.Bucket
 	opsLimit, byteRate float64 // per second; 0: no bound
+	place              place
+}
+
+// place is the next turn in a budget. It belongs to the client that has asked in vain for longest,
+// while its request waits and until it may have come back.
+type place struct {
+	claim    Claim
+	cost     Cost
+	deadline time.Time // of the request; afterwards the client keeps the place for comeBack
+}
+
+const comeBack = 2 * time.Second
+
+// room returns how long the tokens of the request that has the place may take to come, if others
+// are served before. A refused client may come back at once.
+func (p *place) room(now time.Time) time.Duration {
+	if left := p.deadline.Sub(now); left > 0 {
+		return left
+	}
+	return p.claim.Most
+}
+
+// Claim says for whom a request takes tokens. While a client has the place in a budget, others take
+// only what leaves it room for its request.
+type Claim struct {
+	Client uint64        // 0: the request takes no place, and heeds none
+	Since  time.Time     // of the client's first request in a row that waits or was refused
+	Most   time.Duration // for which the request may wait
+	Waited time.Duration // for which it has waited
 }
 
 // Budgets are those of a state, by subtree and by identity. The zero value has none. Budgets may be
@@ -107,25 +136,51 @@ func (b *budget) settle(now time.Time) {
 	b.bytes.Missing(limit(b.byteRate), now)
 }
 
-// reserve takes what is due after at most that time, and returns when.
-func (b *budget) reserve(c Cost, now time.Time, most time.Duration) (wait time.Duration, ok bool) {
+// reserve takes what is due within the time that is left to the claim, and returns when. Otherwise
+// the claim takes the place, if that is free or its client has not waited for so long, and reserve
+// returns when it may try again.
+func (b *budget) reserve(c Cost, now time.Time, by Claim) (wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c = b.due(c)
-	for _, x := range []struct {
-		bucket            *fair.Bucket
-		perSecond, tokens float64
-	}{{&b.ops, b.opsLimit, c.Ops}, {&b.bytes, b.byteRate, c.Bytes}} {
-		if x.perSecond > 0 {
-			wait = max(wait, x.bucket.Wait(limit(x.perSecond), x.tokens, now))
-		}
+	wait = b.wait(c, now)
+	first := b.place
+	taken := first.claim.Client != by.Client && now.Before(first.deadline.Add(comeBack))
+	left := by.Most - by.Waited
+	if wait <= left && (!taken || by.Client == 0 ||
+		b.wait(Cost{c.Ops + first.cost.Ops, c.Bytes + first.cost.Bytes}, now) <= first.room(now)) {
+		b.ops.Take(c.Ops)
+		b.bytes.Take(c.Bytes)
+		return wait, true
 	}
-	if wait > most {
-		return 0, false
+	if by.Client == 0 || taken && !by.Since.Before(first.claim.Since) {
+		return left, false
 	}
-	b.ops.Take(c.Ops)
-	b.bytes.Take(c.Bytes)
-	return wait, true
+	b.place = place{by, c, now.Add(left)}
+	return min(left, max(wait-left, by.Most/looks)), false
+}
+
+// looks bounds how often the request that has the place tries again.
+const looks = 8
+
+// wait returns how long it takes until the tokens are there. b.mu is held.
+func (b *budget) wait(c Cost, now time.Time) (wait time.Duration) {
+	if b.opsLimit > 0 {
+		wait = b.ops.Wait(limit(b.opsLimit), c.Ops, now)
+	}
+	if b.byteRate > 0 {
+		wait = max(wait, b.bytes.Wait(limit(b.byteRate), c.Bytes, now))
+	}
+	return wait
+}
+
+// leave gives the place up, if that client has it.
+func (b *budget) leave(client uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.place.claim.Client == client {
+		b.place = place{}
+	}
 }
 
 // due returns what a cost takes from the budget, at most the tokens of a second: one request does
@@ -207,17 +262,22 @@ func (b *Bill) add(to *budget, c Cost) {
 }
 
 // Take takes the tokens for a request from all its budgets, and returns how long it must wait until
-// they are there. If that is longer than most, Take takes nothing and returns false.
-func (b *Bill) Take(now time.Time, most time.Duration) (wait time.Duration, ok bool) {
+// they are there. If that is longer than the claim has left, or there is no room beside a request
+// that waits in vain, Take takes nothing, and returns false and how long to wait before the next
+// attempt: nothing if the request must be refused.
+func (b *Bill) Take(now time.Time, by Claim) (wait time.Duration, ok bool) {
 	for i := range b.items {
-		w, ok := b.items[i].reserve(b.items[i].Cost, now, most)
+		w, ok := b.items[i].reserve(b.items[i].Cost, now, by)
 		if !ok {
 			for _, taken := range b.items[:i] {
 				taken.giveBack(taken.Cost)
 			}
-			return 0, false
+			return w, false
 		}
 		wait = max(wait, w)
+	}
+	for i := range b.items {
+		b.items[i].leave(by.Client)
 	}
 	return wait, true
 }

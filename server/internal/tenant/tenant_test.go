@@ -3,6 +3,7 @@ package tenant_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func take(b *tenant.Budgets, c tenant.Cost, now time.Time, most time.Duration, p
 	for _, path := range paths {
 		b.ChargePath(&bill, path, c)
 	}
-	return bill.Take(now, most)
+	return bill.Take(now, tenant.Claim{Most: most})
 }
 
 // exhaust takes all operations of a path's budget, and reports whether there was one.
@@ -69,8 +70,8 @@ func TestBudgets_Identities(t *testing.T) {
 	for _, who := range [][]proto.ID{{{Scheme: "ip", ID: "1"}, id}, {{Scheme: "sasl", ID: id.ID}}, nil} {
 		var bill tenant.Bill
 		b.ChargeIDs(&bill, who, tenant.Cost{Ops: 6})
-		bill.Take(begin, 0)
-		if _, ok := bill.Take(begin, 0); ok == (len(who) == 2) {
+		bill.Take(begin, tenant.Claim{})
+		if _, ok := bill.Take(begin, tenant.Claim{}); ok == (len(who) == 2) {
 			t.Errorf("%v is charged: %v", who, !ok)
 		}
 	}
@@ -287,7 +288,7 @@ func TestBudgets_LargeRequest(t *testing.T) {
 		paths []string
 	}{
 		{tenant.Cost{Ops: 15}, 0, true, []string{"/a"}}, {large, 0, true, []string{"/b"}},
-		{large, time.Second, true, []string{"/a"}}, {large, 0, false, []string{"/b", "/a"}},
+		{large, time.Second, true, []string{"/a"}}, {large, 1500 * time.Millisecond, false, []string{"/b", "/a"}},
 		{tenant.Cost{Ops: 1}, time.Second, true, []string{"/b"}},
 		{tenant.Cost{Ops: 1, Bytes: 1}, 1100 * time.Millisecond, true, []string{"/a"}},
 	} {
@@ -319,7 +320,7 @@ func TestBill_Model(t *testing.T) {
 				missing := max(0, free[i].Sub(now).Seconds()) * rates[i]
 				want = max(want, time.Duration((missing+min(float64(n), rates[i])-rates[i])/rates[i]*float64(time.Second)))
 			}
-			wait, ok := bill.Take(now, most)
+			wait, ok := bill.Take(now, tenant.Claim{Most: most})
 			const rounding = time.Microsecond
 			switch {
 			case ok && (wait-want).Abs() > rounding:
@@ -338,4 +339,70 @@ func TestBill_Model(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Clients that need more room than others of their tenant, or can wait for a shorter time, are
+// served in turn with so many small requests that all of the next second is always taken. The small
+// ones get the rest.
+func TestBill_Starvation(t *testing.T) {
+	const perSecond, length = 20, 60 * time.Second
+	type client struct {
+		cost      float64
+		most      time.Duration
+		since, at time.Time // when its request came, and when it is looked at next
+		inVain    time.Time // when its first request in a row came that was refused
+		served    int
+	}
+	for name, others := range map[string][]client{
+		"large":          {{cost: perSecond, most: time.Second}},
+		"short":          {{cost: 1, most: time.Second / 5}},
+		"large and soon": {{cost: perSecond, most: time.Second / 5}},
+		"several": {
+			{cost: perSecond, most: time.Second}, {cost: perSecond, most: time.Second}, {cost: 1, most: time.Second / 5}, {cost: 1, most: time.Second / 5},
+		},
+	} {
+		var b tenant.Budgets
+		set(t, &b, "/a", perSecond, 0, begin)
+		clients := append(slices.Repeat([]client{{cost: 1, most: time.Second}}, 3*perSecond), others...)
+		for i := range clients {
+			clients[i].at = begin.Add(time.Duration(i) * time.Millisecond)
+			clients[i].since, clients[i].inVain = clients[i].at, clients[i].at
+		}
+		for {
+			next := 0
+			for i := range clients {
+				if clients[i].at.Before(clients[next].at) {
+					next = i
+				}
+			}
+			c := &clients[next]
+			if c.at.Sub(begin) > length {
+				break
+			}
+			var bill tenant.Bill
+			b.ChargePath(&bill, "/a", tenant.Cost{Ops: c.cost})
+			waited := c.at.Sub(c.since)
+			wait, ok := bill.Take(c.at, tenant.Claim{Client: uint64(1 + next), Since: c.inVain, Most: c.most, Waited: waited})
+			if !ok && wait > 0 {
+				c.at = c.at.Add(wait)
+				continue
+			}
+			c.at = c.at.Add(wait + time.Millisecond)
+			if c.since = c.at; ok {
+				c.inVain = c.at
+				c.served++
+			}
+		}
+		least, small := len(clients), 0
+		for i, c := range clients {
+			if i < 3*perSecond {
+				small += c.served
+			} else {
+				least = min(least, c.served)
+			}
+		}
+		if least < 5 || small < int(length.Seconds())*perSecond/4 {
+			t.Errorf("%s: in %v the client that was served least often was so %d times, and %d small requests were", name, length, least, small)
+		}
+	}
 }
