@@ -106,7 +106,8 @@ func TestBudgets_Znodes(t *testing.T) {
 	}
 }
 
-// A request waits for as long as it may, and no longer, and one that costs nothing does not wait.
+// A request waits for as long as it may, and no longer, also before its last attempt, and one that
+// costs nothing does not wait.
 func TestBudgets_Most(t *testing.T) {
 	for _, tc := range []struct {
 		c    tenant.Cost
@@ -114,8 +115,8 @@ func TestBudgets_Most(t *testing.T) {
 		wait time.Duration
 		ok   bool
 	}{
-		{tenant.Cost{Ops: 5}, 500 * time.Millisecond, 500 * time.Millisecond, true}, {tenant.Cost{Ops: 5}, 500*time.Millisecond - 1, 0, false},
-		{tenant.Cost{Bytes: 50}, 500 * time.Millisecond, 500 * time.Millisecond, true}, {tenant.Cost{Bytes: 50}, 500*time.Millisecond - 1, 0, false},
+		{tenant.Cost{Ops: 5}, 500 * time.Millisecond, 500 * time.Millisecond, true}, {tenant.Cost{Ops: 5}, 500*time.Millisecond - 1, 500*time.Millisecond - 1, false},
+		{tenant.Cost{Bytes: 50}, 500 * time.Millisecond, 500 * time.Millisecond, true}, {tenant.Cost{Bytes: 50}, 500*time.Millisecond - 1, 500*time.Millisecond - 1, false},
 		{tenant.Cost{Ops: 1, Bytes: 50}, time.Second, 500 * time.Millisecond, true}, {tenant.Cost{Ops: 5, Bytes: 10}, time.Second, 500 * time.Millisecond, true},
 		{tenant.Cost{}, 0, 0, true},
 	} {
