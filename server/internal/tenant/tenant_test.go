@@ -217,7 +217,7 @@ func TestBudgets_OpsAndBytes(t *testing.T) {
 	for _, c := range []tenant.Cost{{Ops: 20}, {Bytes: 200}} {
 		var bill tenant.Bill
 		b.ChargePath(&bill, "/c", c)
-		if _, ok := bill.Take(later, 250*time.Millisecond-1); ok {
+		if _, ok := bill.Take(later, tenant.Claim{Most: 250*time.Millisecond - 1}); ok {
 			t.Errorf("%+v is there too early", c)
 		}
 	}
@@ -242,7 +242,7 @@ func TestBill_Sums(t *testing.T) {
 			b.ChargePath(&bill, fmt.Sprint("/", i, "/x"), c)
 			ops[i], bytes[i] = ops[i]+int(c.Ops), bytes[i]+int(c.Bytes)
 		}
-		if wait, ok := bill.Take(begin, 0); wait != 0 || !ok {
+		if wait, ok := bill.Take(begin, tenant.Claim{}); wait != 0 || !ok {
 			t.Fatal(wait, ok)
 		}
 		for i := range n {
