@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 107_000, goal: 97_000}
+	shippedBudget = budget{limit: 107_060, goal: 97_000}
 	neverBudget   = budget{limit: 40_300, goal: 34_000}
 )
 
