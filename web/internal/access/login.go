@@ -218,8 +218,12 @@ func (g *guesses) begin(host, user, password string) (end func(right bool), wait
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	proof, guess := g.proof(host, user, password), func() {}
-	if wait, _ := g.pairs.Take(pair(host, user), g.now()); wait == 0 {
-		guess = func() { g.pairs.Give(pair(host, user), g.now()) }
+	who, spent := pair(host, user), time.Duration(1)
+	if g.known.Wait(who, g.now()) > 0 { // made-up names do not push others out of pairs
+		spent, _ = g.pairs.Take(who, g.now())
+	}
+	if spent == 0 {
+		guess = func() { g.pairs.Give(who, g.now()) }
 		if g.right.Wait(proof, g.now()) > 0 {
 			guess()
 			return func(right bool) {
