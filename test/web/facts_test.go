@@ -195,8 +195,11 @@ func TestOverview(t *testing.T) {
 		"/service/main/members/pg-1": "", "/service/main/initialize": "1", "/service/main/leader": "pg-1",
 		"/clickhouse/task_queue/ddl": "", "/clickhouse/tables/s1/t1/metadata": "", "/clickhouse/tables/s1/t1/replicas/r1/is_active": "", "/clickhouse/tables/s1/t1/replicas/r2/log": "",
 		"/discovery/web/i1": `{"address":"10.0.0.1","enabled":true}`, "/discovery/web/i2": `{"address":"10.0.0.2","enabled":false}`,
-		"/other/a": "", "/other/b": "",
+		"/other/a": "", "/other/b": "", "/ha/ActiveBreadCrumb": "",
 	})
+	x.create(x.connect(), "/ha/ActiveStandbyElectorLock", "nn1", client.CreateOptions{ACL: []proto.ACL{
+		{Perms: proto.PermDelete, ID: proto.ID{Scheme: "world", ID: "anyone"}},
+	}})
 	b.open("#/overview")
 	for _, app := range [][]string{
 		{"Kafka", "1 partition without leader", "2 brokers", "1 topic", "controller is broker 2"},
@@ -204,6 +207,7 @@ func TestOverview(t *testing.T) {
 		{"Patroni", "main: leader is pg-1", "main: 1 member"},
 		{"ClickHouse", "1 replica read-only", "2 replicas"},
 		{"Services", "1 service", "2 instances, 1 disabled"},
+		{"Hadoop HA", "not all of it is readable"},
 	} {
 		card := "person.all('.app').find((e) => e.querySelector('h3').textContent === " + quote(app[0]) + ")"
 		for _, fact := range app[1:] {

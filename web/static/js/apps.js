@@ -10,10 +10,10 @@ const maxRead = 60; // znodes that one application may have read
  * are short texts; bad are those that somebody should look at.
  */
 export async function findApps() {
-  const top = await names('/', 1000);
+  const top = await names('/', 1000).catch(() => []);
   const bases = ['/', ...top.filter((name) => name !== 'zookeeper').slice(0, maxBases).map((name) => join('/', name))];
   const found = await Promise.all(bases.map(async (base) => {
-    const here = new Set(base === '/' ? top : await names(base, 1000));
+    const here = new Set(base === '/' ? top : await names(base, 1000).catch(() => []));
     return Promise.all(kinds.filter((kind) => kind.signs.every((sign) => here.has(sign))).map((kind) => describe(kind, base)));
   }));
   return found.flat().filter(Boolean);
@@ -29,12 +29,18 @@ async function describe(kind, base) {
   return app.facts.length || app.bad.length ? app : null;
 }
 
-async function names(path, limit = 200) {
-  try {
-    return (await api.children(path, {limit, stat: false})).children.map((c) => c.name);
-  } catch (error) {
-    return [];
-  }
+async function names(path, limit) {
+  return (await api.children(path, {limit, stat: false})).children.map((c) => c.name);
+}
+
+// orNone returns what was read, or none if the znode does not exist. What cannot be read is not taken for missing.
+function orNone(reading, none) {
+  return reading.catch((error) => {
+    if (!error.missing) {
+      throw error;
+    }
+    return none;
+  });
 }
 
 /** Reader reads below the root of an application, no more than it may. */
@@ -49,30 +55,24 @@ class Reader {
   }
 
   async names(...parts) {
-    return this.left-- > 0 ? names(this.path(...parts), 1000) : [];
+    return this.left-- > 0 ? orNone(names(this.path(...parts), 1000), []) : [];
   }
 
   /** size returns the number of children, of any number. */
   async size(...parts) {
-    try {
-      return this.left-- > 0 ? (await api.children(this.path(...parts), {limit: 1, stat: false})).stat.numChildren : 0;
-    } catch (error) {
-      return 0;
-    }
+    const page = this.left-- > 0 ? await orNone(api.children(this.path(...parts), {limit: 1, stat: false}), null) : null;
+    return page?.stat.numChildren ?? 0;
   }
 
   async text(...parts) {
-    try {
-      const z = this.left-- > 0 ? await api.znode(this.path(...parts)) : null;
-      return z?.data ? new TextDecoder().decode(z.data) : '';
-    } catch (error) {
-      return '';
-    }
+    const z = this.left-- > 0 ? await orNone(api.znode(this.path(...parts)), null) : null;
+    return z?.data ? new TextDecoder().decode(z.data) : '';
   }
 
   async json(...parts) {
+    const text = await this.text(...parts);
     try {
-      return JSON.parse(await this.text(...parts));
+      return JSON.parse(text);
     } catch (error) {
       return null;
     }
