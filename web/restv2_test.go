@@ -38,7 +38,7 @@ func TestV2_DataAndVersions(t *testing.T) {
 	s.want(412, `"code":-103`, "DELETE", "/znodes/v2/a", "", `If-Match: "7"`)
 	s.want(204, "", "DELETE", "/znodes/v2/a", "", `If-Match: "2"`)
 	s.want(405, "", "OPTIONS", "/znodes/v2/a", "")
-	for _, tag := range []string{"", "7", `"x"`, `"-1"`, `"acl-1-0-1-0"`, `"1-x"`, `"1", "2"`, `W/"1"`} {
+	for _, tag := range []string{"", "7", `"x"`, `"-1"`, `"acl-1-0-1-0"`, `"1-x"`, `"1", "2"`, `W/"1"`, `"5-0-5-0", "6-0-6-0"`} {
 		s.want(400, "If-Match", "DELETE", "/znodes/v2/b", "", "If-Match: "+tag)
 	}
 }

@@ -59,7 +59,7 @@ func ifMatch(r *http.Request, acl bool) (condition, error) {
 		return condition{version: client.AnyVersion}, nil
 	}
 	text, ofACL := strings.CutPrefix(strings.Trim(given[0], `"`), "acl-")
-	if len(given) == 1 && given[0] == `"`+strings.Trim(given[0], `"`)+`"` && (acl || !ofACL) {
+	if len(given) == 1 && given[0] == `"`+strings.ReplaceAll(given[0], `"`, "")+`"` && (acl || !ofACL) {
 		czxid, version := "0", text
 		if parts := strings.Split(text, "-"); len(parts) > 1 && ofACL == acl {
 			czxid, version = parts[0], parts[1]
