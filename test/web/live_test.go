@@ -10,6 +10,20 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
+// A server that accepts requests but never answers is not shown as well.
+func TestHealth_Hangs(t *testing.T) {
+	b := open(t, server.Config{}, web.Options{Anonymous: web.Read}).visit(t, "#/sessions")
+	b.see("#health", "standalone server")
+	ask[bool](b, `window.answers = fetch, !!(window.fetch = (url, {signal}) => new Promise((ok, fail) => {
+		signal?.addEventListener('abort', () => fail(signal.reason));
+	}))`)
+	b.until("document.getElementById('health').hidden")
+	b.see("#banner", "The server does not answer")
+	ask[bool](b, "!!(window.fetch = window.answers)")
+	b.see("#health", "standalone server")
+	b.until("document.getElementById('banner').hidden")
+}
+
 // Changes appear by themselves, highlighted, and in the tail of a subtree.
 func TestLive(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})

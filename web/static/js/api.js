@@ -110,8 +110,8 @@ export function post(name, body, query, options) {
 }
 
 /** identity returns the ids, the role and the server. */
-export function identity() {
-  return json('GET', 'identity/v2', {quiet: true});
+export function identity(signal) {
+  return json('GET', 'identity/v2', {quiet: true, signal});
 }
 
 function znodes(path) {

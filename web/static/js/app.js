@@ -281,7 +281,7 @@ function reached(ok) {
   replace(banner, icon('warn'), 'The server does not answer. What you see may be out of date; trying again every 2 seconds.');
   const timer = setInterval(async () => {
     try {
-      setIdentity(await api.identity());
+      setIdentity(await api.identity(AbortSignal.timeout(2000)));
     } catch (error) {
       if (error.status === 0) {
         return;

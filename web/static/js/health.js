@@ -4,6 +4,7 @@ import {badge, h, icon, replace} from './dom.js';
 import {count} from './format.js';
 
 const every = 3000;
+const patience = 5000; // a server that takes longer to answer counts as lost
 
 let reason = ''; // why nothing can be changed
 let last = null; // {zxid, at}: the newest change, and when it was first seen
@@ -44,7 +45,7 @@ export function watchHealth(line, banner, allowed, changed) {
   const ask = async () => {
     try {
       if (!document.hidden && allowed()) {
-        draw(await api.get('ensemble', {brief: true}, {quiet: true}));
+        draw(await api.get('ensemble', {brief: true}, {quiet: true, signal: AbortSignal.timeout(patience)}));
       }
       line.hidden = !allowed();
     } catch (error) {
