@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 107_043, goal: 97_000}
+	shippedBudget = budget{limit: 107_047, goal: 97_000}
 	neverBudget   = budget{limit: 39_040, goal: 34_000}
 )
 

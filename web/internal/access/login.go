@@ -181,7 +181,7 @@ func (g *Gate) cookieName(r *http.Request) string {
 type guesses struct {
 	hosts, users, all, known *fair.Rate
 	right                    *fair.Rate // a proof that must wait was right within the last hour
-	pairs                    *fair.Rate // guesses of a user from a network
+	pairs, near              *fair.Rate // guesses of a user who logged in from a network; of all of them
 	salt                     [32]byte   // of proofs
 	now                      func() time.Time
 
@@ -199,7 +199,7 @@ func (g *guesses) init(now func() time.Time) {
 	g.users = fair.NewRate(5*time.Second, 20, maxGuessers)
 	g.all = fair.NewRate(time.Second/20, 200, 1)
 	g.right = fair.NewRate(time.Hour, 1, maxGuessers)
-	g.pairs = fair.NewRate(5*time.Second, 20, maxGuessers)
+	g.pairs, g.near = fair.NewRate(5*time.Second, 20, maxGuessers), fair.NewRate(5*time.Second, 40, maxGuessers)
 	_, _ = rand.Read(g.salt[:])
 	g.known = fair.NewRate(30*24*time.Hour, 1, maxGuessers) // a pair that must wait has logged in
 	g.compared.L, g.comparing = &g.mu, make(map[string]int)
@@ -218,12 +218,17 @@ func (g *guesses) begin(host, user, password string) (end func(right bool), wait
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	proof, guess := g.proof(host, user, password), func() {}
-	who, spent := pair(host, user), time.Duration(1)
+	from, who, spent := network(host), pair(host, user), time.Duration(1)
 	if g.known.Wait(who, g.now()) > 0 { // made-up names do not push others out of pairs
-		spent, _ = g.pairs.Take(who, g.now())
+		if spent, _ = g.near.Take(from, g.now()); spent == 0 {
+			spent, _ = g.pairs.Take(who, g.now())
+		}
 	}
 	if spent == 0 {
-		guess = func() { g.pairs.Give(who, g.now()) }
+		guess = func() {
+			g.pairs.Give(who, g.now())
+			g.near.Give(from, g.now())
+		}
 		if g.right.Wait(proof, g.now()) > 0 {
 			guess()
 			return func(right bool) {
@@ -233,7 +238,6 @@ func (g *guesses) begin(host, user, password string) (end func(right bool), wait
 			}, 0, true
 		}
 	}
-	from := network(host)
 	for {
 		giveBack, wait, ok := g.take(host, user)
 		if !ok {
@@ -251,7 +255,7 @@ func (g *guesses) begin(host, user, password string) (end func(right bool), wait
 				giveBack()
 				guess()
 				g.right.Take(proof, g.now())
-				g.known.Take(pair(host, user), g.now())
+				g.known.Take(who, g.now())
 			}
 			if g.comparing[from]--; g.comparing[from] == 0 {
 				delete(g.comparing, from)

@@ -250,6 +250,34 @@ func TestGuesses_MadeUpNames(t *testing.T) {
 	}
 }
 
+// The guesses at those who logged in from a network have a bound for all of them, too.
+func TestGuesses_ManyUsers(t *testing.T) {
+	g, _ := gate()
+	ask := func(i int, password string) error {
+		r := from("192.0.2.1")
+		r.SetBasicAuth(fmt.Sprint("user", i), password)
+		_, err := g.Identify(r)
+		return err
+	}
+	const users = 10
+	for i := range users {
+		g.Roles[fmt.Sprint("sasl:user", i)] = Read
+		if err := ask(i, "right"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 5 * users {
+		if ask(i%users, "wrong") == nil {
+			t.Fatal("a wrong password is right")
+		}
+	}
+	for i := range users {
+		if ask(i, "right") == nil {
+			t.Errorf("50 guesses leave the password of user %d to be found", i)
+		}
+	}
+}
+
 // refusing knows no password.
 type refusing struct{ realm }
 

@@ -44,7 +44,9 @@ export function watchHealth(line, banner, allowed, changed) {
   };
   const ask = async () => {
     try {
-      if (!document.hidden && allowed()) {
+      if (!allowed()) {
+        [reason, mode, banner.hidden] = ['', null, true];
+      } else if (!document.hidden) {
         draw(await api.get('ensemble', {brief: true}, {quiet: true, signal: AbortSignal.timeout(patience)}));
       }
       line.hidden = !allowed();

@@ -81,7 +81,10 @@ export function jumpBox(form, {go, current, views}) {
     }
   };
   const later = debounce(80, complete);
-  input.addEventListener('input', later);
+  input.addEventListener('input', () => {
+    entries = []; // of the text before
+    later();
+  });
   input.addEventListener('focus', () => {
     const path = current();
     input.value = anything ? '' : path === '/' ? '/' : path + '/';

@@ -27,20 +27,27 @@ export function page({title, head = [], load, draw, interval = 0, hint = ''}) {
     replace(body, make());
     restore();
   };
+  let visit = 0; // of the last reload: the answers of earlier ones are out of date
   const reload = async (polled) => {
     clearTimeout(timer);
+    const mine = ++visit;
     try {
       const data = await load();
-      if (!closed && !(polled === true && busy())) {
+      if (!closed && mine === visit && !(polled === true && busy())) {
         show(() => draw(data, keep));
       }
     } catch (error) {
-      if (!closed && error.name !== 'AbortError') {
+      if (!closed && mine === visit && error.name !== 'AbortError') {
         show(() => problem(error, reload));
       }
     }
+    if (mine === visit) {
+      poll();
+    }
+  };
+  const poll = () => {
     if (interval && !closed) {
-      timer = setTimeout(() => (document.hidden ? timer = setTimeout(reload, interval, true) : reload(true)), interval);
+      timer = setTimeout(() => (document.hidden ? poll() : reload(true)), interval);
     }
   };
   const element = h('div', {class: 'page'}, h('div', {class: 'page-head'}, h('h1', null, title), head,

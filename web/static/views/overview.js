@@ -14,7 +14,7 @@ export default function (ctx) {
     const fresh = Date.now() - apps.at < appsEvery;
     const [past, ensemble, locks, top, found] = await Promise.all([
       ctx.api.get('past'), ctx.api.get('ensemble', {brief: true}), ctx.api.get('locks').catch(() => null),
-      ctx.api.children('/', {limit: 200}).catch(() => ({children: []})), fresh ? apps.list : findApps(),
+      ctx.api.children('/', {limit: 200}).catch(() => null), fresh ? apps.list : findApps(),
     ]);
     if (!fresh) {
       apps = {at: Date.now(), list: found};
@@ -76,6 +76,9 @@ function appCard(app) {
 // subtrees are the children of the root with most children, beside the applications.
 function subtrees(top, found) {
   const known = new Set(found.map((a) => a.path));
+  if (!top) {
+    return h('p', {class: 'dim'}, 'The root is not readable for you.');
+  }
   const rest = top.children.filter((c) => c.name !== 'zookeeper' && c.stat && !known.has(join('/', c.name)))
     .sort((a, b) => b.stat.numChildren - a.stat.numChildren || b.stat.dataLength - a.stat.dataLength).slice(0, maxSubtrees);
   return h('section', {class: 'card'}, h('header', null, h('h2', null, known.size ? 'Other znodes' : 'Znodes'), h('a', {href: '#/z/'}, 'open the tree')),
