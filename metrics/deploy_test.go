@@ -25,7 +25,7 @@ import (
 // conditional are metrics that exist only with a configuration that the servers of the test below
 // do not have. tools/alerts has servers with them.
 var conditional = []string{"gozkd_tls_certificate_expires_seconds", "gozkd_audit_dropped_total", "gozkd_archive_lag_seconds", "gozkd_archive_gaps_total",
-	"gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "gozkd_data_weight_per_namespace"}
+	"gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "gozkd_data_weight_per_namespace", "gozkd_budget_refusals_per_namespace"}
 
 // expressions returns the expressions of deploy/monitoring, by the name of their alert or panel.
 func expressions(t *testing.T) map[string][]string {
