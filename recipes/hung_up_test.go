@@ -99,7 +99,9 @@ func TestHungUp_Deletions(t *testing.T) {
 		b := &breaker{match: func(op proto.OpCode, frame []byte) bool {
 			return op == proto.OpDelete || op == proto.OpMulti || op == proto.OpSync && bytes.Contains(frame, []byte("once-"))
 		}}
-		c := recipetest.OpenWith(t, kind, s.Service, 10*time.Second, b.dial(s.Service), recipes.Retry(recipes.Times(1, 0)))
+		// The session outlives 20 broken connections, between which a client may wait a second:
+		// otherwise the locks could be lost, and their znodes deleted, before their turn.
+		c := recipetest.OpenWith(t, kind, s.Service, 40*time.Second, b.dial(s.Service), recipes.Retry(recipes.Times(1, 0)))
 		held, err := lock.NewMutex(c, "/lock", nil).Lock(t.Context())
 		if err != nil {
 			t.Fatal(err)
