@@ -156,4 +156,7 @@ func (b *build) js(ctx context.Context) {
 	install.Output(ctx, project, "npx", "--no-install", "tsc", "-p", ".")
 	tests := must.Get(filepath.Glob(filepath.Join(project, "*.test.js")))
 	fmt.Print(install.Output(ctx, project, "node", append([]string{"--test"}, tests...)...))
+	// Not with the kit: vitest has packages for each platform, too. A project finds it above.
+	install.Output(ctx, b.dir, "npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "vitest@3.2.4")
+	fmt.Print(install.Output(ctx, project, filepath.Join(b.dir, "node_modules", ".bin", "vitest"), "run", "vitest.spec.js"))
 }
