@@ -14,13 +14,12 @@ const (
 
 // sample is what the server was like at a moment.
 type sample struct {
-	Time        int64   `json:"time"` // Unix ms
-	Znodes      int     `json:"znodes"`
-	Bytes       int64   `json:"bytes"`
-	Sessions    int     `json:"sessions"`
-	Connections int     `json:"connections"`
-	Changes     float64 `json:"changes"`  // per second since the sample before
-	Requests    float64 `json:"requests"` // likewise, of this server
+	Time     int64   `json:"time"` // Unix ms
+	Znodes   int     `json:"znodes"`
+	Bytes    int64   `json:"bytes"`
+	Sessions int     `json:"sessions"`
+	Changes  float64 `json:"changes"`  // per second since the sample before
+	Requests float64 `json:"requests"` // likewise, of this server
 }
 
 // past keeps samples of the last hour, so that whoever opens the explorer sees them.
@@ -51,7 +50,7 @@ func (p *past) take() {
 	}
 	p.timer.Reset(sampleEvery)
 	now := p.server.Facts().Stats()
-	s := sample{time.Now().UnixMilli(), now.Znodes, now.DataBytes, now.Sessions, now.Connections, 0, 0}
+	s := sample{Time: time.Now().UnixMilli(), Znodes: now.Znodes, Bytes: now.DataBytes, Sessions: now.Sessions}
 	if p.before.Uptime > 0 && now.Uptime > p.before.Uptime {
 		seconds := (now.Uptime - p.before.Uptime).Seconds()
 		s.Requests = max(0, float64(now.Received-p.before.Received)) / seconds // srst sets the count to 0
@@ -75,5 +74,5 @@ func (p *past) stop() {
 func (e *explorer) pastHour(*request) (any, error) {
 	e.samples.mu.Lock()
 	defer e.samples.mu.Unlock()
-	return map[string]any{"everyMs": sampleEvery.Milliseconds(), "samples": append([]sample{}, e.samples.samples...)}, nil
+	return map[string]any{"samples": append([]sample{}, e.samples.samples...)}, nil
 }

@@ -64,15 +64,16 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 	}
 	defer leave()
 	w.Header().Set("Vary", "Accept")
-	asBytes := wantsBytes(r)
-	if tag := map[bool]string{true: dataTag(&stat), false: jsonTag(&stat)}[asBytes]; unchanged(w, r, tag) {
+	if wantsBytes(r) {
+		if !unchanged(w, r, dataTag(&stat)) {
+			answer.Attachment(w, data)
+		}
 		return nil
 	}
-	if !asBytes {
-		return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})
+	if unchanged(w, r, jsonTag(&stat)) {
+		return nil
 	}
-	answer.Attachment(w, data)
-	return nil
+	return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})
 }
 
 // encoded answers with a value whose JSON is made of this many bytes.

@@ -258,10 +258,10 @@ export async function parts(response, handlers) {
       break;
     }
     text += value;
-    const parts = text.split('\n\n');
-    text = parts.pop();
-    for (const part of parts) {
-      const [, name, data] = part.match(/^event: (.*)\ndata: (.*)$/s) || [];
+    const events = text.split('\n\n');
+    text = events.pop();
+    for (const event of events) {
+      const [, name, data] = event.match(/^event: (.*)\ndata: (.*)$/s) || [];
       handlers[name]?.(JSON.parse(data));
     }
   }

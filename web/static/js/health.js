@@ -15,15 +15,21 @@ export function barred() {
   return reason;
 }
 
+/** quorumLost reports whether a server of several, which gave the answer e about the ensemble, knows no leader. */
+export function quorumLost(e) {
+  return e.mode !== 'standalone' && e.values.gozkd_quorum_reachable === 0;
+}
+
 /**
- * watchHealth keeps the line up to date while the page is visible and the person is allowed to see it. Without a quorum the banner says so,
- * and changed(mode) runs, as it does when the server's mode changes or the quorum is back.
+ * watchHealth keeps the line up to date while the page is visible and the person is allowed to see the
+ * ensemble. Without a quorum a banner says so. changed(mode) runs when the mode of the server changes,
+ * and when the quorum is lost or back.
  */
 export function watchHealth(line, banner, allowed, changed) {
   let mode = null;
   const draw = (e) => {
     const rate = changes(e.zxid);
-    const lost = e.mode !== 'standalone' && e.values.gozkd_quorum_reachable === 0;
+    const lost = quorumLost(e);
     const voters = e.members.filter((m) => m.role !== 'observer').length;
     const reached = e.values.gozkd_voters_connected;
     const at = changedAt ? 'last change ' + new Date(changedAt).toLocaleTimeString('en-GB') : '';

@@ -1,6 +1,7 @@
 // The ensemble: its members as this server sees them, and this server.
 import {badge, h} from '../js/dom.js';
 import {bytes, count, duration, time} from '../js/format.js';
+import {quorumLost} from '../js/health.js';
 import {page} from './list.js';
 
 export default function (ctx) {
@@ -8,7 +9,7 @@ export default function (ctx) {
     h('div', {class: 'row'}, badge(e.members.length + (e.members.length === 1 ? ' server' : ' servers')),
       e.mode === 'standalone' ? badge('standalone') : e.leader >= 0 ? badge('leader is ' + e.leader, 'good') : badge('no leader known', 'bad'),
       e.mode !== 'standalone' && (e.whole ? lost(e.members) || badge('all members vote', 'good') : badge('a member is missing', 'warn')),
-      e.values.gozkd_quorum_reachable === 0 && badge('no quorum', 'bad')),
+      quorumLost(e) && badge('no quorum', 'bad')),
     e.dataStatus && h('section', {class: 'card warn'}, e.dataStatus),
     h('div', {class: 'grid'}, e.members.map((m) => memberCard(m, e))),
     h('div', {class: 'grid'}, stateCard(e), diskCard(e), safetyCard(e)),

@@ -29,12 +29,13 @@ export default function (ctx) {
     draw: (data) => {
       last = data;
       drawList();
+      const known = people(data.locks);
       const waiting = data.locks.reduce((n, l) => n + l.queue.filter((c) => !c.holds).length, 0);
       return [
         h('div', {class: 'row'}, badge(count(data.locks.length) + ' locks'), badge(count(waiting) + ' waiting', waiting ? 'accent' : ''),
           badge(data.cycles.length ? data.cycles.length + (data.cycles.length === 1 ? ' deadlock' : ' deadlocks') : 'no deadlocks', data.cycles.length ? 'bad' : 'good', 'Sessions that wait for each other across locks; elections keep nobody from going on'),
           data.denied ? badge(data.denied + ' not readable', 'warn', 'The ACLs of these directories do not let you read them') : null, more(data.truncated)),
-        data.cycles.map((c) => cycleCard(c, people(data.locks), ctx, () => view.reload())), graphCard(data), list,
+        data.cycles.map((c) => cycleCard(c, known, ctx, () => view.reload())), graphCard(data, known), list,
       ];
     },
   });
@@ -107,8 +108,7 @@ function lockCard(lock, cycles) {
 }
 
 // Each session has a row; an arc beside the rows leads from the one that waits to the one that it waits for.
-function graphCard(data) {
-  const known = people(data.locks);
+function graphCard(data, known) {
   const stuck = new Set(data.cycles.flatMap((c) => c.sessions));
   const names = [...new Set(data.waits.flatMap((w) => [w.from, w.to]))].sort((a, b) => stuck.has(b) - stuck.has(a)).slice(0, maxGraph);
   if (names.length < 2) {

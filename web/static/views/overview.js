@@ -3,6 +3,7 @@ import {findApps, many} from '../js/apps.js';
 import {chart} from '../js/chart.js';
 import {badge, h} from '../js/dom.js';
 import {bytes, compact, count, join, znodeHref, znodeLink} from '../js/format.js';
+import {quorumLost} from '../js/health.js';
 import {page} from './list.js';
 
 const appsEvery = 15_000;
@@ -32,7 +33,7 @@ export default function (ctx) {
 
 // verdict says in a sentence whether somebody has to do something.
 function verdict(e, found, locks) {
-  const lost = e.mode !== 'standalone' && e.values.gozkd_quorum_reachable === 0;
+  const lost = quorumLost(e);
   const away = e.members.filter((m) => !m.own && m.connected === false).map((m) => m.id);
   const bad = [
     lost && 'There is no quorum: nobody can change anything.',
