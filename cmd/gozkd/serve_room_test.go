@@ -185,6 +185,8 @@ func TestRoomWait_KeepsItsData(t *testing.T) {
 		defer cancel()
 		ended := make(chan bool, 1)
 		go func() { ended <- w.run(late) }() // ends when the data are there, or late
+		// The operator works between two looks. Otherwise one could see half of a step.
+		time.Sleep(time.Second / 2)
 		for _, step := range []struct {
 			what string
 			do   func()
