@@ -56,13 +56,13 @@ lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	$(LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
 fmt:      ## gofmt everything
 	gofmt -l -w .
-compat:   ## against a real ZooKeeper and other people's clients; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
+compat:   ## against a real ZooKeeper and other people's clients; CLIENTS for flags, such as -server gozkd; PART=K/N of the recorded answers to configurations; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED
 	$(MAKE) -j$(COMPAT_JOBS) --output-sync=line $(COMPAT)
 # The programs wait most of the time: COMPAT_JOBS of them run at once. The longest come first.
 COMPAT = $(addprefix compat-,config clients suites moving migrate hostile modes security kerberos diff diff-members diff-PEM diff-PKCS12 diff-JKS audit)
 .PHONY: $(COMPAT)
 COMPAT_SEEDED = $(if $(COMPAT_SEED),-seed $(COMPAT_SEED))
-compat-clients: ; $(GO) run ./test/compat
+compat-clients: ; $(GO) run ./test/compat $(CLIENTS)
 compat-suites:  ; $(GO) run ./test/compat/suites -quick
 compat-moving:  ; $(GO) run ./test/compat/moving -rounds 1 $(MOVING) $(COMPAT_SEEDED)
 compat-migrate: ; $(GO) run ./test/compat/moving -live 3.9.5 $(COMPAT_SEEDED)
@@ -71,7 +71,7 @@ compat-diff:    ; $(GO) run ./test/compat/diff -ops $(COMPAT_OPS) $(COMPAT_SEEDE
 compat-diff-members: ; $(GO) run ./test/compat/diff -members 3 -ops $(COMPAT_MEMBERS_OPS) $(COMPAT_SEEDED)
 compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run ./test/compat/diff -tls $* -ops $(COMPAT_TLS_OPS) $(COMPAT_SEEDED)
 compat-modes compat-security compat-kerberos compat-audit: compat-%: ; $(GO) run ./test/compat/twins -script $*
-compat-config:  ; $(GO) test ./test/compat/config -count 1 -timeout 0 -zookeeper $(or $(CONFIG),compare)
+compat-config:  ; $(GO) test ./test/compat/config -count 1 -timeout 0 -zookeeper $(or $(CONFIG),compare -part $(or $(PART),0/1))
 compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
 	$(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,10 @@ import (
 // of cmd/gozkd compare gozkd's answers with these.
 const recordedAnswers = "../../../cmd/gozkd/internal/config/testdata/zookeeper"
 
-var askZooKeeper = flag.String("zookeeper", "", "ask ZooKeeper which configurations it starts with: compare, or record the answers")
+var (
+	askZooKeeper = flag.String("zookeeper", "", "ask ZooKeeper which configurations it starts with: compare, or record the answers")
+	askedPart    = flag.String("part", "0/1", "K/N: compare the answers of every Nth line, from line K modulo N on")
+)
 
 // The recorded answers are those of ZooKeeper: for each line of keys.txt, on a server alone and on
 // a member of an ensemble, and for each recorded configuration. `make compat-config` runs this
@@ -34,6 +38,9 @@ func TestZooKeeper_RecordedAnswers(t *testing.T) {
 		t.Skip("needs Java: make compat-config")
 	}
 	z := &zooKeeper{t: t, work: t.TempDir()}
+	if _, err := fmt.Sscanf(*askedPart, "%d/%d", &z.first, &z.every); err != nil || z.every < 1 || z.first < 0 {
+		t.Fatalf("-part %s: give a number and a divisor, such as 7/4", *askedPart)
+	}
 	root := install.Root(t.Context())
 	if err := must.Try(func() {
 		z.classPath = install.Maven(t.Context(), root, "config", filepath.Join(root, "test", "compat", "java", "config", "pom.xml"))
@@ -47,7 +54,7 @@ func TestZooKeeper_RecordedAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after := answers(string(before))
+		after := answers(string(before)) // with unchanged lines of the other parts
 		if *askZooKeeper == "record" {
 			if err := os.WriteFile(path, []byte(after), 0o644); err != nil {
 				t.Fatal(err)
@@ -63,7 +70,11 @@ type zooKeeper struct {
 	t               *testing.T
 	work, classPath string
 	stores          server.Stores
+	first, every    int // which lines it answers
 }
+
+// asked reports whether the i-th line is in the part that is asked for.
+func (z *zooKeeper) asked(i int) bool { return i%z.every == z.first%z.every }
 
 // keys answers the lines of keys.txt: the answer alone, the answer in an ensemble, and the setting.
 func (z *zooKeeper) keys(text string) string {
@@ -71,9 +82,13 @@ func (z *zooKeeper) keys(text string) string {
 		alone   = "dataDir=/data\nclientPort=2181\ntickTime=2000\ninitLimit=10\nsyncLimit=5\n"
 		members = "server.1=a.example:2888:3888\nserver.2=b.example:2888:3888\nserver.3=c.example:2888:3888\n"
 	)
+	lines := slices.Collect(strings.Lines(text))
+	setting := func(line string) string { return strings.TrimSpace(line[strings.LastIndexByte(line, '\t')+1:]) }
 	var settings []string
-	for line := range strings.Lines(text) {
-		settings = append(settings, strings.TrimSpace(line[strings.LastIndexByte(line, '\t')+1:]))
+	for i, line := range lines {
+		if z.asked(i) {
+			settings = append(settings, setting(line))
+		}
 	}
 	answers := make(map[string]string)
 	for _, base := range []string{alone, alone + members} {
@@ -82,8 +97,11 @@ func (z *zooKeeper) keys(text string) string {
 		}
 	}
 	var out strings.Builder
-	for _, s := range settings {
-		out.WriteString(answers[s] + s + "\n")
+	for i, line := range lines {
+		if s := setting(line); z.asked(i) {
+			line = answers[s] + s + "\n"
+		}
+		out.WriteString(line)
 	}
 	return out.String()
 }
@@ -129,14 +147,23 @@ func (z *zooKeeper) answer(base string, batch []string, answers map[string]strin
 }
 
 // configurations answers the recorded configurations: name, answer, and why ZooKeeper refuses.
-func (z *zooKeeper) configurations(string) string {
+func (z *zooKeeper) configurations(text string) string {
+	before := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(line, "\t")
+		before[name] = line
+	}
 	paths, err := filepath.Glob(filepath.Join(recordedAnswers, "configurations", "*.cfg"))
 	if err != nil {
 		z.t.Fatal(err)
 	}
 	var out strings.Builder
-	for _, path := range paths {
+	for i, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".cfg")
+		if !z.asked(i) {
+			out.WriteString(before[name])
+			continue
+		}
 		file := func(extension string) []byte { // or nil
 			b, err := os.ReadFile(filepath.Join(recordedAnswers, "configurations", name+"."+extension))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
