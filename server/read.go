@@ -147,6 +147,14 @@ func (s *state) readPath(o *link.Output, t *meter.BatchStats, op proto.OpCode, d
 			o.Buf = st.Append(o.Buf)
 		}
 	}
+	if code == proto.ErrNoNode && kind == watch.Data && r.Path == proto.FeaturesPath {
+		data := s.features()
+		if op == proto.OpGetData {
+			o.AppendData(data)
+		}
+		o.Buf = (&proto.Stat{DataLength: int32(len(data))}).Append(o.Buf)
+		return proto.OK
+	}
 	if r.Watch && (code == proto.OK || code == proto.ErrNoNode && op == proto.OpExists) {
 		s.watches.Add(client.conn, r.Path, kind)
 	}
