@@ -143,6 +143,7 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 			}
 			h.ServeHTTP(w, req)
 		}),
+		ConnContext: httplocal.ConnContext,
 		IdleTimeout: idle, ReadHeaderTimeout: requestTimeout, WriteTimeout: answerTimeout, MaxHeaderBytes: headBytes,
 		ErrorLog: stdlog.New(errorLog{lograte.New(log.Named("http"))}, "", 0),
 	}

@@ -3,6 +3,7 @@
 package httplocal
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -14,13 +15,46 @@ import (
 
 // OnThisMachine reports whether the request comes from a program on this machine, and not through a
 // proxy there, nor from a web page whose host name resolves to this machine (DNS rebinding).
+// Headers show a proxy or, on Linux, the user that it runs as.
 func OnThisMachine(r *http.Request) bool {
 	for _, header := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Real-Ip"} {
 		if len(r.Header.Values(header)) > 0 { // the first may be the caller's, and empty: a proxy may add a line
 			return false
 		}
 	}
-	return KnownHost(Host(r)) && Address(r.RemoteAddr).IsLoopback()
+	return KnownHost(Host(r)) && Address(r.RemoteAddr).IsLoopback() && !proxied(r)
+}
+
+// connKey is the key of a connection's value in the contexts of its requests.
+type connKey struct{}
+
+// ConnContext lets OnThisMachine ask once per connection who is at its other end, and not at each
+// request. It is for http.Server.ConnContext.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, sync.OnceValue(func() bool { return service(c.RemoteAddr().String(), c.LocalAddr()) }))
+}
+
+// proxied reports whether the request comes from a proxy on this machine: a process of a user for
+// services. A proxy need not add headers, so its callers would count as programs here otherwise.
+func proxied(r *http.Request) bool {
+	if known, ok := r.Context().Value(connKey{}).(func() bool); ok {
+		return known()
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return service(r.RemoteAddr, local)
+}
+
+// service reports whether a user for services has the other end of a connection.
+func service(remote string, local net.Addr) bool {
+	tcp, ok := local.(*net.TCPAddr)
+	peer, err := netip.ParseAddrPort(remote)
+	if !ok || err != nil { // a pipe, or a test without a connection
+		return false
+	}
+	plain := func(a netip.AddrPort) netip.AddrPort {
+		return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+	}
+	return fromService(plain(peer), plain(tcp.AddrPort()))
 }
 
 // Address returns the address, without a zone, in host:port, or in an address that may have
