@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -47,6 +48,10 @@ const root = "/commands"
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if httplocal.Harden(w.Header()); httplocal.CrossSite(r, true) {
+		http.Error(w, "a page of another origin may not read anything here", http.StatusForbidden)
+		return
+	}
 	switch r.URL.Path {
 	case "/livez":
 		h.health(w, r, h.alive())

@@ -163,6 +163,14 @@ func TestNew_OtherSites(t *testing.T) {
 	if reloads != 3 {
 		t.Errorf("%d reloads", reloads)
 	}
+	for mode, status := range map[string]int{"no-cors": http.StatusForbidden, "navigate": http.StatusOK} { // navigate: a link to an answer
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:8080/commands/ruok", http.NoBody)
+		r.Header = http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {mode}, "Sec-Fetch-Dest": {"document"}}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != status || w.Header().Get("X-Frame-Options") != "DENY" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: status %d, %v", mode, w.Code, w.Header())
+		}
+	}
 }
 
 // A snapshot that fails for lack of room does not count for the interval: the next one may be made

@@ -183,6 +183,9 @@ func TestLogin_Cookie(t *testing.T) {
 	s.want(403, "gozkd.web.roles", "POST", "/znodes/v2/?name=a", "", cookie)
 	s.want(401, "", "GET", "/znodes/v2/", "", cookie+"x")
 	s.want(204, "", "POST", "/ui/api/logout", "", cookie)
+	if !log.has(func(e *audit.Event) bool { return e.Detail == "web logout" && e.IDs[0].ID == "bob" }) {
+		t.Error("the audit log has no logout")
+	}
 	s.want(401, "", "GET", "/znodes/v2/", "", cookie)
 	c = s.want(200, "", "POST", "/ui/api/login", `{"scheme":"sasl","user":"bob","password":"secret"}`).Cookies()[0]
 	cookie = "Cookie: " + c.Name + "=" + c.Value
@@ -265,6 +268,16 @@ func TestParseRoles(t *testing.T) {
 		if _, err := web.ParseRoles(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", list, err)
 		}
+	}
+}
+
+// Who makes the server connect to another ensemble is in the audit log, also if that fails.
+func TestCompare_Audited(t *testing.T) {
+	log := new(trail)
+	s := open(t, users(log), web.Options{Roles: roles(t, "admin=sasl:bob")})
+	s.want(400, "connect", "GET", "/ui/api/compare?left=/&right=/&connect=:1:", "", basic("bob", "secret"))
+	if !log.has(func(e *audit.Event) bool { return e.Detail == "compare with :1:" && e.IDs[0].ID == "bob" }) {
+		t.Error("the audit log does not have it")
 	}
 }
 

@@ -102,6 +102,23 @@ func KnownHost(host string, known ...string) bool {
 	return false
 }
 
+// Harden sets headers that keep browsers from showing an answer within another page, from guessing
+// its type, and from giving it to pages of other origins.
+func Harden(header http.Header) {
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// CrossSite reports whether a browser says that a page of another origin has caused the request. A
+// person may follow a link there if linkable. A page could not read the answer, but cost time, and
+// could measure it.
+func CrossSite(r *http.Request, linkable bool) bool {
+	site, follows := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return (site == "cross-site" || site == "same-site") && !(linkable && follows)
+}
+
 // Prefix returns the path below which a proxy serves this server, as X-Forwarded-Prefix says,
 // without a slash at its end; or "". Whoever makes the header up gets an odd address in return.
 func Prefix(r *http.Request) string {

@@ -187,7 +187,7 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 			return nil
 		}
 	}
-	g.audit(c, user, proto.ErrAuthFailed)
+	g.audit(c, user, "web login", proto.ErrAuthFailed)
 	return answer.Errorf(http.StatusUnauthorized, "the name or the password is wrong, or gozkd.web.roles has no role for this user")
 }
 
@@ -246,13 +246,13 @@ func (g *Gate) Remedy(c *Caller, role Role) string {
 }
 
 // audit records a login.
-func (g *Gate) audit(c *Caller, user string, code proto.ErrCode) {
+func (g *Gate) audit(c *Caller, user, detail string, code proto.ErrCode) {
 	ids := c.All()
 	if code != proto.OK {
 		ids = append(ids, proto.ID{Scheme: "claimed", ID: user})
 	}
 	g.Audit(audit.Event{
 		Operation: audit.Authenticate, Result: audit.ResultOf(code), Err: code, IDs: ids,
-		Client: net.JoinHostPort(c.Host, "0"), Origin: Origin, TLS: c.TLS, Detail: "web login",
+		Client: net.JoinHostPort(c.Host, "0"), Origin: Origin, TLS: c.TLS, Detail: detail,
 	})
 }

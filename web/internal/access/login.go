@@ -136,7 +136,7 @@ func (g *Gate) Login(w http.ResponseWriter, r *http.Request, scheme, user, passw
 	if c.Cookie, err = g.logins.add(c.IDs); err != nil {
 		return c, err
 	}
-	g.audit(&c, user, proto.OK)
+	g.audit(&c, user, "web login", proto.OK)
 	g.setCookie(w, r, c.Cookie, int(loginMax.Seconds()))
 	return c, nil
 }
@@ -144,6 +144,11 @@ func (g *Gate) Login(w http.ResponseWriter, r *http.Request, scheme, user, passw
 // Logout ends the login that a request came with.
 func (g *Gate) Logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(g.cookieName(r)); err == nil {
+		if ids, ok := g.logins.get(cookie.Value); ok {
+			c, _ := g.Identify(r) // has the address in any case
+			c.IDs = ids
+			g.audit(&c, "", "web logout", proto.OK)
+		}
 		g.logins.remove(cookie.Value)
 	}
 	g.setCookie(w, r, "", -1)

@@ -231,6 +231,7 @@ func (e *explorer) compare(q *request) (any, error) {
 		if err := insider(q.Call); err != nil {
 			return nil, err
 		}
+		q.Audit("compare with "+connect, proto.OK)
 		if other, err = dialOther(ctx, connect); err != nil {
 			return nil, err
 		}
