@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -203,45 +204,26 @@ type unanswered struct {
 // order, except that replies to auth, sasl and unknown op codes overtake others. All requests are
 // kept because an xid does not identify a request: all pings share an xid, and a client may reuse
 // any other.
-type outstanding struct {
-	list []unanswered
-	head int
-}
-
-func (o *outstanding) add(u unanswered) {
-	if len(o.list) == cap(o.list) && o.head > len(o.list)/2 {
-		n := copy(o.list, o.list[o.head:])
-		clear(o.list[n:])
-		o.list, o.head = o.list[:n], 0
-	}
-	o.list = append(o.list, u)
-}
+type outstanding []unanswered
 
 // answered removes and returns the oldest request whose reply has this xid, or a request without a
 // mark if there is none.
-func (o *outstanding) answered(xid int32) unanswered {
-	for i := o.head; i < len(o.list); i++ {
-		if u := o.list[i]; u.xid == xid {
-			copy(o.list[o.head+1:i+1], o.list[o.head:i])
-			o.list[o.head] = unanswered{}
-			o.head++
-			if o.head == len(o.list) {
-				o.list, o.head = o.list[:0], 0
-			}
-			return u
-		}
+func (o *outstanding) answered(xid int32) (u unanswered) {
+	if i := slices.IndexFunc(*o, func(u unanswered) bool { return u.xid == xid }); i >= 0 {
+		u = (*o)[i]
+		*o = slices.Delete(*o, i, i+1)
 	}
-	return unanswered{}
+	return u
 }
 
 // giveUp arms the rules of all outstanding replies again, because these replies will not come.
 func (o *outstanding) giveUp() {
-	for _, u := range o.list[o.head:] {
+	for _, u := range *o {
 		if u.mark != nil {
 			u.mark.rule.giveBack()
 		}
 	}
-	*o = outstanding{}
+	*o = nil
 }
 
 // answerXid returns the xid of the reply to a request. All pings have the same xid.

@@ -217,11 +217,8 @@ func TestDropReply_SecondPing(t *testing.T) {
 		expectCount(t, a, 1, true)
 	})
 	// The first request has no mark, the second has one.
-	var o outstanding
 	m := &mark{}
-	o.add(unanswered{xid: proto.XidPing})
-	o.add(unanswered{xid: 5})
-	o.add(unanswered{xid: proto.XidPing, mark: m})
+	o := outstanding{{xid: proto.XidPing}, {xid: 5}, {xid: proto.XidPing, mark: m}}
 	if u := o.answered(proto.XidPing); u.mark != nil {
 		t.Error("the first ping's answer is the second's")
 	}
@@ -231,22 +228,19 @@ func TestDropReply_SecondPing(t *testing.T) {
 	if u := o.answered(proto.XidPing); u.mark != m {
 		t.Error("the second ping's answer is not its own")
 	}
-	if o.answered(5); len(o.list) != 0 {
-		t.Errorf("%d are left", len(o.list))
+	if o.answered(5); len(o) != 0 {
+		t.Errorf("%d are left", len(o))
 	}
 }
 
 func TestOutstanding_KeepsNoMoreThanItMust(t *testing.T) {
-	var o outstanding
-	for range 10 {
-		o.add(unanswered{})
-	}
+	o := make(outstanding, 10)
 	for i := range int32(100_000) {
-		o.add(unanswered{xid: i})
-		o.answered(o.list[o.head].xid)
+		o = append(o, unanswered{xid: i})
+		o.answered(o[0].xid)
 	}
-	if cap(o.list) > 100 {
-		t.Errorf("room for %d with 10 in use", cap(o.list))
+	if cap(o) > 100 {
+		t.Errorf("room for %d with 10 in use", cap(o))
 	}
 }
 
@@ -273,7 +267,7 @@ func TestDropReply_ArmedAgain(t *testing.T) {
 		if a.taken != 1 {
 			t.Fatal("not taken")
 		}
-		if other := attempt(); a.taken != 1 || other.outstanding.list[0].mark != nil {
+		if other := attempt(); a.taken != 1 || other.outstanding[0].mark != nil {
 			t.Fatal("taken twice, but armed once")
 		}
 		_ = c.Close()

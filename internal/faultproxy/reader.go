@@ -249,7 +249,7 @@ func (c *conn) judgeFrame(b []byte) {
 		c.greeting = m
 		return
 	}
-	c.outstanding.add(unanswered{xid: answerXid(req.header), close: req.header.Op == proto.OpCloseSession, mark: m})
+	c.outstanding = append(c.outstanding, unanswered{xid: answerXid(req.header), close: req.header.Op == proto.OpCloseSession, mark: m})
 }
 
 // find returns the first rule that takes the request, and the body of the reply if the rule fails
