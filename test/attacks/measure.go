@@ -11,10 +11,8 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
@@ -66,7 +64,6 @@ func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
 func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, attacker *child) {
 	must.Doing("probe", func() { must.Do(probe.await("ready", prepareLimit)) })
 	must.Sleep(ctx, 500*time.Millisecond)
-	peak := watchMemory(v)
 	zxid := lastZxid(ctx, v.target.Addrs[0])
 	logged, _ := v.logBytes()
 	began := time.Now()
@@ -80,9 +77,11 @@ func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, a
 	after, _ := v.logBytes()
 	r.logRate = float64(after-logged) / took
 	err := probe.result(&r.others, 2*probePatience)
-	r.peak = peak()
 	if err != nil {
 		r.notes = append(r.notes, fmt.Sprintf("the probe did not end: %v", err))
+	}
+	for _, m := range v.members() {
+		r.peak = max(r.peak, peakMemory(m.Pid()))
 	}
 	if now := lastZxid(ctx, v.target.Addrs[0]); zxid > 0 && now > zxid {
 		// The probe's sets are half of its samples, and those of the epoch are in the lower half.
@@ -95,34 +94,8 @@ func firstLine(err error) string {
 	return line
 }
 
-// watchMemory samples the largest resident memory of the processes until the returned function is
-// called, which returns it in bytes. It is the kernel's own maximum, which no sample misses.
-func watchMemory(v *servers) (stop func() int64) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var peak int64
-	var running sync.WaitGroup
-	sample := func() {
-		for _, m := range v.members() {
-			if m.Running() {
-				peak = max(peak, peakMemory(m.Pid()))
-			}
-		}
-	}
-	// Ends with ctx; awaited by the returned function.
-	running.Go(func() {
-		for backoff.Sleep(ctx, 50*time.Millisecond) {
-			sample()
-		}
-	})
-	return func() int64 {
-		cancel()
-		running.Wait()
-		sample()
-		return peak
-	}
-}
-
-// peakMemory returns the peak of a process's resident memory; 0 where the system does not tell it.
+// peakMemory returns the peak of a process's resident memory, which the kernel keeps; 0 where the
+// system does not tell it, and for a process that has ended.
 func peakMemory(pid int) int64 {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // nothing where the system has no such file
 	_, value, _ := strings.Cut(string(status), "VmHWM:")
