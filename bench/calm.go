@@ -377,7 +377,7 @@ func (l *load) hangUp(c *client) {
 
 // resume connects a client that has no socket.
 func (l *load) resume(i int, addr string) {
-	must.Do(l.clients[i].startConnect(addr))
+	l.clients[i].fd = must.Get(connect(addr, ioTimeout, unix.SOCK_NONBLOCK))
 	l.watch(unix.EPOLL_CTL_ADD, i, unix.EPOLLOUT)
 }
 

@@ -56,7 +56,7 @@ func dial(addr string, index, window int) (*client, error) {
 
 // dialImpatient is dial with another limit on waiting for an answer.
 func dialImpatient(addr string, index, window int, patience time.Duration) (*client, error) {
-	fd, err := connect(addr, patience)
+	fd, err := connect(addr, patience, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -67,57 +67,28 @@ func dialImpatient(addr string, index, window int, patience time.Duration) (*cli
 	return c, nil
 }
 
-// connect returns a blocking socket connected to an IPv4 address. Reads time out after patience.
-func connect(addr string, patience time.Duration) (fd int, err error) {
-	to, err := parseAddr(addr)
-	if err != nil {
-		return -1, err
+// connect returns a socket connected to an IPv4 address. Reads time out after patience. With
+// SOCK_NONBLOCK as the flag it does not wait: the socket becomes writable once it is connected.
+func connect(addr string, patience time.Duration, flag int) (fd int, err error) {
+	to, err := netip.ParseAddrPort(addr)
+	if err != nil || !to.Addr().Is4() {
+		return -1, fmt.Errorf("connect: %q is no IPv4 address with a port", addr)
 	}
-	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|flag, 0); err != nil {
 		return -1, fmt.Errorf("connect: %w", err)
 	}
-	err = errors.Join(
-		setPatience(fd, patience),
-		unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-		unix.Connect(fd, to))
+	connectErr := unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	if connectErr == unix.EINPROGRESS {
+		connectErr = nil
+	}
+	err = errors.Join(connectErr, setPatience(fd, patience), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	if err != nil {
 		return -1, fmt.Errorf("connect to %s: %w", addr, errors.Join(err, unix.Close(fd)))
 	}
 	return fd, nil
 }
 
-// startConnect gives the client a new non-blocking socket, which becomes writable once connected.
-func (c *client) startConnect(addr string) error {
-	to, err := parseAddr(addr)
-	if err != nil {
-		return err
-	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	c.fd = fd // closed with the client
-	err = errors.Join(setPatience(fd, ioTimeout), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
-	if err != nil {
-		return fmt.Errorf("connect to %s: %w", addr, err)
-	}
-	if err := unix.Connect(fd, to); err != nil && err != unix.EINPROGRESS {
-		return fmt.Errorf("connect to %s: %w", addr, err)
-	}
-	return nil
-}
-
-func parseAddr(addr string) (*unix.SockaddrInet4, error) {
-	ap, err := netip.ParseAddrPort(addr)
-	if err != nil || !ap.Addr().Is4() {
-		return nil, fmt.Errorf("connect: %q is no IPv4 address with a port", addr)
-	}
-	return &unix.SockaddrInet4{Port: int(ap.Port()), Addr: ap.Addr().As4()}, nil
-}
-
-// setPatience sets the timeout of reads on the blocking socket.
-func (c *client) setPatience(d time.Duration) error { return setPatience(c.fd, d) }
-
+// setPatience sets the timeout of reads on a blocking socket.
 func setPatience(fd int, d time.Duration) error {
 	timeout := unix.NsecToTimeval(int64(d))
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {

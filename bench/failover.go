@@ -178,7 +178,7 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) writeTo(ctx context.Context, c *client) {
 	// No error ends the measurement: the time without writes is the figure.
 	defer func() { _ = c.close() }()
-	if err := c.setPatience(ioTimeout); err != nil {
+	if err := setPatience(c.fd, ioTimeout); err != nil {
 		return
 	}
 	for ctx.Err() == nil {

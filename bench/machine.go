@@ -60,7 +60,7 @@ func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 // are back. done ends that process.
 func loopbackRound() (name string, round, done func() error) {
 	echo := startSelf("echo")
-	fd, err := connect(echo.addr, ioTimeout)
+	fd, err := connect(echo.addr, ioTimeout, 0)
 	if err != nil {
 		must.Do(errors.Join(err, echo.stop()))
 	}
