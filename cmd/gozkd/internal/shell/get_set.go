@@ -19,54 +19,33 @@ func runGet(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	r := getResult{Path: path, Data: data, Stat: c.wantedStat(st)}
-	switch {
-	case c.has("x"):
-		r.format = hexDump
-	case c.has("b"):
-		r.format = base64.StdEncoding.EncodeToString
+	hex, encoded := c.has("x"), c.has("b")
+	r := getResult{path, dataOf(data, hex || encoded), c.wantedStat(st)}
+	var text string
+	shown := data
+	if data == nil {
+		shown = []byte(javaNull)
 	}
-	return c.print(r, r.text(c.singleCommand))
+	switch {
+	case hex:
+		text = hexDump(shown) + "\n"
+	case encoded:
+		text = base64.StdEncoding.EncodeToString(shown) + "\n"
+	case !c.singleCommand:
+		text = jute.Text(shown) + "\n"
+	default: // byte for byte, without a final newline
+		text = string(data)
+		if r.Stat != nil && text != "" {
+			text += "\n"
+		}
+	}
+	return c.print(r, text+r.Stat.String())
 }
 
 type getResult struct {
 	Path string `json:"path"`
-	Data []byte `json:"data"` // nil is null
-	Stat *stat  `json:"stat,omitempty"`
-
-	format func([]byte) string // nil: unchanged
-}
-
-// text returns the output. If raw is true and there is no format, data is output byte for byte,
-// without a final newline.
-func (r getResult) text(raw bool) string {
-	switch {
-	case !raw || r.format != nil:
-		data, format := r.Data, r.format
-		if data == nil {
-			data = []byte(javaNull)
-		}
-		if format == nil {
-			format = jute.Text
-		}
-		return format(data) + "\n" + r.Stat.String()
-	case r.Stat != nil && len(r.Data) > 0:
-		return string(r.Data) + "\n" + r.Stat.String()
-	}
-	return string(r.Data) + r.Stat.String()
-}
-
-// MarshalJSON encodes data as base64 if a format was given.
-func (r getResult) MarshalJSON() ([]byte, error) {
-	data := dataOf(r.Data)
-	if r.format != nil && r.Data != nil {
-		data = base64Of(r.Data)
-	}
-	return marshal(struct {
-		Path string `json:"path"`
-		jsonData
-		Stat *stat `json:"stat,omitempty"`
-	}{r.Path, data, r.Stat})
+	jsonData
+	Stat *stat `json:"stat,omitempty"`
 }
 
 // hexDump returns data in lines of 16 bytes, in the frame of netty's ByteBufUtil.prettyHexDump,

@@ -128,11 +128,12 @@ type jsonData struct {
 	Base64 *string         `json:"data_base64,omitempty"`
 }
 
-func dataOf(data []byte) jsonData {
-	if data == nil {
+// dataOf returns data as it is if it can be and if encoded is false.
+func dataOf(data []byte, encoded bool) jsonData {
+	switch {
+	case data == nil:
 		return jsonData{Data: json.RawMessage("null")}
-	}
-	if !utf8.Valid(data) {
+	case encoded || !utf8.Valid(data):
 		return base64Of(data)
 	}
 	quoted, err := marshal(string(data))

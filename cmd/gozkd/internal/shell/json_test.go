@@ -12,19 +12,19 @@ import (
 
 func TestGetResult_JSON(t *testing.T) {
 	for _, c := range []struct {
-		data   []byte
-		format func([]byte) string
-		want   string
+		data    []byte
+		encoded bool
+		want    string
 	}{
-		{[]byte(`a "b" <c> ü`), nil, `{"path":"/x","data":"a \"b\" <c> ü"}`},
-		{[]byte{}, nil, `{"path":"/x","data":""}`},
-		{nil, nil, `{"path":"/x","data":null}`},
-		{[]byte{0xff, 0}, nil, `{"path":"/x","data_base64":"/wA="}`},
-		{[]byte("a"), hexDump, `{"path":"/x","data_base64":"YQ=="}`},
-		{nil, hexDump, `{"path":"/x","data":null}`},
+		{[]byte(`a "b" <c> ü`), false, `{"path":"/x","data":"a \"b\" <c> ü"}`},
+		{[]byte{}, false, `{"path":"/x","data":""}`},
+		{nil, false, `{"path":"/x","data":null}`},
+		{[]byte{0xff, 0}, false, `{"path":"/x","data_base64":"/wA="}`},
+		{[]byte("a"), true, `{"path":"/x","data_base64":"YQ=="}`},
+		{nil, true, `{"path":"/x","data":null}`},
 	} {
 		var b strings.Builder
-		if err := writeJSON(&b, getResult{Path: "/x", Data: c.data, format: c.format}); err != nil {
+		if err := writeJSON(&b, getResult{"/x", dataOf(c.data, c.encoded), nil}); err != nil {
 			t.Fatal(err)
 		}
 		if b.String() != c.want+"\n" {

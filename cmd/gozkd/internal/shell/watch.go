@@ -280,7 +280,7 @@ func (l watchLine) MarshalJSON() ([]byte, error) {
 	}
 	data := jsonData{}
 	if l.stat != nil {
-		data = dataOf(l.data)
+		data = dataOf(l.data, false)
 	}
 	return marshal(struct {
 		head
