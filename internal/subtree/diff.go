@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -131,20 +132,6 @@ func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] 
 	}
 }
 
-// compareRel orders paths as a walk does: a slash sorts before every character of a name.
-func compareRel(a, b string) int {
-	for i := 0; i < len(a) && i < len(b); i++ {
-		switch {
-		case a[i] == b[i]:
-		case a[i] == '/':
-			return -1
-		case b[i] == '/':
-			return 1
-		case a[i] < b[i]:
-			return -1
-		default:
-			return 1
-		}
-	}
-	return len(a) - len(b)
-}
+// compareRel orders paths as a walk does: name by name, so that what is below a znode follows it
+// before its next sibling.
+func compareRel(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) }
