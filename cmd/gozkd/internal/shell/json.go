@@ -44,13 +44,7 @@ func (n noteWriter) Write(p []byte) (int, error) {
 	if text == "" {
 		return len(p), nil
 	}
-	return len(p), writeJSON(n.to, struct {
-		Note string `json:"note"`
-	}{text})
-}
-
-type jsonErrorLine struct {
-	Error jsonError `json:"error"`
+	return len(p), writeJSON(n.to, map[string]string{"note": text})
 }
 
 // jsonError describes why a command failed.
@@ -73,7 +67,7 @@ const (
 )
 
 // errorLine describes the error of the command called name, or of the shell if name is empty.
-func (s *Shell) errorLine(name string, err error) jsonErrorLine {
+func (s *Shell) errorLine(name string, err error) map[string]jsonError {
 	var wrong usageError
 	var e *client.Error
 	line := jsonError{Code: codeFailed, Message: message(err)}
@@ -95,11 +89,7 @@ func (s *Shell) errorLine(name string, err error) jsonErrorLine {
 		}
 	}
 	line.Message = cmp.Or(line.Message, "failed; the notes before this line say why")
-	return jsonErrorLine{line}
-}
-
-type jsonEventLine struct {
-	Event jsonEvent `json:"event"`
+	return map[string]jsonError{"error": line}
 }
 
 // jsonEvent is a watch event, or a change of the session's state, whose type is None.

@@ -103,7 +103,7 @@ func (s *Shell) usage() string {
 
 func (s *Shell) printEvent(e client.Event) {
 	if s.json != nil {
-		_ = writeJSON(s.json.messages, jsonEventLine{eventOf(e)}) // there is no other place to report it
+		_ = writeJSON(s.json.messages, map[string]jsonEvent{"event": eventOf(e)}) // there is no other place to report it
 		return
 	}
 	_ = writeText(s.out, eventText(e))
