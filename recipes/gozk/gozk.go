@@ -55,35 +55,32 @@ func (a adapter) Set(path string, data []byte, version int32) (*proto.Stat, erro
 }
 
 func (a adapter) Get(path string, watch bool) ([]byte, *proto.Stat, <-chan zk.Event, error) {
-	if watch {
-		data, stat, fires, err := a.conn.GetW(path)
-		return data, protoStat(stat), fires, convert(err)
-	}
-	data, stat, err := a.conn.Get(path)
-	return data, protoStat(stat), nil, convert(err)
+	return read(path, watch, a.conn.Get, a.conn.GetW)
 }
 
-func (a adapter) Exists(path string, watch bool) (s *proto.Stat, fires <-chan zk.Event, err error) {
+// read is Get or Children, by the functions without and with a watch.
+func read[T any](
+	path string, watch bool, get func(string) (T, *zk.Stat, error), getW func(string) (T, *zk.Stat, <-chan zk.Event, error),
+) (v T, _ *proto.Stat, fires <-chan zk.Event, err error) {
 	var stat *zk.Stat
-	there := false
 	if watch {
-		there, stat, fires, err = a.conn.ExistsW(path)
+		v, stat, fires, err = getW(path)
 	} else {
-		there, stat, err = a.conn.Exists(path)
+		v, stat, err = get(path)
 	}
-	if there {
-		s = protoStat(stat)
+	return v, protoStat(stat), fires, convert(err)
+}
+
+func (a adapter) Exists(path string, watch bool) (*proto.Stat, <-chan zk.Event, error) {
+	there, stat, fires, err := read(path, watch, a.conn.Exists, a.conn.ExistsW)
+	if !there {
+		stat = nil
 	}
-	return s, fires, convert(err)
+	return stat, fires, err
 }
 
 func (a adapter) Children(path string, watch bool) ([]string, *proto.Stat, <-chan zk.Event, error) {
-	if watch {
-		names, stat, fires, err := a.conn.ChildrenW(path)
-		return names, protoStat(stat), fires, convert(err)
-	}
-	names, stat, err := a.conn.Children(path)
-	return names, protoStat(stat), nil, convert(err)
+	return read(path, watch, a.conn.Children, a.conn.ChildrenW)
 }
 
 func (a adapter) Multi(ops []client.Op) ([]client.Result, error) {
