@@ -219,6 +219,42 @@ func TestDelete(t *testing.T) {
 	}
 }
 
+// Selected children go in one dialog. One that somebody changed meanwhile stays, and all after it.
+func TestDelete_Selected(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "1", "/app/b": "2", "/app/c/deep/er": "3", "/app/d": "4"})
+	b := x.visit(t, "#/z/app")
+	for _, name := range []string{"a", "b", "c"} {
+		b.click("input[aria-label='Select "+name+"']", "")
+	}
+	b.see(".child-selection", "3 selected")
+	if _, err := zk.Set(t.Context(), "/app/b", []byte("changed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	b.click(".child-selection button", "Delete")
+	b.see("dialog", "1 has children")
+	b.click("dialog button", "=Delete")
+	b.see("dialog", "Type 3 to confirm.")
+	b.fill("input", "Type 3 to confirm", "3")
+	b.click("dialog button", "=Delete")
+	b.see("dialog", "1 of 3 were deleted")
+	b.click("dialog button", "Cancel")
+	b.closed()
+	b.gone(".child-list .child-name", "a")
+	b.see(".child-selection", "2 selected")
+	b.click("input[aria-label='Select b']", "") // its row shows the new version, the selection the old one
+	b.click("input[aria-label='Select b']", "")
+	b.click(".child-selection button", "Delete")
+	b.fill("input", "Type 2 to confirm", "2")
+	b.click("dialog button", "=Delete")
+	b.see(".toast", "Deleted 2 znodes")
+	b.gone(".child-list .child-name", "c")
+	if names, _, err := zk.Children(t.Context(), "/app", false); err != nil || !slices.Equal(names, []string{"d"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+}
+
 func TestACL(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	zk := x.connect()

@@ -74,6 +74,33 @@ func TestTree_Pages(t *testing.T) {
 	b.gone(".tree", "n-00300")
 }
 
+// Children are sorted by each column; for another order than the server's all of them are read.
+func TestChildren_Sorted(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	znodes := map[string]string{"/many/n1/child": ""}
+	for i := range 450 {
+		znodes[fmt.Sprintf("/many/n%d", i)] = strings.Repeat("x", 1000-i)
+	}
+	x.fill(znodes)
+	b := x.visit(t, "#/z/many")
+	names := func(first ...string) {
+		t.Helper()
+		b.until("person.all('.child-list a', '').slice(0, " + fmt.Sprint(len(first)) + ").map((a) => a.title).join() === " + quote(strings.Join(first, ",")))
+	}
+	names("n0", "n1", "n10", "n100")
+	b.click(".child-head button", "Name")
+	names("n0", "n1", "n2", "n3")
+	b.click(".child-head button", "Size")
+	names("n0", "n1", "n2")
+	b.click(".child-head button", "Size")
+	names("n449", "n448", "n447")
+	b.see("[aria-sort='ascending']", "Size")
+	b.click(".child-head button", "Children")
+	names("n1")
+	b.fill("input", "Children whose name begins with", "n44")
+	names("n44", "n440", "n441")
+}
+
 func TestBadges(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
 	zk := x.connect()

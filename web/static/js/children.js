@@ -1,60 +1,146 @@
-// The children of the open znode, as a list that reads pages while a person scrolls.
-import {debounce, empty, h, problem} from './dom.js';
+// The children of the open znode, as a table that reads pages while a person scrolls.
+import {button, copy, debounce, empty, h, icon, problem, replace} from './dom.js';
 import {bytes, clipped, count, join, time, znodeHref} from './format.js';
-import {filterBox, virtualList} from './list.js';
+import {compare, filterBox, virtualList} from './list.js';
 import {Pages} from './pages.js';
 import {kindBadge} from './tree.js';
 
 const rowHeight = 28;
-const maxShown = 14; // rows in sight before the list scrolls
+const leastShown = 14; // rows in sight before the list scrolls, also in a low window
+const around = 260; // pixels of a window that the table leaves to what is above it
 
-/** childTable reads the first page at once: first is its promise. */
-export function childTable(path) {
+// Columns: key, heading, what it is sorted by, class.
+const columns = [
+  ['name', 'Name', (item) => item.name, 'child-name'],
+  ['children', 'Children', (item) => item.stat?.numChildren ?? -1, 'child-children num hide-narrow'],
+  ['size', 'Size', (item) => item.stat?.dataLength ?? -1, 'child-size num'],
+  ['version', 'Version', (item) => item.stat?.version ?? -1, 'child-version num hide-narrow'],
+  ['changed', 'Changed', (item) => item.stat?.mtime ?? 0, 'child-time num hide-narrow'],
+];
+
+/**
+ * childTable reads the first page at once: first is its promise. remove(items) deletes the znodes
+ * that a person has selected, and mayNot() says why that person may not.
+ */
+export function childTable(path, {remove, mayNot}) {
   let pages = new Pages(path);
+  let order = null; // {by, descending}: not that of the server, so all children are read
+  let sorted = null; // the items in that order
   const fresh = new Set();
+  const selected = new Map(); // name to item
   const title = h('h2', null, 'Children');
-  const note = h('div');
+  const note = h('div', {role: 'status'});
+  const bar = h('div', {class: 'row child-selection'});
+  const all = h('input', {type: 'checkbox', 'aria-label': 'Select all children that were read', onchange: () => {
+    selected.clear();
+    if (all.checked) {
+      pages.items.forEach((item) => selected.set(item.name, item));
+    }
+    draw();
+  }});
+  const heads = columns.map(([key, heading, , cls]) => h('span', {class: cls, role: 'columnheader'},
+    h('button', {type: 'button', class: 'sort', onclick: () => sortBy(key)}, heading, icon('chevron'))));
   const list = virtualList({
     count: () => pages.total, row, rowHeight,
-    props: {class: 'child-list', tabindex: '-1', role: 'list', 'aria-label': 'Children'},
+    props: {class: 'child-list', tabindex: '-1', role: 'rowgroup'},
     onvisible: (_, last) => last > pages.items.length && !pages.complete && !pages.reading && read(last - pages.items.length),
   });
+  const table = h('div', {role: 'table', 'aria-label': 'Children'},
+    h('div', {class: 'child-row child-head', role: 'row'}, h('span', {role: 'columnheader'}, all), heads), list.element);
 
   async function read(missing) {
     try {
       await pages.more(missing);
     } catch (error) {
-      note.replaceChildren(problem(error, () => read(missing)));
+      replace(note, problem(error, () => read(missing)));
       return;
     }
     draw();
   }
 
+  // The server's order needs no more than what is in sight. Any other one needs all children.
+  async function sortBy(by) {
+    const natural = columns.find(([key]) => key === by)[2];
+    const descending = order?.by === by ? !order.descending : by !== 'name';
+    const mine = order = {by, descending, value: natural};
+    const reading = pages;
+    while (!reading.complete) {
+      replace(note, h('p', {class: 'dim'}, 'Sorting needs all children: ' + count(reading.items.length) + ' of ' + count(reading.total) + ' read …'));
+      try {
+        await reading.more(reading.total);
+      } catch (error) {
+        order = null;
+        replace(note, problem(error, () => sortBy(by)));
+        return;
+      }
+      if (order !== mine || reading !== pages) {
+        return; // a person wants something else by now
+      }
+    }
+    list.element.scrollTop = 0;
+    draw();
+  }
+
+  function arrange() {
+    sorted = pages.items;
+    if (order && pages.complete) {
+      const {value, descending} = order;
+      sorted = [...pages.items].sort((a, b) => (descending ? -1 : 1) * (compare(value(a), value(b)) || compare(a.name, b.name)));
+    }
+    columns.forEach(([key], i) => {
+      if (order?.by === key) {
+        heads[i].setAttribute('aria-sort', order.descending ? 'descending' : 'ascending');
+      } else {
+        heads[i].removeAttribute('aria-sort');
+      }
+    });
+  }
+
   function draw() {
+    arrange();
     title.textContent = 'Children ' + (pages.prefix ? '(' + count(pages.items.length) + (pages.complete ? '' : '+') + ' match)' : '');
-    note.replaceChildren(...(pages.items.length === 0 && pages.prefix ? [empty('No child begins with “' + pages.prefix + '”')] : []));
-    list.element.style.height = Math.min(maxShown, Math.max(1, pages.total)) * rowHeight + 'px';
-    list.element.hidden = pages.items.length === 0;
+    replace(note, pages.items.length === 0 && pages.prefix ? empty('No child begins with “' + pages.prefix + '”') : null);
+    all.checked = selected.size > 0 && selected.size === pages.items.length;
+    all.indeterminate = selected.size > 0 && !all.checked;
+    replace(bar, selected.size > 0 && [h('strong', null, count(selected.size) + ' selected'),
+      button('Delete', () => remove([...selected.values()]), {kind: 'danger', iconName: 'trash', reason: mayNot()}),
+      button('Copy paths', () => copy([...selected.keys()].map((name) => join(path, name)).join('\n')), {iconName: 'copy'}),
+      button('Clear', () => {
+        selected.clear();
+        draw();
+      }, {kind: 'quiet'})]);
+    const fits = Math.max(leastShown, Math.floor((window.innerHeight - around) / rowHeight));
+    list.element.style.height = Math.min(fits, Math.max(1, pages.total)) * rowHeight + 'px';
+    table.hidden = pages.items.length === 0;
     list.refresh();
   }
 
   function row(i) {
-    const item = pages.items[i];
+    const item = sorted?.[i];
     if (!item) {
-      return h('div', {class: 'child-row', role: 'listitem'}, h('span', {class: 'bone'}));
+      return h('div', {class: 'child-row', role: 'row'}, h('span', {class: 'bone', role: 'cell'}));
     }
     const flash = fresh.delete(item.name);
-    return h('div', {class: 'child-row' + (flash ? ' flash' : ''), role: 'listitem', 'aria-posinset': i + 1, 'aria-setsize': pages.total},
-      h('a', {class: 'mono clips', href: znodeHref(join(path, item.name)), title: item.name}, clipped(item.name)),
-      item.stat && [kindBadge(item.stat), h('span', {class: 'spring'}),
-        item.stat.numChildren > 0 && h('span', {class: 'dim hide-narrow'}, count(item.stat.numChildren) + (item.stat.numChildren === 1 ? ' child' : ' children')),
-        h('span', {class: 'num child-size'}, bytes(item.stat.dataLength)), h('span', {class: 'num dim hide-narrow child-version'}, 'v' + item.stat.version),
-        h('span', {class: 'dim hide-narrow child-time'}, time(item.stat.mtime))]);
+    const stat = item.stat;
+    const cell = (k, content) => h('span', {class: columns[k][3], role: 'cell'}, content);
+    return h('div', {class: 'child-row' + (flash ? ' flash' : ''), role: 'row', 'aria-rowindex': i + 2},
+      h('span', {role: 'cell'}, h('input', {type: 'checkbox', checked: selected.has(item.name), 'aria-label': 'Select ' + item.name, onchange: (e) => {
+        if (e.target.checked) {
+          selected.set(item.name, item);
+        } else {
+          selected.delete(item.name);
+        }
+        draw();
+      }})),
+      cell(0, [h('a', {class: 'mono clips', href: znodeHref(join(path, item.name)), title: item.name}, clipped(item.name)), stat && kindBadge(stat)]),
+      stat && [cell(1, stat.numChildren > 0 && count(stat.numChildren)), cell(2, bytes(stat.dataLength)), cell(3, stat.version), cell(4, time(stat.mtime))]);
   }
 
   const filter = filterBox(debounce(150, async (text) => {
     const next = new Pages(path, text);
     pages = next;
+    order = null;
+    selected.clear();
     await next.more().catch(() => null);
     if (pages === next) {
       list.element.scrollTop = 0;
@@ -69,7 +155,7 @@ export function childTable(path) {
   first.catch(() => null);
 
   return {
-    element: h('section', {'aria-label': 'Children'}, h('header', {class: 'data-head'}, title, h('span', {class: 'spring'}), filter), list.element, note),
+    element: h('section', {'aria-label': 'Children'}, h('header', {class: 'data-head'}, title, h('span', {class: 'spring'}), filter), bar, table, note),
     first,
     get pages() {
       return pages;
@@ -77,6 +163,11 @@ export function childTable(path) {
     async reload() {
       const added = await pages.reload();
       added.forEach((name) => fresh.add(name));
+      const still = new Set(pages.items.map((item) => item.name));
+      [...selected.keys()].forEach((name) => still.has(name) || pages.complete === false || selected.delete(name));
+      if (order && !pages.complete) {
+        order = null; // the order of the server again: a live list is not read as a whole at each change
+      }
       draw();
       return pages;
     },

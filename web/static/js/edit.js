@@ -1,7 +1,7 @@
 // Dialogs that change znodes. Every write carries the version that the person saw.
 import * as api from './api.js';
-import {badge, button, debounce, empty, field, h, icon, loading, replace, select} from './dom.js';
-import {base, bytes, count, join} from './format.js';
+import {button, debounce, field, h, replace, select} from './dom.js';
+import {bytes, join} from './format.js';
 import {diffView} from './diff.js';
 import {ownSession} from './session.js';
 import {formatJson, formatted, isJson, parseJson} from './viewers/json.js';
@@ -198,9 +198,11 @@ export async function editData(ctx, seen) {
   }
 }
 
-// createdAgain reports whether a znode was deleted and created since its Stat was read. The versions of
-// the new one may be the same, and ZooKeeper's writes name no more than a version.
-async function createdAgain(path, stat) {
+/**
+ * createdAgain reports whether a znode was deleted and created since its Stat was read. The
+ * versions of the new one may be the same, and ZooKeeper's writes name no more than a version.
+ */
+export async function createdAgain(path, stat) {
   try {
     return (await api.acl(path)).stat.czxid !== stat.czxid;
   } catch (error) {
@@ -355,116 +357,4 @@ export async function createChild(ctx) {
   }
   ctx.toast('Created ' + answer.path, 'good');
   return {created: answer.path};
-}
-
-/** removeZnode deletes the znode, and everything below after the path was typed. */
-export async function removeZnode(ctx, seen) {
-  if (ctx.path === '/') {
-    return null;
-  }
-  if (seen.stat.numChildren > 0) {
-    return removeSubtree(ctx);
-  }
-  const done = await ctx.dialog({
-    title: 'Delete ' + base(ctx.path), id: 'delete',
-    body: [h('p', {class: 'mono break'}, ctx.path), h('p', null, 'Version ' + seen.stat.version + ', ' + bytes(seen.stat.dataLength) + '. A deleted znode comes back only from a backup.')],
-    actions: [{label: 'Cancel', value: null}, {label: 'Delete', kind: 'danger', run: async () => {
-      if (!await createdAgain(ctx.path, seen.stat)) {
-        try {
-          await api.remove(ctx.path, seen.stat.version);
-          return;
-        } catch (error) {
-          if (!error.conflict) {
-            throw error;
-          }
-        }
-      }
-      throw new Error('Somebody changed the znode since you looked at it. Close this window, look again, then delete.');
-    }}],
-  });
-  if (done) {
-    ctx.toast('Deleted ' + ctx.path, 'good');
-  }
-  return done ? {deleted: true} : null;
-}
-
-async function removeSubtree(ctx) {
-  const preview = h('div', {class: 'stack'}, loading(3));
-  const typed = h('input', {class: 'mono', placeholder: ctx.path, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off'});
-  const progress = h('p', {class: 'row', role: 'status'});
-  let shown = null; // the zxid of what the person sees
-  let deleted = 0; // znodes, of a run
-  let stop = null;
-  const show = () => api.get('subtree', {root: ctx.path}).then((s) => {
-    replace(preview, subtreeSummary(s));
-    shown = s.zxid;
-  }, (error) => {
-    replace(preview, h('p', {class: 'dialog-error'}, error.message));
-    shown = null;
-  });
-  const run = async () => {
-    if (typed.value !== ctx.path) {
-      throw new Error('Type the path ' + ctx.path + ' to confirm.');
-    }
-    if (!shown) {
-      throw new Error('Wait until this window shows what would be deleted.');
-    }
-    stop = new AbortController();
-    try {
-      return await deleteRounds(ctx.path, shown, stop, (n) => {
-        deleted = n;
-        replace(progress, h('span', null, n ? count(n) + ' znodes deleted …' : 'Checking that nothing has changed …'),
-          button('Stop', () => stop.abort(), {kind: 'quiet'}));
-      });
-    } catch (error) {
-      await show();
-      throw new Error(rest(error, deleted));
-    } finally {
-      replace(progress);
-    }
-  };
-  show();
-  const done = await ctx.dialog({
-    title: 'Delete ' + base(ctx.path) + ' and everything below', id: 'delete-subtree',
-    body: [preview, field('Type the path to confirm', typed), progress],
-    actions: [{label: 'Cancel', value: null}, {label: 'Delete all', kind: 'danger', run}],
-  });
-  if (!done) {
-    stop?.abort();
-    return null;
-  }
-  ctx.toast('Deleted ' + (done.deleted ? count(done.deleted) + ' znodes' : ctx.path), 'good');
-  return {deleted: true};
-}
-
-/** deleteRounds deletes a subtree in as many requests as it takes; tell hears how many znodes have gone. */
-async function deleteRounds(path, zxid, stop, tell) {
-  let before = 0;
-  for (let end = {more: true}; end.more; before += end.deleted) {
-    tell(before);
-    end = null;
-    const response = await api.request('POST', 'ui/api/delete', {
-      body: JSON.stringify({path, confirm: path, zxid}), headers: {'Content-Type': 'application/json'}, signal: stop.signal});
-    await api.parts(response, {progress: (d) => tell(before + d.deleted), end: (d) => {
-      end = d;
-    }});
-    if (!end || end.error) {
-      throw new Error(end ? end.error : 'The server ended its answer too early.');
-    }
-  }
-  return {deleted: before};
-}
-
-function rest(error, deleted) {
-  const done = deleted ? count(deleted) + ' znodes were deleted; this window shows what is left.' : 'Nothing was deleted. Look again, then delete.';
-  return error.name === 'AbortError' ? 'Stopped. ' + done : (error.body?.detail || error.message) + ' ' + done;
-}
-
-function subtreeSummary(s) {
-  const sessions = s.sessions || [];
-  return [
-    h('p', null, icon('warn'), ' ', h('strong', null, count(s.znodes ?? s.count) + (s.truncated ? ' or more' : '') + ' znodes'), ' with ' + bytes(s.bytes ?? 0) + ' go for good.'),
-    s.ephemerals > 0 && h('p', null, badge(count(s.ephemerals) + ' ephemeral', 'warn'), ' of ' + sessions.length + (sessions.length === 1 ? ' session: a live client' : ' sessions: live clients') + ' may depend on them.'),
-    s.paths?.length > 0 ? h('pre', {class: 'code short'}, s.paths.slice(0, 100).join('\n') + (s.paths.length > 100 || s.truncated ? '\n…' : '')) : s.znodes === 0 && empty('Nothing below'),
-  ];
 }

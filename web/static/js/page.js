@@ -28,8 +28,10 @@ export function page({ctx, act, following, showTree, updated}) {
   let again = 0;
   let loaded = null; // a promise: until then nobody knows what a change would change
 
+  const mayNot = () => blocked || ctx().mayNot('write', 'Your role “' + ctx().role + '” may not change znodes');
+
   function actions() {
-    const reason = blocked || ctx().mayNot('write', 'Your role “' + ctx().role + '” may not change znodes');
+    const reason = mayNot();
     return [
       button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : seen?.failed ? 'The data could not be read' : null), title: 'Edit the data (e)'}),
       button('New child', () => act('create'), {iconName: 'plus', reason: reason || (seen && isEphemeral(seen.stat) ? 'An ephemeral znode has no children' : null), title: 'Create a child (n)'}),
@@ -168,6 +170,7 @@ export function page({ctx, act, following, showTree, updated}) {
     if (fresh) {
       drawData(data, before);
     }
+    childCard.classList.toggle('leads', stat.dataLength === 0); // a directory has its children first
     childCard.hidden = stat.numChildren === 0 && list.status === 'fulfilled';
     if (list.status === 'rejected') {
       replace(childCard, h('h2', null, 'Children'), problem(list.reason));
@@ -251,7 +254,7 @@ export function page({ctx, act, following, showTree, updated}) {
       [factCard, aclCard, childCard].forEach((card) => (card.hidden = true));
       dataCard.classList.remove('flash');
       element.scrollTop = 0;
-      children = childTable(ctx().path);
+      children = childTable(ctx().path, {remove: (items) => act('remove', items), mayNot});
       loaded = read();
     },
     close() {

@@ -61,6 +61,6 @@ function slim({name, stat}) {
   if (!stat) {
     return {name};
   }
-  const {mtime, version, dataLength, numChildren, ephemeralOwner, kind, ttlMs} = stat;
-  return {name, stat: {mtime, version, dataLength, numChildren, ephemeralOwner: ephemeralOwner === '0x0' ? '' : ephemeralOwner, kind, ttlMs}};
+  const {czxid, mtime, version, dataLength, numChildren, ephemeralOwner, kind, ttlMs} = stat;
+  return {name, stat: {czxid, mtime, version, dataLength, numChildren, ephemeralOwner: ephemeralOwner === '0x0' ? '' : ephemeralOwner, kind, ttlMs}};
 }

@@ -1,10 +1,11 @@
 // The view of znodes: the tree at the side, the page of the open znode beside it.
 import {button, copy, h, remember, setting} from './dom.js';
-import {parent, znodeHref} from './format.js';
+import {join, parent, znodeHref} from './format.js';
 import * as edit from './edit.js';
 import {visited} from './jump.js';
 import {follow, tail} from './live.js';
 import {page} from './page.js';
+import * as remove from './remove.js';
 import {tree} from './tree.js';
 
 export default function (first) {
@@ -97,7 +98,7 @@ export default function (first) {
   }
 
   // Actions of buttons and keys. Each resolves to the path to open afterwards, or to null.
-  async function act(name) {
+  async function act(name, items) {
     switch (name) {
       case 'copy':
         await copy(ctx.path);
@@ -121,7 +122,8 @@ export default function (first) {
     if (!seen) {
       return;
     }
-    const result = await {edit: edit.editData, acl: edit.editACL, create: edit.createChild, remove: edit.removeZnode}[name](ctx, seen);
+    const result = items ? await remove.removeSelected(ctx, items)
+      : await {edit: edit.editData, acl: edit.editACL, create: edit.createChild, remove: remove.removeZnode}[name](ctx, seen);
     if (!result) {
       return;
     }
@@ -132,6 +134,7 @@ export default function (first) {
       side.touch(result.created, 'created');
       ctx.go(znodeHref(result.created));
     } else {
+      items?.forEach((item) => side.touch(join(ctx.path, item.name), 'deleted'));
       main.refresh();
     }
   }
