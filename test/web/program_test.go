@@ -69,6 +69,30 @@ func openEnsemble(t *testing.T) (*site, *server.Ensemble) {
 	return x, e
 }
 
+// travels goes from the third newest version of /config to the tree of that time, and back.
+func travels(b *tab, zk *client.Client) {
+	b.t.Helper()
+	if _, _, err := zk.Create(b.t.Context(), "/later", nil, client.CreateOptions{}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.click(".stack .stack > section:nth-child(3) a", "The tree then")
+	b.see(".znode", "port=22")
+	b.see(".time-bar", "as of zxid 0x")
+	b.see(".tree", "config")
+	b.gone(".tree", "later")
+	b.until("person.all('.actions button', 'Edit')[0].disabled")
+	b.click(".crumbs a", "root")
+	b.see(".child-list", "config")
+	b.gone(".child-list", "later")
+	b.until("location.hash.includes('at=0x')")
+	b.click(".child-list a", "config")
+	b.see(".znode", "port=22")
+	b.click(".time-bar button", "Now")
+	b.see(".znode", "port=24")
+	b.see(".tree", "later")
+	b.until("!location.hash.includes('at=') && !person.all('.actions button', 'Edit')[0].disabled")
+}
+
 // The program with three servers and an archive: versions of a znode are compared, and the cards of
 // the other members show what they answer.
 func TestProgram(t *testing.T) {
@@ -111,6 +135,7 @@ func TestProgram(t *testing.T) {
 	b.see(".added", "port=23")
 	b.click(card+":nth-child(3) summary", "Data")
 	b.see(card+":nth-child(3) pre", "host=db2 port=22")
+	travels(b, zk)
 
 	b.gotoHash("#/ensemble")
 	other := func(member int) string {

@@ -118,6 +118,19 @@ function znodes(path) {
   return 'znodes/v2' + encodePath(path);
 }
 
+// Of which moment znodes are read: a time or a zxid that the archive has, null is now.
+let moment = null;
+
+/** setMoment chooses the moment of which znodes are read from now on; null is now. */
+export function setMoment(at) {
+  moment = at;
+}
+
+/** past returns the moment of which znodes are read, null for now. */
+export function past() {
+  return moment;
+}
+
 export const inlineLimit = 1 << 20;
 
 /**
@@ -125,7 +138,7 @@ export const inlineLimit = 1 << 20;
  * 1 MiB (large is then true).
  */
 export async function znode(path, options) {
-  const response = await request('GET', znodes(path), {headers: {Accept: 'application/json'}, ...options});
+  const response = await request('GET', znodes(path), {query: {at: moment}, headers: {Accept: 'application/json'}, ...options});
   const text = await readText(response, 1.4 * inlineLimit + 2000); // base64, and the Stat
   if (text === null) {
     return {path, large: true, data: null, stat: null};
@@ -156,18 +169,18 @@ async function readText(response, limit) {
 
 /** data returns the data alone, of any size. */
 export async function data(path) {
-  const response = await request('GET', znodes(path), {headers: {Accept: 'application/octet-stream'}});
+  const response = await request('GET', znodes(path), {query: {at: moment}, headers: {Accept: 'application/octet-stream'}});
   return new Uint8Array(await response.arrayBuffer());
 }
 
 /** children returns {path, stat, children: [{name, stat}], next}. */
 export function children(path, {after, prefix, limit = 200, stat = true, signal} = {}) {
-  return json('GET', znodes(path), {query: {children: true, after, prefix, limit, stat}, signal});
+  return json('GET', znodes(path), {query: {children: true, after, prefix, limit, stat: stat && !moment, at: moment}, signal});
 }
 
 /** acl returns {acl: [{scheme, id, perms}], stat}. */
 export function acl(path) {
-  return json('GET', znodes(path), {query: {acl: true}});
+  return json('GET', znodes(path), {query: {acl: true, at: moment}});
 }
 
 /** exists returns true if the znode exists. */

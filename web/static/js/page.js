@@ -3,6 +3,7 @@ import * as api from './api.js';
 import {badge, button, download, empty, h, loading, problem, replace} from './dom.js';
 import {base, bytes, count, duration, join, overHTTP, parent, time, znodeHref, znodeLink} from './format.js';
 import {childTable} from './children.js';
+import {moment} from './past.js';
 import {isEphemeral} from './tree.js';
 import {viewData} from './viewers/index.js';
 
@@ -28,7 +29,7 @@ export function page({ctx, act, following, showTree, updated}) {
   let again = 0;
   let loaded = null; // a promise: until then nobody knows what a change would change
 
-  const mayNot = () => blocked || ctx().mayNot('write', 'Your role “' + ctx().role + '” may not change znodes');
+  const mayNot = () => blocked || (api.past() && 'This is how it was as of ' + moment(api.past()) + ': go back to now to change it') || ctx().mayNot('write', 'Your role “' + ctx().role + '” may not change znodes');
 
   function actions() {
     const reason = mayNot();
@@ -36,7 +37,7 @@ export function page({ctx, act, following, showTree, updated}) {
       button('Edit', () => act('edit'), {iconName: 'edit', reason: reason || (seen?.large ? 'More than 1 MiB: use PUT of the REST interface' : seen?.failed ? 'The data could not be read' : null), title: 'Edit the data (e)'}),
       button('New child', () => act('create'), {iconName: 'plus', reason: reason || (seen && isEphemeral(seen.stat) ? 'An ephemeral znode has no children' : null), title: 'Create a child (n)'}),
       button('Delete', () => act('remove'), {iconName: 'trash', reason: reason || (ctx().path === '/' ? 'The root cannot be deleted' : null), title: 'Delete (d)'}),
-      button('Follow', () => act('follow'), {iconName: 'live', pressed: following(), title: 'Show changes of the subtree as they happen (f)'}),
+      button('Follow', () => act('follow'), {iconName: 'live', pressed: following(), reason: api.past() && 'What is past does not change', title: 'Show changes of the subtree as they happen (f)'}),
     ];
   }
 
@@ -94,7 +95,7 @@ export function page({ctx, act, following, showTree, updated}) {
 
   function drawACL(result) {
     const header = h('header', null, h('h2', null, 'ACL'), result.status === 'fulfilled' && button('', () => act('acl'), {
-      kind: 'quiet', iconName: 'edit', title: 'Edit the ACL (a)', reason: ctx().mayNot('write', 'Your role may not change znodes')}));
+      kind: 'quiet', iconName: 'edit', title: 'Edit the ACL (a)', reason: mayNot()}));
     if (result.status === 'rejected') {
       replace(aclCard, header, h('p', {class: 'dim'}, result.reason.message));
       return;
@@ -135,7 +136,7 @@ export function page({ctx, act, following, showTree, updated}) {
     if (before && [data, list, acl].some((r) => r.reason?.status === 0)) {
       return; // no answer: what was read before stays readable, and the banner says that it may be out of date
     }
-    const gone = [data, list].find((r) => r.status === 'rejected' && r.reason.missing);
+    const gone = [data, list].find((r) => r.status === 'rejected' && r.reason.missing && (r.reason.code || !api.past()));
     if (gone) {
       seen = null;
       blocked = 'There is no such znode';
@@ -143,7 +144,7 @@ export function page({ctx, act, following, showTree, updated}) {
       replace(factCard);
       replace(aclCard);
       replace(childCard);
-      replace(dataCard, empty('There is no znode ' + path, before ? 'It was deleted while you looked at it.' : 'It may have been deleted, or the path is misspelt.',
+      replace(dataCard, empty('There is no znode ' + path, before ? 'It was deleted while you looked at it.' : api.past() ? 'There was none as of ' + moment(api.past()) + '.' : 'It may have been deleted, or the path is misspelt.',
         h('a', {class: 'button', href: znodeHref(parent(path))}, 'Go to ' + parent(path))));
       [factCard, aclCard, childCard].forEach((card) => (card.hidden = true));
       drawHead();
@@ -177,7 +178,9 @@ export function page({ctx, act, following, showTree, updated}) {
     } else if (!childCard.contains(children.element)) {
       replace(childCard, children.element);
     }
-    decorate(mine);
+    if (!api.past()) {
+      decorate(mine);
+    }
   }
 
   // Watches and quota need more requests, of which some may be refused: they come last.
@@ -231,7 +234,7 @@ export function page({ctx, act, following, showTree, updated}) {
   function state(text) {
     status.className = 'live ' + text;
     status.setAttribute('aria-label', text);
-    status.title = {connecting: 'Connecting: changes do not appear by themselves yet', live: 'Live: changes of this znode appear by themselves', lost: 'The stream of changes was lost; reconnecting', stale: 'No quorum: changes appear when a majority is back', paused: 'Paused while the page was hidden'}[text];
+    status.title = {connecting: 'Connecting: changes do not appear by themselves yet', live: 'Live: changes of this znode appear by themselves', lost: 'The stream of changes was lost; reconnecting', stale: 'No quorum: changes appear when a majority is back', paused: 'Paused while the page was hidden', past: 'As it was: what is past does not change'}[text];
   }
 
   return {

@@ -33,8 +33,11 @@ class TreeNode {
   }
 }
 
-/** tree shows the znodes. onopen(path) runs when a person opens one, onread(text) tells of long lists. */
-export function tree({onopen, onread}) {
+/**
+ * tree shows the znodes. onopen(path) runs when a person opens one, onread(text) tells of long lists.
+ * In the past lists have no Stats, so whether a znode has children is known when it was unfolded.
+ */
+export function tree({onopen, onread, past = false}) {
   const root = new TreeNode('/', '/', 0, null);
   let rows = []; // TreeNode, or the gap of a TreeNode: children which are not read yet
   let selected = '/';
@@ -138,7 +141,7 @@ export function tree({onopen, onread}) {
     }
     const node = row;
     const many = node.stat?.numChildren ?? node.pages?.total ?? 0;
-    const folds = many > 0 || node === root;
+    const folds = foldable(node);
     const element = h('div', {
       class: 'tree-row' + (node.path === cursor ? ' cursor' : '') + (node.flash ? ' flash' : ''), role: 'treeitem', id: 'tree-' + i,
       'aria-level': node.depth + 1, 'aria-expanded': folds ? String(node.open) : null, 'aria-selected': String(node.path === selected),
@@ -158,7 +161,7 @@ export function tree({onopen, onread}) {
     indent(node.depth),
     h('span', {class: 'twist' + (node.open ? ' open' : ''), 'aria-hidden': 'true'}, folds && icon('chevron')),
     h('a', {class: 'tree-name', href: znodeHref(node.path), tabindex: '-1', title: tip(node)}, clipped(node.name)),
-    node.stat ? kindBadge(node.stat) : listed(node) && h('span', {class: 'dim', title: 'The ACL does not let you read this znode'}, icon('lock')), many > 0 && h('span', {class: 'tree-count', title: count(many) + ' children'}, compact(many)));
+    node.stat ? kindBadge(node.stat) : !past && listed(node) && h('span', {class: 'dim', title: 'The ACL does not let you read this znode'}, icon('lock')), many > 0 && h('span', {class: 'tree-count', title: count(many) + ' children'}, compact(many)));
     if (node.path === cursor) {
       list.element.setAttribute('aria-activedescendant', 'tree-' + i);
     }
@@ -170,6 +173,10 @@ export function tree({onopen, onread}) {
   function listed(node) {
     const above = node !== root && find(parent(node.path));
     return Boolean(above?.pages?.items.some((item) => item.name === node.name));
+  }
+
+  function foldable(node) {
+    return node === root || (past && !(node.pages?.complete && node.pages.items.length === 0)) || (node.stat?.numChildren ?? node.pages?.total ?? 0) > 0;
   }
 
   function index(path) {
@@ -206,7 +213,7 @@ export function tree({onopen, onread}) {
     }
     if (node.open) {
       move(1);
-    } else if (node.stat?.numChildren > 0 || node === root) {
+    } else if (foldable(node)) {
       unfold(node);
     }
   }

@@ -1,10 +1,12 @@
 // The view of znodes: the tree at the side, the page of the open znode beside it.
-import {button, copy, h, remember, setting} from './dom.js';
+import * as api from './api.js';
+import {button, copy, h, remember, replace, setting} from './dom.js';
 import {join, parent, znodeHref} from './format.js';
 import * as edit from './edit.js';
 import {visited} from './jump.js';
 import {follow, tail} from './live.js';
 import {page} from './page.js';
+import {timeBar} from './past.js';
 import * as remove from './remove.js';
 import {tree} from './tree.js';
 
@@ -14,17 +16,35 @@ export default function (first) {
   let unfollow = null;
 
   const note = h('span', {role: 'status'}, 'Znodes');
-  const side = tree({
-    onopen(path) {
-      layout.classList.remove('show-tree');
-      if (path === ctx.path) {
-        side.select(path);
-      } else {
-        ctx.go(znodeHref(path));
-      }
-    },
-    onread: (text) => (note.textContent = text || 'Znodes'),
-  });
+  let side = newTree();
+  const sideBox = h('div', {class: 'side-tree'}, side.element);
+  const barBox = h('div');
+
+  function newTree() {
+    return tree({
+      past: Boolean(api.past()),
+      onopen(path) {
+        layout.classList.remove('show-tree');
+        if (path === ctx.path) {
+          side.select(path);
+        } else {
+          ctx.go(znodeHref(path));
+        }
+      },
+      onread: (text) => (note.textContent = text || 'Znodes'),
+    });
+  }
+
+  // Shows znodes as of a moment, null for now, also those that a person opens next.
+  function travel(at) {
+    api.setMoment(at);
+    ctx.setParams({at});
+    side.close();
+    side = newTree();
+    replace(sideBox, side.element);
+    show();
+  }
+
   const main = page({
     ctx: () => ctx, act, following: () => Boolean(panel),
     showTree: () => {
@@ -36,9 +56,11 @@ export default function (first) {
   const divider = h('div', {class: 'divider', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the tree',
     'aria-valuemin': '160', 'aria-valuemax': '800', onpointerdown: drag, onkeydown: (e) => resize(e.key === 'ArrowLeft' ? -16 : e.key === 'ArrowRight' ? 16 : 0)});
   const layout = h('div', {class: 'split'},
-    h('div', {class: 'side'}, h('div', {class: 'side-head'}, note,
+    h('div', {class: 'side'}, h('div', null, h('div', {class: 'side-head'}, note,
+      button('', () => (barBox.hasChildNodes() && !api.past() ? replace(barBox) : replace(barBox, timeBar(api.past(), travel))),
+        {kind: 'quiet', iconName: 'clock', title: 'Show znodes as they were at a moment'}),
       button('', () => side.reload(), {kind: 'quiet', iconName: 'refresh', title: 'Read the tree again'}),
-      h('span', {class: 'only-small'}, button('', () => layout.classList.remove('show-tree'), {kind: 'quiet', iconName: 'close', title: 'Close the tree'}))), side.element),
+      h('span', {class: 'only-small'}, button('', () => layout.classList.remove('show-tree'), {kind: 'quiet', iconName: 'close', title: 'Close the tree'}))), barBox), sideBox),
     divider, main.element);
   let width = 0;
   setWidth(setting('tree-width', 300));
@@ -67,6 +89,11 @@ export default function (first) {
 
   function subscribe() {
     unfollow?.();
+    unfollow = null;
+    if (api.past()) {
+      main.state('past');
+      return;
+    }
     const recursive = Boolean(panel);
     unfollow = follow(ctx.path, recursive, {
       event(kind, path, data) {
@@ -84,6 +111,9 @@ export default function (first) {
   }
 
   function toggleTail() {
+    if (api.past()) {
+      return;
+    }
     if (panel) {
       panel.close();
       panel.element.remove();
@@ -113,7 +143,7 @@ export default function (first) {
         return;
       default:
     }
-    const reason = ctx.mayNot('write', 'Your role “' + ctx.role + '” may not change znodes. Log in as another identity, or start the server with gozkd.web=write.');
+    const reason = api.past() ? 'What is past does not change: go back to now first' : ctx.mayNot('write', 'Your role “' + ctx.role + '” may not change znodes. Log in as another identity, or start the server with gozkd.web=write.');
     if (reason) {
       ctx.toast(reason, 'bad');
       return;
@@ -141,7 +171,7 @@ export default function (first) {
 
   function show() {
     panel?.close();
-    panel = ctx.params.get('follow') ? tail(ctx.path, toggleTail) : null;
+    panel = ctx.params.get('follow') && !api.past() ? tail(ctx.path, toggleTail) : null;
     main.show(panel?.element);
     side.select(ctx.path);
     subscribe();
@@ -149,13 +179,26 @@ export default function (first) {
     visited(ctx.path);
   }
 
-  show();
+  api.setMoment(ctx.params.get('at'));
+  if (api.past()) {
+    replace(barBox, timeBar(api.past(), travel));
+    travel(api.past());
+  } else {
+    show();
+  }
   const view = {
     title: ctx.path, element: layout,
     update(next) {
       ctx = next;
       view.title = ctx.path;
       layout.classList.remove('show-tree');
+      const at = ctx.params.get('at');
+      if (at && at !== api.past()) { // a link to another moment
+        replace(barBox, timeBar(at, travel));
+        travel(at);
+        return;
+      }
+      ctx.setParams({at: api.past()});
       show();
     },
     refresh() {
@@ -167,9 +210,10 @@ export default function (first) {
       panel?.close();
       side.close();
       main.close();
+      api.setMoment(null);
     },
     keys: {
-      j: () => side.move(1), k: () => side.move(-1), h: side.left, l: side.right, ArrowLeft: side.left, ArrowRight: side.right,
+      j: () => side.move(1), k: () => side.move(-1), h: () => side.left(), l: () => side.right(), ArrowLeft: () => side.left(), ArrowRight: () => side.right(),
       Enter: (e) => (e.target.closest('a, button, summary, tr') ? false : ctx.go(znodeHref(side.cursor()))),
       e: () => act('edit'), a: () => act('acl'), n: () => act('create'), d: () => act('remove'),
       y: () => act('copy'), f: () => act('follow'), r: () => act('refresh'),

@@ -1,6 +1,7 @@
 // Earlier versions of a znode, from the archive.
-import {badge, button, empty, field, h, replace} from '../js/dom.js';
-import {bytes, normal, time, znodeLink} from '../js/format.js';
+import {badge, button, field, h, replace} from '../js/dom.js';
+import {bytes, normal, time, znodeHref, znodeLink} from '../js/format.js';
+import {noArchive} from '../js/past.js';
 import {dataDiff, dataText, page, sessionLink} from './list.js';
 
 export default function (ctx) {
@@ -13,8 +14,7 @@ export default function (ctx) {
   const read = (before) => ctx.api.get('history', {path, before, limit: 20});
   return page({title: 'History', head: form, load: async () => (path ? read().catch(without) : null), draw: (first) => {
     if (first?.without) {
-      return empty('No archive keeps earlier versions', 'Write gozkd.archive.url=file:///backups/zk (or a bucket: s3://…) into zoo.cfg and restart the server. ' +
-        'From then on this view has each version of each znode, with who made it.');
+      return noArchive();
     }
     if (!first) {
       return h('div', {class: 'empty'}, h('p', {class: 'empty-title'}, 'Which znode?'), h('p', null, 'Type a path above. An archive of the log has its earlier versions.'));
@@ -33,7 +33,7 @@ export default function (ctx) {
     const add = (answer) => {
       for (const v of answer.versions) {
         const i = versions.push(v) - 1;
-        list.append(versionCard(v, [choose('from', i), choose('to', i)]));
+        list.append(versionCard(path, v, [choose('from', i), choose('to', i)]));
       }
       compare();
       if (answer.next) {
@@ -69,10 +69,11 @@ function without(error) {
 
 const kinds = {created: ['created', 'good'], changed: ['changed', ''], acl: ['ACL', ''], deleted: ['deleted', 'bad'], earlier: ['as the archive begins', ''], gap: ['the archive has a gap here', 'warn']};
 
-function versionCard(v, choices) {
+function versionCard(path, v, choices) {
   return h('section', {class: 'card'},
     h('header', null, time(v.time), badge(...kinds[v.change]), h('span', {class: 'mono dim'}, v.zxid),
-      v.acl && h('span', {class: 'dim'}, 'version ' + v.version + ', ' + bytes(v.dataLength)), choices),
+      v.acl && h('span', {class: 'dim'}, 'version ' + v.version + ', ' + bytes(v.dataLength)), choices,
+      v.acl && h('a', {href: znodeHref(path) + '?at=' + v.zxid}, 'The tree then')),
     h('div', {class: 'row'}, v.op && h('span', {class: 'mono dim'}, v.op), v.session && sessionLink(v.session), (v.by || []).map((who) => badge(who))),
     v.data && h('details', null, h('summary', null, 'Data'), h('pre', {class: 'code short'}, dataText(v))));
 }

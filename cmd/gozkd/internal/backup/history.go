@@ -25,8 +25,19 @@ type History struct {
 	store    store.Store
 	ensemble func() uint64
 	maxBase  int64
-	reading  chan struct{} // has an element while somebody reads
+	reading  chan struct{} // has an element while somebody reads; guards kept
+	// kept is the state that was asked for last: a person who looks around at a moment asks often.
+	kept *keptState
 }
+
+// keptState is the state at a moment, which no write will change.
+type keptState struct {
+	moment history.Moment
+	state  *source
+}
+
+// keepTime is for how long a state is kept.
+const keepTime = 30 * time.Second
 
 // NewHistory returns the History of an archive. ensemble returns the id of the server's ensemble, 0
 // while it is not known.
@@ -34,37 +45,70 @@ func NewHistory(s store.Store, ensemble func() uint64) *History {
 	return &History{store: s, ensemble: ensemble, maxBase: maxHistoryBase, reading: make(chan struct{}, 1)}
 }
 
-// begin lists the archive. end must be called unless there is an error.
-func (h *History) begin(ctx context.Context) (a *archive.Archive, end func(), err error) {
+// take begins a turn, which done ends. Who is patient waits for it.
+func (h *History) take(ctx context.Context, patient bool) error {
 	select {
 	case h.reading <- struct{}{}:
+		return nil
 	default:
-		return nil, nil, history.ErrBusy
 	}
-	end = func() { <-h.reading }
-	id := h.ensemble()
-	if id == 0 {
-		err = fmt.Errorf("%w: the server does not know its ensemble yet", history.ErrNotCovered)
-	} else if a, err = archive.Open(ctx, h.store, fmt.Sprintf("%016x", id)); err == nil {
-		return a, end, nil
+	if patient {
+		select {
+		case h.reading <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+		}
 	}
-	end()
-	return nil, nil, err
+	return history.ErrBusy
 }
 
-// At implements history.Archive.
+func (h *History) done() { <-h.reading }
+
+// open lists the archive. Who calls it has a turn.
+func (h *History) open(ctx context.Context) (*archive.Archive, error) {
+	h.kept = nil // there is memory for one state
+	id := h.ensemble()
+	if id == 0 {
+		return nil, fmt.Errorf("%w: the server does not know its ensemble yet", history.ErrNotCovered)
+	}
+	return archive.Open(ctx, h.store, fmt.Sprintf("%016x", id))
+}
+
+// At implements history.Archive. It waits for its turn.
 func (h *History) At(ctx context.Context, q history.Query, m history.Moment) (*history.State, error) {
-	a, end, err := h.begin(ctx)
+	if err := h.take(ctx, true); err != nil {
+		return nil, err
+	}
+	defer h.done()
+	if h.kept != nil && h.kept.moment == m {
+		return stateOf(h.kept.state, &q)
+	}
+	a, err := h.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	s, _, err := stateAt(ctx, a, m, h.maxBase)
+	s, span, err := stateAt(ctx, a, m, h.maxBase)
 	if err != nil {
 		return nil, err
 	}
+	if m.Zxid != 0 || !m.Time.IsZero() && m.Time.Before(span.End) { // otherwise more writes may be archived
+		kept := &keptState{m, s}
+		h.kept = kept
+		time.AfterFunc(keepTime, func() {
+			h.reading <- struct{}{} // readers are quick, or their contexts end
+			defer h.done()
+			if h.kept == kept {
+				h.kept = nil
+			}
+		})
+	}
+	return stateOf(s, &q)
+}
+
+// stateOf returns the znode that is asked for.
+func stateOf(s *source, q *history.Query) (*history.State, error) {
 	zxid := s.tree.LastZxid()
-	z, code := see(s.tree, &q)
+	z, code := see(s.tree, q)
 	if code != proto.OK {
 		return nil, fmt.Errorf("%s at zxid %v: %w", q.Path, zxid, code)
 	}
@@ -97,11 +141,14 @@ func children(t *datatree.Tree, path string) []string {
 // Changes implements history.Archive. It replays from the newest base, then from older ones until
 // it has found enough, or the time is up.
 func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, error) {
-	a, end, err := h.begin(ctx)
+	if err := h.take(ctx, false); err != nil {
+		return nil, err
+	}
+	defer h.done()
+	a, err := h.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
 	page := &history.Page{Next: q.Before}
 	if q.Before != 0 {
 		page.Next = max(q.Before, 3) // no write has a lower zxid, and 0 would mean the newest ones below

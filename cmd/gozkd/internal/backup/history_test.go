@@ -167,6 +167,23 @@ func TestHistory_Changes(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		// A state that was just read is kept for a while: not for another moment, nor for one that
+		// may still change.
+		first := history.Moment{Zxid: proto.Zxid(zxids[0])}
+		for _, c := range []struct {
+			moment history.Moment
+			wait   time.Duration
+			kept   bool
+		}{{first, 0, true}, {first, keepTime, false}, {history.Moment{}, 0, false}, {history.Moment{Time: time.Now().Add(time.Hour)}, 0, false}} {
+			if _, err := h.At(t.Context(), history.Query{Path: "/x"}, c.moment); err != nil && !errors.Is(err, history.ErrNotCovered) {
+				t.Fatal(err)
+			}
+			time.Sleep(c.wait)
+			synctest.Wait()
+			if kept := h.kept != nil && h.kept.moment == c.moment; kept != c.kept {
+				t.Errorf("%+v after %v: kept is %t", c.moment, c.wait, kept)
+			}
+		}
 		h.maxBase = 300 << 10
 		for _, at := range []proto.Zxid{proto.Zxid(large) - 3, proto.Zxid(large)} {
 			if _, err := h.At(t.Context(), history.Query{Path: "/x"}, history.Moment{Zxid: at}); errors.Is(err, history.ErrTooLarge) != (at == proto.Zxid(large)) {
@@ -177,14 +194,18 @@ func TestHistory_Changes(t *testing.T) {
 		if _, err := h.Changes(t.Context(), history.Query{Path: "/x", Limit: 1}); !errors.Is(err, history.ErrTooLarge) {
 			t.Error(err)
 		}
-		_, end, err := h.begin(t.Context())
-		if err != nil {
+		if err := h.take(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := h.Changes(t.Context(), history.Query{Path: "/x", Limit: 1}); !errors.Is(err, history.ErrBusy) {
 			t.Error(err)
 		}
-		end()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.At(short, history.Query{Path: "/x"}, history.Moment{Zxid: proto.Zxid(zxids[0])}); !errors.Is(err, history.ErrBusy) {
+			t.Error(err)
+		}
+		h.done()
 		s.end()
 	})
 }
