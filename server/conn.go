@@ -16,8 +16,8 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// conn is a client's connection. A single goroutine reads the connection; the goroutine of Apply
-// also makes replies.
+// conn is a client's connection. A single goroutine reads the connection, or none while the client
+// is quiet (link.Link.Park); the goroutine of Apply also makes replies.
 type conn struct {
 	id     watch.ConnID
 	server *Server
@@ -87,6 +87,9 @@ func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 
 // Backlog implements link.Owner.
 func (c *conn) Backlog() int64 { return c.queue.held() }
+
+// Resume implements link.Owner.
+func (c *conn) Resume() { c.receive(link.Input{}, false) }
 
 // logger is made when there is something to log: an idle connection holds none.
 func (c *conn) logger() hclog.Logger {

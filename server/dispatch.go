@@ -26,48 +26,72 @@ const (
 	// maxFills is how often a connection is read before others go on, if its socket always has
 	// bytes.
 	maxFills = 8
+	// quietTime: a client that was silent for so long before its last request is probably idle, and
+	// sends a ping now and then. It gets a goroutine only for that.
+	quietTime = time.Second
 	// maxQueuedReads is how many reads of one connection may wait when it sends a write: they must
 	// be answered before that write is applied (V2), possibly by Apply, under its lock.
 	// maxQueuedLists is how many of them may ask for lists.
 	maxQueuedReads, maxQueuedLists = 256, 32
 )
 
-// serve reads the connection until it ends. in holds what was read already.
+// serve opens a session and reads the connection. in holds what was read already.
 func (c *conn) serve(in link.Input) {
-	linger := true
-	defer func() { c.server.forget(c, linger) }()
-	defer in.Release()
 	ok, err := newcomer{c, &in}.handshake()
 	if ok && err == nil && in.Len() > 0 { // requests came together with the connect request
 		ok, err = c.handle(&in, c.server.cfg.Now())
 	}
-	for fills := 0; ok && err == nil; fills++ {
+	if !ok || err != nil {
+		c.end(&in, err)
+		return
+	}
+	c.receive(in, true)
+}
+
+// receive reads the connection until it ends, or until it is parked because its client is quiet.
+func (c *conn) receive(in link.Input, quiet bool) {
+	for fills := 0; ; fills++ {
+		if quiet && in.Len() == 0 && c.Park() {
+			return
+		}
 		if fills == maxFills {
 			fills = 0
 			c.server.conns.turns.yield()
 		}
 		if readErr := in.Fill(&c.Link); readErr != nil {
-			linger = false
+			in.Release()
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.meter.Count(meter.ConnectionsBroken)
 				if !errors.Is(readErr, io.EOF) {
 					c.logger().Debug("connection lost", "error", readErr)
 				}
 			}
+			c.server.forget(c, false)
 			return
 		}
 		if in.Waited() { // others went on
 			fills = 0
 		}
 		now := c.server.cfg.Now()
+		quiet = now.Sub(c.LastBytes()) > quietTime
 		c.NoteHeard(now)
-		ok, err = c.handle(&in, now)
+		if ok, err := c.handle(&in, now); !ok || err != nil {
+			c.end(&in, err)
+			return
+		}
 	}
+}
+
+// end ends a connection on which no further request is handled. err is the reason if a request was
+// malformed.
+func (c *conn) end(in *link.Input, err error) {
 	if err != nil {
 		c.logger().Warn("connection closed: bad request", "reason", err)
-		return
+	} else {
+		c.AwaitFlushed()
 	}
-	c.AwaitFlushed()
+	in.Release()
+	c.server.forget(c, true)
 }
 
 // handle handles all whole frames of the input, whose last bytes came now, and sends the replies.

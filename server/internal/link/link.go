@@ -14,8 +14,9 @@ import (
 // that waits to be sent, the end of the connection, and the memory that these charge to
 // Host.Memory. A Link knows nothing of requests.
 //
-// One goroutine, the reader, reads the link and waits for the client. At most one goroutine at a
-// time writes; then flushing is set. Any goroutine that holds mu may append output or end the link.
+// One goroutine, the reader, reads the link and waits for the client. A parked link has no reader
+// until its client is no longer quiet or the link ends. At most one goroutine at a time writes;
+// then flushing is set. Any goroutine that holds mu may append output or end the link.
 //
 // Invariants: output leaves in the order in which it was appended. A closed link has no output and
 // charges nothing. When a goroutine waits for the client, all that the link holds is charged.
@@ -34,6 +35,8 @@ type Link struct {
 	closeAfter bool // close when out is sent
 	closed     bool
 	socketOpen bool // closed because out was sent; closeSocket is still to be called
+	parked     bool
+	parkedAs   int32 // the socket's descriptor; 0: the link was never parked
 	memory     account
 }
 
@@ -42,12 +45,15 @@ type Owner interface {
 	// Backlog returns how many bytes the server holds for the client until it answers, besides the
 	// input. mu of the link is held.
 	Backlog() int64
+	// Resume is called on a new goroutine, the reader, after Park.
+	Resume()
 }
 
 // Host is what all links of a server share.
 type Host struct {
 	Memory    bounds.Memory // of all links
 	lingering lingering
+	parking   parking
 	// A moment on two clocks: HostConfig.Now, which may jump, and the runtime's. Links keep times
 	// as durations since that moment.
 	wall, mono time.Time
@@ -71,8 +77,11 @@ func (h *Host) Init(cfg HostConfig) {
 	h.lingering.conns = make(map[net.Conn]struct{})
 }
 
-// Stop closes the sockets that linger, and those to come at once.
-func (h *Host) Stop() { h.lingering.end() }
+// Stop closes the sockets that linger, and those to come at once. No link is parked any more.
+func (h *Host) Stop() {
+	h.lingering.end()
+	h.parking.end()
+}
 
 // transport carries a link's bytes.
 type transport struct {
@@ -109,6 +118,28 @@ func (l *Link) Close() {
 	l.mu.Unlock()
 }
 
+// Park lets the reader end: Owner.Resume is called when bytes come, or when the link ends. Park
+// returns false if the reader must go on: the link is no plain socket, it ends, or the system
+// cannot wait for it. The reader calls Park when it holds no input.
+func (l *Link) Park() bool {
+	if l.raw == nil || l.tls != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parked = !l.Ending() && l.host.parking.add(l)
+	return l.parked
+}
+
+// unpark starts a reader if the link is parked. l.mu is held.
+func (l *Link) unpark() {
+	if l.parked {
+		l.parked = false
+		l.host.parking.remove(l)
+		l.host.Goroutines.Go(l.owner.Resume) // ends as any reader
+	}
+}
+
 // IsClosed reports whether the link is closed. l.mu is not held.
 func (l *Link) IsClosed() bool {
 	l.mu.Lock()
@@ -134,6 +165,7 @@ func (l *Link) EndOutput() (closeSocket func(linger bool)) {
 	l.Out = Output{}
 	l.Recount(true)
 	l.room.Broadcast()
+	l.unpark()
 	return func(linger bool) { l.closeSocket(whole, linger) }
 }
 

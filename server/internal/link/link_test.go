@@ -12,6 +12,7 @@ import (
 type owner int64
 
 func (o owner) Backlog() int64 { return int64(o) }
+func (o owner) Resume()        {}
 
 // newLink returns a link whose client does nothing.
 func newLink(t *testing.T) *Link {

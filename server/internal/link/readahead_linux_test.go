@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-type noBacklog struct{}
-
-func (noBacklog) Backlog() int64 { return 0 }
-
 // A socket's client whose frames are held back is alive while bytes come: those that are read, and
 // those for which the input has no room. What was in the socket does not count again when it is
 // read.
@@ -37,7 +33,7 @@ func TestReadAhead_Socket(t *testing.T) {
 	var host Host
 	host.Init(HostConfig{Now: clock, Relieve: func() {}, Goroutines: new(sync.WaitGroup)})
 	l := &Link{}
-	l.Init(&host, noBacklog{}, nc)
+	l.Init(&host, owner(0), nc)
 	defer l.Close()
 	send := func(b []byte) {
 		if _, err := client.Write(b); err != nil {
