@@ -64,6 +64,7 @@ func listBytes(nameBytes, n int) int {
 func (s *znodeStore) dropChild(p, child *znode) {
 	d := s.dirs.at(p.dir)
 	d.nameBytes -= len(child.name())
+	s.unindexChild(p.dir, child, d.children)
 	d.children = swapRemove(d.children, child.childIdx, func(m znodeID, i int32) { s.at(m).childIdx = i })
 	if s.lists.told[p.id] && listBytes(d.nameBytes, len(d.children)) < s.lists.limit/2 || len(d.children) == 0 {
 		delete(s.lists.told, p.id)

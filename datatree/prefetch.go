@@ -76,6 +76,17 @@ func prefetchRun(run []numbered) {
 	keep(seen)
 }
 
+// prefetchIDs prefetches the paths of the next znodes, some of which may be gone.
+func (s *znodeStore) prefetchIDs(ids []znodeID) {
+	var seen byte
+	for _, id := range ids[:min(len(ids), PrefetchPaths)] {
+		if n := s.znodes.peek(id); n != nil && n.first != nil {
+			seen |= n.blob().text[0]
+		}
+	}
+	keep(seen)
+}
+
 // touch reads a byte of the beginning, the middle and the end.
 func (b blob) touch() byte { return b.text[0] | b.text[len(b.text)/2] | b.text[len(b.text)-1] }
 

@@ -71,6 +71,10 @@ func TestGolden(t *testing.T) {
 		{"removeWatches", &proto.WatchesRequest{Path: "/a", Type: proto.WatcherAny}, 0, "00000002 2f61 00000003"},
 		{"addWatch response", &proto.IntResponse{}, 4, "00000000"},
 		{"whoAmI response", &proto.WhoAmIResponse{IDs: []proto.ID{{Scheme: "ip", ID: "::1"}}}, 0, "00000001 00000002 6970 00000003 3a3a31"},
+		{"listPage", &proto.ListPageRequest{Path: "/a", StartAfter: "b", Limit: 5, MaxBytes: 6, Flags: proto.PageData | proto.PageEphemeral}, 0, "00000002 2f61 00000001 62 00000005 00000006 00000006"},
+		{"listPage response", pageRecord{&proto.ListPageResponse{Entries: []proto.PageEntry{{Name: "b"}, {Name: ""}}, Next: &path, Parent: stat}, proto.PagePersistent}, 0, "00000002 00000001 62 00000000 00000002 2f61" + statHex},
+		{"listPage response, full", pageRecord{&proto.ListPageResponse{Entries: []proto.PageEntry{{Name: "b", Stat: stat, Data: []byte{7}}, {Name: "c", Err: proto.ErrNoAuth}}, Parent: stat}, fullFlags}, 0,
+			"00000002 00000001 62 00000000" + statHex + "00000001 07 00000001 63 ffffff9a ffffffff" + statHex},
 		{"reconfig", &proto.ReconfigRequest{NewMembers: &path, ConfigID: -1}, 0, "ffffffff ffffffff 00000002 2f61 ffffffffffffffff"},
 		{"empty multi", multiRequest{&proto.MultiRequest{}, proto.OpMulti, new(error)}, 9, "ffffffff 01 ffffffff"},
 		{"multi", multiRequest{&proto.MultiRequest{Ops: []proto.MultiOp{

@@ -37,6 +37,7 @@ const (
 	OpSetWatches2          OpCode = 105
 	OpAddWatch             OpCode = 106
 	OpWhoAmI               OpCode = 107
+	OpListPage             OpCode = 2601 // not ZooKeeper's, see Features
 	OpCreateSession        OpCode = -10
 	OpCloseSession         OpCode = -11
 	OpError                OpCode = -1

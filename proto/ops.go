@@ -96,6 +96,7 @@ var ops = [...]OpInfo{
 	{Code: OpSetWatches2, Name: "setWatches2", Abbrev: "STW2", Group: "watch", Class: ClassBulkRead, Automatic: true},
 	{Code: OpAddWatch, Name: "addWatch", Abbrev: "ADDW", Group: "watch", Class: ClassRead, Path: PathFirst},
 	{Code: OpWhoAmI, Name: "whoAmI", Abbrev: "HOMI", Group: "whoAmI", Class: ClassRead},
+	{Code: OpListPage, Name: "listPage", Abbrev: "LSTP", Group: "children", Class: ClassBulkRead, Path: PathFirst},
 }
 
 // NumOps is the number of operations in the table. OpCode.Index is below it.
@@ -103,7 +104,7 @@ const NumOps = len(ops)
 
 const (
 	lowestOp  = OpSetLimit
-	highestOp = OpWhoAmI
+	highestOp = OpListPage
 )
 
 // byCode leads from an op code to its row. Other numbers lead to unknownOp, which has no name and

@@ -58,7 +58,7 @@ func TestOps_AreConsistent(t *testing.T) {
 			t.Errorf("%s: it is on a session and has a path: %+v", info.Name, info)
 		}
 	}
-	for _, unknown := range []proto.OpCode{-1 << 31, -25, -2, 10, 23, 99, 108, 1<<31 - 1} {
+	for _, unknown := range []proto.OpCode{-1 << 31, -25, -2, 10, 23, 99, 108, 2600, 2602, 1<<31 - 1} {
 		info := unknown.Info()
 		if info.Name != "" || info.Class != proto.ClassNone || unknown.Index() != proto.OpError.Index() || !strings.HasPrefix(unknown.String(), "op(") {
 			t.Errorf("%v: %+v", unknown, info)

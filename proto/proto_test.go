@@ -47,6 +47,23 @@ type multiResponse struct {
 
 func (m multiResponse) Decode(d *jute.Decoder) { *m.err = m.MultiResponse.Decode(d) }
 
+// pageRecord is a page of children with these flags, fullPage one with Stats and data.
+type pageRecord struct {
+	*proto.ListPageResponse
+	flags proto.PageFlags
+}
+
+func (p pageRecord) Append(b []byte) []byte { return p.ListPageResponse.Append(b, p.flags) }
+func (p pageRecord) Decode(d *jute.Decoder) { p.ListPageResponse.Decode(d, p.flags) }
+
+type fullPage proto.ListPageResponse
+
+const fullFlags = proto.PageStat | proto.PageData
+
+func (p *fullPage) record() record         { return pageRecord{(*proto.ListPageResponse)(p), fullFlags} }
+func (p *fullPage) Append(b []byte) []byte { return p.record().Append(b) }
+func (p *fullPage) Decode(d *jute.Decoder) { p.record().Decode(d) }
+
 // codec is a record under test.
 type codec struct {
 	name string
@@ -128,6 +145,17 @@ func codecs() []codec {
 		plain(func(r *proto.WhoAmIResponse) {
 			if r.IDs == nil { // never null when encoded: every connection has an id
 				r.IDs = []proto.ID{}
+			}
+		}),
+		plain[proto.ListPageRequest](nil),
+		plain(func(r *fullPage) {
+			if len(r.Entries) == 0 {
+				r.Entries = nil
+			}
+			for i := range r.Entries {
+				if e := &r.Entries[i]; e.Err != proto.OK {
+					e.Stat, e.Data = proto.Stat{}, nil
+				}
 			}
 		}),
 		perOp(proto.OpCreateTTL, plainPath),

@@ -8,6 +8,7 @@ import (
 
 // features returns what proto.FeaturesPath holds.
 func (s *state) features() []byte {
-	data, _ := json.Marshal(proto.Features{Server: "gozkd", Version: Version, Ops: map[string]proto.OpCode{}}) // cannot fail
+	ops := map[string]proto.OpCode{proto.OpListPage.String(): proto.OpListPage}
+	data, _ := json.Marshal(proto.Features{Server: "gozkd", Version: Version, Ops: ops}) // cannot fail
 	return data
 }

@@ -34,7 +34,7 @@ func TestFeatures_AreToldButNotThere(t *testing.T) {
 		d := jute.NewDecoder(body)
 		got.Decode(&d)
 		var f proto.Features
-		if err := json.Unmarshal(got.Data, &f); code != proto.OK || d.Err() != nil || d.Remaining() > 0 || err != nil || f.Server != "gozkd" || f.Version != server.Version || f.Ops == nil {
+		if err := json.Unmarshal(got.Data, &f); code != proto.OK || d.Err() != nil || d.Remaining() > 0 || err != nil || f.Server != "gozkd" || f.Version != server.Version || f.Ops["listPage"] != proto.OpListPage {
 			t.Fatalf("%v, %q: %v, %+v", code, got.Data, err, f)
 		}
 		want := proto.Stat{DataLength: int32(len(got.Data))}

@@ -87,6 +87,7 @@ func (g *growth) run(ctx context.Context) {
 			return
 		case <-g.wake:
 		case <-ticker.C:
+			g.state.look(func() { g.state.tree.AgePages() })
 		}
 	}
 }

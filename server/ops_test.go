@@ -59,6 +59,7 @@ func TestOps_EveryRequestIsServed(t *testing.T) {
 		proto.OpGetEphemerals:        {join(path), 4},
 		proto.OpGetAllChildrenNumber: {join(path), 4},
 		proto.OpAddWatch:             {join(path, n(0)), 4},
+		proto.OpListPage:             {join(path, n(0), n(0), n(0), n(0)), 4 + 4 + stat},
 		proto.OpWhoAmI:               {nil, -1 << 31}, // as long as the address of the client
 	} {
 		if op.Info().Class == proto.ClassNone {

@@ -94,6 +94,18 @@ func (s *state) read(o *link.Output, t *meter.BatchStats, op proto.OpCode, d *ju
 			t.Read(path, len(o.Buf)-at)
 		}
 		return code
+	case proto.OpListPage:
+		var req proto.ListPageRequest
+		if req.Decode(d); d.Err() != nil {
+			return proto.ErrMarshallingError
+		}
+		page, code := s.tree.Page(&req, r.Caller)
+		if code == proto.OK {
+			at := len(o.Buf)
+			o.Buf = page.Append(o.Buf, req.Flags)
+			t.Read(req.Path, len(o.Buf)-at)
+		}
+		return code
 	case proto.OpGetEphemerals:
 		prefix := d.NullString()
 		if d.Err() != nil {

@@ -106,7 +106,7 @@ func (t *Trail) Read(c Client, op proto.OpCode, xid int32, path string, ids []pr
 func (t *Trail) ReadBody(c Client, op proto.OpCode, xid int32, body []byte, ids []proto.ID, code proto.ErrCode) {
 	switch op {
 	case proto.OpExists, proto.OpGetData, proto.OpGetACL, proto.OpGetChildren, proto.OpGetChildren2,
-		proto.OpGetAllChildrenNumber, proto.OpGetEphemerals, proto.OpAddWatch:
+		proto.OpGetAllChildrenNumber, proto.OpGetEphemerals, proto.OpAddWatch, proto.OpListPage:
 		d := jute.NewDecoder(body)
 		d.AliasStrings()
 		if path := d.String(); d.Err() == nil {
