@@ -307,6 +307,8 @@ func (c *Client) submit(k *call) {
 	case c.closing && k.op != proto.OpCloseSession:
 		k.neverSent()
 		k.fail(proto.ErrSessionExpired, ErrClosed)
+	case k.only != nil && k.only != c.link:
+		k.fail(proto.ErrConnectionLoss, errOtherServer)
 	case c.link != nil:
 		c.send(c.link, k)
 	default:

@@ -34,6 +34,8 @@ type link struct {
 	out     []byte  // frames for the writer
 	pending []*call // sent or in out, in the order of their replies
 	auths   []*auth // the same for credentials, whose replies may overtake others
+	// What the server can do besides ZooKeeper's protocol; nil: it was not asked. Immutable.
+	features *proto.Features
 
 	answered bool // a request or a ping was answered; used only by serve's goroutine
 }
@@ -287,6 +289,7 @@ type request struct {
 	op   proto.OpCode
 	path string // for errors
 	body func([]byte) []byte
+	only *link // not to be sent on another one; nil: on any
 	// Set if the server replies OK, or for exists that there is no such znode.
 	watch *watchOn
 	// Called with the code of the reply before later replies are handled, with Client.mu held.

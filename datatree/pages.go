@@ -261,8 +261,8 @@ func (s *znodeStore) pageEntry(of pageName, flags proto.PageFlags, c *Caller) (e
 		return e, filter == 0
 	}
 	rec := s.record(child)
-	switch {
-	case rec.kind == ephemeral && filter == proto.PagePersistent, rec.kind != ephemeral && filter == proto.PageEphemeral:
+	isEphemeral := rec.kind == ephemeral
+	if filter == proto.PagePersistent && isEphemeral || filter == proto.PageEphemeral && !isEphemeral {
 		return e, false
 	}
 	if flags&proto.PageStat != 0 {

@@ -135,8 +135,8 @@ func (m *pagesModel) progress() (built, stale int) {
 }
 
 // TestPage_IsExact draws changes, pages and the dropping of indexes. Each page shows exactly the
-// children up to the name that it leads to, or works on the index. Over an iteration, a name that was there from the first page to
-// the last came exactly once, and any other name at most once.
+// children up to the name that it leads to, or works on the index. Over an iteration, a name that
+// was there from the first page to the last came exactly once, and any other name at most once.
 func TestPage_IsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newPagesModel()
@@ -288,7 +288,7 @@ func TestPageIndex_IsSmall(t *testing.T) {
 	for i := range n {
 		l.createAt(fmt.Sprintf("/p/%06d", i*7919%n), nil)
 	}
-	pages := &l.tree.pages
+	pages := l.tree.pages
 	build := func() {
 		for more := true; more; {
 			page, _ := l.tree.Page(&proto.ListPageRequest{Path: "/p", Limit: 1}, pagesReader)

@@ -16,7 +16,7 @@ type znodeStore struct {
 	index  index
 	acls   aclTable
 	lists  childLists
-	pages  pageIndexes
+	pages  *pageIndexes
 	buf    []byte // scratch of encodings
 }
 
@@ -25,7 +25,7 @@ func newStore(opts Options) znodeStore {
 		index: newIndex(),
 		acls:  aclTable{numbers: make(map[string]uint32)},
 		lists: childLists{limit: opts.ListBytes, tooLong: opts.LongList},
-		pages: pageIndexes{of: make(map[uint32]*pageIndex), from: 2000, chunk: 1024, work: 20_000},
+		pages: &pageIndexes{of: make(map[uint32]*pageIndex), from: 2000, chunk: 1024, work: 20_000},
 	}
 }
 

@@ -96,7 +96,7 @@ var ops = [...]OpInfo{
 	{Code: OpSetWatches2, Name: "setWatches2", Abbrev: "STW2", Group: "watch", Class: ClassBulkRead, Automatic: true},
 	{Code: OpAddWatch, Name: "addWatch", Abbrev: "ADDW", Group: "watch", Class: ClassRead, Path: PathFirst},
 	{Code: OpWhoAmI, Name: "whoAmI", Abbrev: "HOMI", Group: "whoAmI", Class: ClassRead},
-	{Code: OpListPage, Name: "listPage", Abbrev: "LSTP", Group: "children", Class: ClassBulkRead, Path: PathFirst},
+	{Code: OpListPage, Name: "listPage", Group: "children", Class: ClassBulkRead, Path: PathFirst},
 }
 
 // NumOps is the number of operations in the table. OpCode.Index is below it.
