@@ -13,6 +13,22 @@ import (
 // open list, world:anyone:cdrwa.
 type ACLRef struct{ acl *acl }
 
+// Encoding returns the list in bytes, for DecodeACL. That of the open list is empty.
+func (r ACLRef) Encoding() string {
+	if r.acl == nil {
+		return ""
+	}
+	return r.acl.key
+}
+
+// DecodeACL returns the list of an Encoding.
+func DecodeACL(encoding []byte) ACLRef {
+	if len(encoding) == 0 {
+		return ACLRef{}
+	}
+	return ACLRef{newACL(string(encoding))}
+}
+
 // Caller is the reader that a read is checked for.
 type Caller struct {
 	IDs     []proto.ID
@@ -22,6 +38,12 @@ type Caller struct {
 
 // Readable reports whether c may read a znode with this list.
 func (s *znodeStore) Readable(ref ACLRef, c Caller) bool { return c.may(proto.PermRead, ref.acl) }
+
+// ReadableNow reports whether c may read the znode at path, and whether there is one.
+func (s *znodeStore) ReadableNow(path string, c Caller) (readable, exists bool) {
+	n := s.get(path)
+	return n != nil && c.may(proto.PermRead, s.aclOf(n)), n != nil
+}
 
 // Granted reports whether the list of the znode at path names ids with all of the wanted
 // permissions. What the list gives to everybody, world:anyone, does not count. Without a znode the

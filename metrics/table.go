@@ -183,6 +183,8 @@ var table = map[string]metric{
 	"gozkd_watch_memory_bytes":              {gauge, "", "Memory of the watches of all clients, about."},
 	"gozkd_watch_memory_limit_bytes":        {gauge, "", "Above this many bytes the clients with most watches are disconnected."},
 	"gozkd_watching_clients_closed_total":   {counter, "", "Connections closed because the watches of all clients exceeded their memory."},
+	"gozkd_watch_events_replayed_total":     {counter, "", "Events that clients had missed and got when they reconnected."},
+	"gozkd_watch_replays_missed_total":      {counter, "", "Requests of clients that reconnected for which the missed events were not known, or too many."},
 	"gozkd_slow_clients_closed_total":       {counter, "", "Connections closed because the unread bytes exceeded their limit."},
 	"gozkd_tls_reloads_total":               {counter, "", "Changes of certificates that were taken over."},
 	"gozkd_tls_reloads_refused_total":       {counter, "", "Changes of certificates that could not be used."},

@@ -90,6 +90,12 @@ const (
 	AddWatchPersistentRecursive AddWatchMode = 1
 )
 
+// ReplayMark is a path on which a client sets a persistent watch to be told, when it sets its
+// watches again, whether the events that it missed have come: NodeDataChanged if they have,
+// NodeDeleted if that is not known. Other servers than gozkd say nothing. See
+// docs/adr/0017-replay.md.
+const ReplayMark = "/zookeeper/replay"
+
 // AddWatchRequest is the body of addWatch.
 type AddWatchRequest struct {
 	Path string

@@ -193,6 +193,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 			"reason", printable.Shortened(res.Why, maxLoggedReason))
 	}
 	for i := range events {
+		s.state.remember(&events[i])
 		a.deliver(&events[i])
 	}
 	a.count(req, &res, events)

@@ -19,6 +19,9 @@ type reader struct {
 	conn    watch.ConnID // gets the watches
 	session proto.SessionID
 	events  int64 // that setWatches put on the output
+	// missed says that events of persistent watches of the connection could not be sent.
+	missed *bool
+	meter  *meter.Meter
 }
 
 // read appends the reply to a read op to c.Out. The caller holds the tree's lock, and c is locked.
@@ -49,7 +52,7 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 		code, c.queue.partial = r.code, nil
 	} else {
 		// c.caller would copy it: nearly all requests are reads.
-		r := reader{Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known}, conn: c.id, session: c.session}
+		r := reader{Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known}, conn: c.id, session: c.session, missed: &c.missed, meter: &c.server.meter}
 		code = state.read(o, t, op, &d, &r)
 		c.stats.Sent += r.events
 	}
@@ -212,9 +215,10 @@ func (s *state) checkOrRemoveWatches(op proto.OpCode, d *jute.Decoder, client *r
 }
 
 // setWatches sets the watches of a client that reconnected, and appends an event for each watch
-// that should have fired in the meantime. As in ZooKeeper, no ACL is checked and no path is
-// validated, and a null vector or path fails the request only when it is reached: the watches
-// before it stay set. Persistent watches may have a null path.
+// that should have fired in the meantime; replay does so for persistent watches. As in ZooKeeper,
+// no ACL is checked for the others and no path is validated, and a null vector or path fails the
+// request only when it is reached: the watches before it stay set. Persistent watches may have a
+// null path.
 func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode, d *jute.Decoder, client *reader) proto.ErrCode {
 	var r proto.SetWatchesRequest
 	syntax := *d
@@ -222,12 +226,8 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 		return proto.ErrMarshallingError
 	}
 	relative := proto.Zxid(d.Long())
-	event := func(typ proto.EventType, path string) {
-		at := len(o.Buf)
-		o.Buf = appendEvent(o.Buf, proto.NoZxid, typ, path)
-		client.events++
-		t.Event(len(o.Buf) - at)
-	}
+	event := func(typ proto.EventType, path string) { client.event(o, t, proto.NoZxid, typ, path) }
+	missed := replay{state: s, client: client}
 	const data, exist, child = 0, 1, 2 // the lists before those of persistent watches
 	kinds := []watch.Kind{watch.Data, watch.Data, watch.Child, watch.Persistent, watch.PersistentRecursive}
 	if op == proto.OpSetWatches {
@@ -246,6 +246,9 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 				}
 				path = new(string) // as in addWatch
 			}
+			if list > child {
+				missed.add(*path, kind)
+			}
 			switch mzxid, pzxid, exists := s.tree.Lookup(*path); {
 			case list == exist && exists:
 				event(proto.EventCreated, *path)
@@ -260,7 +263,16 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 			}
 		}
 	}
+	missed.send(o, t, relative)
 	return proto.OK
+}
+
+// event appends an event that setWatches causes.
+func (r *reader) event(o *link.Output, t *meter.BatchStats, zxid proto.Zxid, typ proto.EventType, path string) {
+	at := len(o.Buf)
+	o.Buf = appendEvent(o.Buf, zxid, typ, path)
+	r.events++
+	t.Event(len(o.Buf) - at)
 }
 
 // appendWhoAmI appends the user of each identity, which for the superuser is empty.

@@ -47,7 +47,7 @@ func (s *state) longReply(op proto.OpCode, body []byte) bool {
 func (c *conn) bulkRead(r *received) pause {
 	expensive := true
 	switch r.Op {
-	case proto.OpMultiRead, proto.OpSetWatches, proto.OpSetWatches2, proto.OpGetEphemerals:
+	case proto.OpMultiRead, proto.OpSetWatches, proto.OpGetEphemerals: // setWatches2 may read the whole history
 		expensive = len(r.body) > cheapBulkBytes
 	}
 	switch {

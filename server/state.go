@@ -34,10 +34,11 @@ import (
 //   - V3: a read sets its watch under the lock under which it reads, and the events of a change are
 //     on the outputs before the write lock is released under which the change was made.
 type state struct {
-	sync.RWMutex // guards tree and budgets
+	sync.RWMutex // guards tree, history and budgets
 	tree         *datatree.Tree
 	budgets      tenant.Budgets // in the tree
 	watches      *watch.Table   // has a lock of its own
+	history      watch.History  // of the tree, for setWatches; guarded as the tree
 	waitList                    // goroutines that wait for the tree to change, or for a leader
 	options      datatree.Options
 	// largest are the heaviest subtrees as growth weighed them last; nil: the limit is not near.
@@ -86,6 +87,7 @@ func (s *state) drop() {
 	s.dropped.Store(&before)
 	s.Lock()
 	s.tree = datatree.New(s.options)
+	s.history.Reset(0)
 }
 
 // unlockDropped ends what drop began without another state.
@@ -97,6 +99,7 @@ func (s *state) unlockDropped() {
 // init makes the state of a server without data.
 func (s *state) init(cfg *Config, serving func() bool) {
 	s.watches = watch.New()
+	s.history.Limit = int(cfg.WatchReplay)
 	s.options = datatree.Options{TrackDirty: cfg.Dir != "", ListBytes: int(cfg.MaxBuffer), LongList: func(path string, bytes int) {
 		if serving() { // otherwise the log is applied again, and warnOfLongLists tells what is left
 			cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
@@ -121,6 +124,7 @@ func (s *state) install(t *datatree.Tree, meanwhile func()) {
 	}
 	defer s.Unlock()
 	s.tree, s.budgets = t, tenant.Budgets{}
+	s.history.Reset(t.LastZxid())
 	t.Walk(proto.QuotaRoot, func(z Znode) bool {
 		_ = s.budgets.Set(z.Path, z.Data, true, time.Now()) // it was logged when it was written
 		return true

@@ -44,6 +44,8 @@ const (
 	SlowRequests
 	ExpensiveRefused // requests that would have taken too long to apply
 	GrowthRefused    // requests that a full state refused
+	EventsReplayed   // events that setWatches2 sent again
+	ReplaysMissed    // setWatches2 that could not
 	nEvents
 )
 
@@ -79,6 +81,8 @@ var eventNames = [nEvents]string{
 	SlowRequests:        "gozkd_slow_requests_total",
 	ExpensiveRefused:    "gozkd_expensive_requests_refused_total",
 	GrowthRefused:       "gozkd_growth_refused_total",
+	EventsReplayed:      "gozkd_watch_events_replayed_total",
+	ReplaysMissed:       "gozkd_watch_replays_missed_total",
 }
 
 // counts has a counter for each event.

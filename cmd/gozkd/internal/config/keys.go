@@ -236,6 +236,9 @@ func endpointKeys(c *Config) []key {
 			"KiB of unread replies and incomplete requests, above which the slowest clients are disconnected; at least 8 times `jute.maxbuffer`. 0: an eighth of the memory (GOMEMLIMIT, container or machine), at most 128 MiB"),
 		live("gozkd.watchMemoryKB", property32(0, maxInt), "0", &c.Server.WatchMemory,
 			"KiB of [watches](../internals/server.md#bounds), above which the addresses with most are disconnected. 0: a quarter of the memory, at most 192 MiB: a million watches"),
+		row("gozkd.watchReplayKB", property32(-1, maxInt), "0", &c.Server.WatchReplay,
+			"KiB of changes that the server remembers, to send clients that reconnect the events that their "+
+				"[persistent watches](../adr/0017-replay.md) missed. 0: a 32nd of the memory, at most 32 MiB; -1: none"),
 		row("gozkd.dataLimitKB", sizeOrPercent, "0", share{&c.Server.DataLimit, &c.Server.DataLimitPercent},
 			"KiB of memory in use, or a percentage of GOMEMLIMIT, which `serve` sets, above which requests that "+
 				"[add data](../guide/capacity.md) are refused (-125). 0: 75%"),

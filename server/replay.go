@@ -1,0 +1,131 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/link"
+	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/watch"
+)
+
+// These bound the events that a setWatches2 sends again.
+const (
+	maxReplayed      = 10_000
+	maxReplayedBytes = 1 << 20 // of their paths
+)
+
+// remember adds an event to the history. That of the parent's children follows from the others.
+func (s *state) remember(e *datatree.Event) {
+	switch e.Type {
+	case proto.EventDeleted:
+		s.history.Add(e.Zxid, e.Type, e.Path, e.ACL.Encoding())
+	case proto.EventCreated, proto.EventDataChanged:
+		s.history.Add(e.Zxid, e.Type, e.Path, "")
+	}
+}
+
+// replay sends the events that the persistent watches of a setWatches2 missed, see
+// docs/adr/0017-replay.md. The caller of all its methods holds the lock of the tree.
+type replay struct {
+	state  *state
+	client *reader
+	// watches are those of the request, without the mark; told are those that the connection had
+	// before it. Both are under the number 0. nil: there was no persistent watch in the request.
+	watches, told *watch.Table
+	prefix        string // of all paths of watches
+	marked        bool   // the request asks whether events were missed
+}
+
+// missedEvent is an event to send.
+type missedEvent struct {
+	zxid proto.Zxid
+	typ  proto.EventType
+	path string
+}
+
+// add adds a persistent watch of the request before the connection has it.
+func (r *replay) add(path string, kind watch.Kind) {
+	if r.told == nil {
+		r.watches, r.told = watch.New(), watch.New()
+		r.state.watches.OfConn(r.client.conn, func(path string, k watch.Kind) bool {
+			r.told.Add(0, path, k&(watch.Persistent|watch.PersistentRecursive))
+			return true
+		})
+	}
+	switch {
+	case path == proto.ReplayMark:
+		r.marked = true
+		return
+	case r.watches.Empty():
+		r.prefix = strings.Clone(path)
+	}
+	r.watches.Add(0, path, kind)
+	for !strings.HasPrefix(path, r.prefix) {
+		r.prefix = r.prefix[:len(r.prefix)-1]
+	}
+}
+
+// send appends the events since a zxid, and the answer to those who ask whether these are all.
+func (r *replay) send(o *link.Output, t *meter.BatchStats, since proto.Zxid) {
+	if r.told == nil {
+		return
+	}
+	events, gone, ok := r.collect(since)
+	for _, e := range events {
+		readable, exists := r.state.tree.ReadableNow(e.path, r.client.Caller)
+		if !exists {
+			acl, known := gone[e.path]
+			readable = known && r.state.tree.Readable(datatree.DecodeACL(acl), r.client.Caller)
+		}
+		if readable {
+			r.client.event(o, t, e.zxid, e.typ, e.path)
+			r.client.meter.Count(meter.EventsReplayed)
+		}
+	}
+	if !ok {
+		*r.client.missed = true
+		r.client.meter.Count(meter.ReplaysMissed)
+	}
+	switch {
+	case r.marked && !*r.client.missed:
+		r.client.event(o, t, r.state.tree.LastZxid(), proto.EventDataChanged, proto.ReplayMark)
+	case r.marked, !ok && r.told.Has(0, proto.ReplayMark, proto.WatcherPersistent):
+		r.client.event(o, t, r.state.tree.LastZxid(), proto.EventDeleted, proto.ReplayMark)
+	}
+}
+
+// collect returns the events since a zxid, and the ACLs of the znodes that were deleted. It returns
+// false and no events if these are not known, or too many.
+func (r *replay) collect(since proto.Zxid) (events []missedEvent, gone map[string][]byte, ok bool) {
+	if !r.state.history.Covers(since) || since > r.state.tree.LastZxid() {
+		return nil, nil, false
+	}
+	gone = make(map[string][]byte)
+	bytes, one := 0, make([]watch.ConnID, 0, 1)
+	add := func(zxid proto.Zxid, typ proto.EventType, path string) {
+		if len(r.watches.Match(one, typ, path)) > 0 && len(r.told.Match(one, typ, path)) == 0 {
+			events = append(events, missedEvent{zxid, typ, path})
+			bytes += len(path)
+		}
+	}
+	r.state.history.After(since, func(c watch.Change) bool {
+		if r.watches.Empty() || len(c.Path) < len(r.prefix) || string(c.Path[:len(r.prefix)]) != r.prefix {
+			return true
+		}
+		path := string(c.Path)
+		if c.Type == proto.EventDeleted {
+			gone[path] = c.ACL
+		}
+		add(c.Zxid, c.Type, path)
+		if c.Type != proto.EventDataChanged {
+			add(c.Zxid, proto.EventChildrenChanged, proto.ParentPath(path))
+		}
+		return len(events) <= maxReplayed && bytes <= maxReplayedBytes
+	})
+	if len(events) > maxReplayed || bytes > maxReplayedBytes {
+		return nil, nil, false
+	}
+	return events, gone, true
+}
