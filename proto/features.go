@@ -13,6 +13,8 @@ type Features struct {
 	Server  string            `json:"server"` // "gozkd"
 	Version string            `json:"version"`
 	Ops     map[string]OpCode `json:"ops"` // further operations, by name
+	// WatchReplay is ReplayMark if clients that reconnect get missed events.
+	WatchReplay string `json:"watchReplay,omitempty"`
 }
 
 // PageFlags say what a page of children has, and of which children.

@@ -9,6 +9,10 @@ import (
 // features returns what proto.FeaturesPath holds.
 func (s *state) features() []byte {
 	ops := map[string]proto.OpCode{proto.OpListPage.String(): proto.OpListPage}
-	data, _ := json.Marshal(proto.Features{Server: "gozkd", Version: Version, Ops: ops}) // cannot fail
+	f := proto.Features{Server: "gozkd", Version: Version, Ops: ops}
+	if s.history.Limit > 0 {
+		f.WatchReplay = proto.ReplayMark
+	}
+	data, _ := json.Marshal(f) // cannot fail
 	return data
 }

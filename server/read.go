@@ -52,7 +52,10 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 		code, c.queue.partial = r.code, nil
 	} else {
 		// c.caller would copy it: nearly all requests are reads.
-		r := reader{Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known}, conn: c.id, session: c.session, missed: &c.missed, meter: &c.server.meter}
+		r := reader{
+			Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known},
+			conn:   c.id, session: c.session, missed: &c.missed, meter: &c.server.meter,
+		}
 		code = state.read(o, t, op, &d, &r)
 		c.stats.Sent += r.events
 	}

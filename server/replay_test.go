@@ -162,6 +162,10 @@ func TestReplay_SaysWhetherItIsComplete(t *testing.T) {
 			if got := again(t, dialed(dial), c.since(last), []string{"/none"}, []string{}); len(got) != 0 {
 				t.Errorf("%s: who does not ask gets %v", c.what, got)
 			}
+			_, d := writer.call(201, proto.OpGetData, &proto.PathWatchRequest{Path: proto.FeaturesPath})
+			if told := strings.Contains(string(d.Rest()), `"watchReplay":"/zookeeper/replay"`); told != (c.bytes > 0) {
+				t.Errorf("%s: the features tell of replays: %t", c.what, told)
+			}
 		})
 	}
 }
