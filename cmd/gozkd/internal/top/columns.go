@@ -3,7 +3,6 @@ package top
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,7 +166,7 @@ func clientColumns(now time.Time) []clientColumn {
 		return clientColumn{
 			column: column[*session]{title: title, width: width, rank: rank, right: true,
 				cell: func(s *session, _ int) (string, lipgloss.Style) { return text(value(s)), lipgloss.Style{} }},
-			compare: func(a, b *session) int { return cmp.Compare(orNone(value(b)), orNone(value(a))) },
+			compare: func(a, b *session) int { return cmp.Compare(value(b), value(a)) }, // an unknown number, NaN, is the smallest
 		}
 	}
 	name := func(title string, width, rank int, grows bool, text func(*session) string) clientColumn {
@@ -197,14 +196,6 @@ func clientColumns(now time.Time) []clientColumn {
 		name("OP", 4, 3, false, func(s *session) string { return s.LastOp }),
 		name("ZXID", 13, 5, false, func(s *session) string { return s.LastZxid.String() }),
 	}
-}
-
-// orNone makes an unknown number the smallest.
-func orNone(v float64) float64 {
-	if math.IsNaN(v) {
-		return math.Inf(-1)
-	}
-	return v
 }
 
 // sorted returns the sessions in the order of a column. Equal sessions are sorted by address, so

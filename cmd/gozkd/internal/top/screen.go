@@ -212,7 +212,7 @@ func helpLines(th theme) []string {
 
 // theme holds the styles. The zero value is plain text.
 type theme struct {
-	title, heading, dim, good, bad, warn, leader, trend, key lipgloss.Style
+	title, heading, dim, bad, warn, leader, trend, key lipgloss.Style
 }
 
 // colors returns the theme for a terminal, in the sixteen colors that its user has configured. The
@@ -223,7 +223,6 @@ func colors() theme {
 		title:   s().Bold(true),
 		heading: s().Reverse(true),
 		dim:     s().Faint(true),
-		good:    s().Foreground(lipgloss.Green),
 		bad:     s().Foreground(lipgloss.Red).Bold(true),
 		warn:    s().Foreground(lipgloss.Yellow),
 		leader:  s().Foreground(lipgloss.Green).Bold(true),
