@@ -78,7 +78,7 @@ func (b backlog) mayReconnect() bool {
 // TestLost_NotWhileTheServerAnswers: whatever is asked of a Client at once, and however slowly the
 // answers come, the Client knows that its session lives.
 func TestLost_NotWhileTheServerAnswers(t *testing.T) {
-	exhaustive.Checks(t, 3, 20) // a second of work each
+	exhaustive.Checks(t, 2, 20) // seconds of work each
 	rapid.Check(t, func(rt *rapid.T) {
 		b := backlog{
 			kind:    rapid.SampledFrom(recipetest.Kinds()).Draw(rt, "kind"),
@@ -149,7 +149,7 @@ func TestLost_NotWhenRepliesGrow(t *testing.T) {
 		session := c.Session()
 		var wg sync.WaitGroup
 		for _, path := range []string{"/small", "/large"} {
-			for range map[string]int{"/small": 20000, "/large": 40}[path] {
+			for range map[string]int{"/small": 3000, "/large": 40}[path] {
 				wg.Go(func() {
 					if _, _, err := c.Get(t.Context(), path); err != nil {
 						t.Error(err)
