@@ -27,7 +27,7 @@ func inUse() int64 {
 // An idle session with TLS and a client's certificate holds little memory, also after it was used.
 // Other goroutines of the process allocate meanwhile, so the least of some readings counts.
 func TestTLS_IdleSessionsAreSmall(t *testing.T) {
-	const sessions, most = 100, 24 << 10
+	const sessions, most = 50, 24 << 10
 	c := newCerts(t)
 	with := c.client(t, "alice")
 	s := startTLS(t, server.Config{PortUnification: true, MaxClientConns: -1}, c.server(t, tls.RequireAndVerifyClientCert))
