@@ -70,6 +70,29 @@ func (n *Node) Log(from uint64, size int64) ([]LogEntry, error) {
 	return log, nil
 }
 
+// Follow appends, commits and applies entries that the ensemble of this node's state has committed.
+// Config.Follows must be set. Entries that are applied are left out; if the others do not follow
+// these, Follow does nothing. The result is closed when the last entry is applied. Follow must not
+// be called again before that.
+func (n *Node) Follow(entries []LogEntry) (applied <-chan struct{}) {
+	f := &followed{done: make(chan struct{})}
+	raw := make([]*raftpb.Entry, 0, len(entries))
+	for _, e := range entries {
+		raw, f.last = append(raw, e.entry), e.Index
+	}
+	n.inbox.events.put(nodeCall(func(n *Node) error {
+		n.following = f
+		return n.core.Follow(raw)
+	}))
+	return f.done
+}
+
+// followed is a call of Follow.
+type followed struct {
+	last uint64 // index of the last entry
+	done chan struct{}
+}
+
 // KeepFrom says that all entries before an index are archived. Later entries are kept, up to
 // Config.ArchiveBytes.
 func (n *Node) KeepFrom(index uint64) {
@@ -93,23 +116,8 @@ func ReplayLog(path string, entries iter.Seq2[LogEntry, error], sm StateMachine)
 	if err != nil {
 		return SavedState{}, err
 	}
-	for e, err := range entries {
-		if err != nil {
-			return SavedState{}, err
-		}
-		if e.Index != p.core.Applied()+1 || e.Term < p.core.AppliedTerm() {
-			return SavedState{}, fmt.Errorf("consensus: entry %d of term %d cannot follow entry %d of term %d",
-				e.Index, e.Term, p.core.Applied(), p.core.AppliedTerm())
-		}
-		if l := core.EntryLevel(e.entry); l != 0 {
-			if err := core.SupportedLevels.Check(l, fmt.Sprintf("entry %d of the log", e.Index)); err != nil {
-				return SavedState{}, err
-			}
-		}
-		if err := p.apply(e.entry); err != nil {
-			return SavedState{}, err
-		}
-		p.core.ForgetReplayed()
+	if err := p.follow(entries); err != nil {
+		return SavedState{}, err
 	}
 	return p.state(), nil
 }
@@ -143,6 +151,29 @@ func (p *replayer) apply(e *raftpb.Entry) error {
 		p.handOut(e, batches)
 	}
 	return err
+}
+
+// follow applies entries that follow the last one.
+func (p *replayer) follow(entries iter.Seq2[LogEntry, error]) error {
+	for e, err := range entries {
+		if err != nil {
+			return err
+		}
+		if e.Index != p.core.Applied()+1 || e.Term < p.core.AppliedTerm() {
+			return fmt.Errorf("consensus: entry %d of term %d cannot follow entry %d of term %d",
+				e.Index, e.Term, p.core.Applied(), p.core.AppliedTerm())
+		}
+		if l := core.EntryLevel(e.entry); l != 0 {
+			if err := core.SupportedLevels.Check(l, fmt.Sprintf("entry %d of the log", e.Index)); err != nil {
+				return err
+			}
+		}
+		if err := p.apply(e.entry); err != nil {
+			return err
+		}
+		p.core.ForgetReplayed()
+	}
+	return nil
 }
 
 // state describes the state after the last entry.

@@ -123,6 +123,8 @@ type Config struct {
 	// waits to be let in by an existing ensemble. A member that has lost its disk then can't found
 	// an empty ensemble in place of the ensemble that has the data.
 	JoinOnly bool
+	// Follows: the entries of an ensemble of which this member is no part come by Node.Follow.
+	Follows bool
 	// PeerListener accepts the connections of other members; the node closes it. nil: there are no
 	// other members, ever.
 	PeerListener net.Listener

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -37,8 +38,7 @@ type Foundation struct {
 // which Open trusts them: a log whose first state says that the checkpoint's index is committed,
 // then the checkpoint, by a rename. So after a crash the directory looks new, is refused by Open,
 // or is complete.
-func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, err error) {
-	f.FS = cmp.Or[vfs.FS](f.FS, vfs.OS{})
+func (s SavedState) FoundEnsemble(f Foundation, state Changes) (SavedState, error) {
 	if f.ID == 0 || f.ID > core.MaxMemberID || f.Cluster == 0 || f.Cluster == s.Cluster {
 		return SavedState{}, fmt.Errorf("consensus: member %d of ensemble %016x can't begin with a state of ensemble %016x",
 			memberid.Number(f.ID), f.Cluster, s.Cluster)
@@ -50,24 +50,42 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (_ SavedState, er
 	meta.Member, meta.Cluster = f.ID, f.Cluster
 	meta.Index, meta.Term = s.Index+1, s.Term+f.NewTerms // of an entry that no member has: the restore itself
 	meta.Conf = &raftpb.ConfState{Voters: []uint64{f.ID}}
+	return savedStateOf(meta), f.write(meta, state)
+}
 
+// FollowEnsemble makes a data directory with the state s of a member that is no part of its
+// ensemble, for Config.Follows. f.Cluster and f.NewTerms have no effect. All else is as for
+// FoundEnsemble.
+func (s SavedState) FollowEnsemble(f Foundation, state Changes) error {
+	if slices.Contains(slices.Concat(s.Voters, s.Learners), f.ID) {
+		return fmt.Errorf("consensus: ensemble %016x has a member %d, the number of a standby: give that member another one",
+			s.Cluster, memberid.Number(f.ID))
+	}
+	meta := s.meta
+	meta.Member = f.ID
+	return f.write(meta, state)
+}
+
+// write makes the data directory.
+func (f Foundation) write(meta core.Meta, state Changes) (err error) {
+	f.FS = cmp.Or[vfs.FS](f.FS, vfs.OS{})
 	if err := (vfs.OS{}).MkdirAll(f.Dir); err != nil {
-		return SavedState{}, fmt.Errorf("consensus: data directory: %w", err)
+		return fmt.Errorf("consensus: data directory: %w", err)
 	}
 	lock, err := (vfs.OS{}).Lock(filepath.Join(f.Dir, "LOCK"))
 	if err != nil {
-		return SavedState{}, fmt.Errorf("consensus: data directory %s: %w", f.Dir, err)
+		return fmt.Errorf("consensus: data directory %s: %w", f.Dir, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	where := pathsOf(f.Dir, f.LogDir)
 	path := where.checkpoint
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return SavedState{}, errors.Join(fmt.Errorf("consensus: there is a checkpoint in %s already", f.Dir), err)
+		return errors.Join(fmt.Errorf("consensus: there is a checkpoint in %s already", f.Dir), err)
 	}
 	if err := foundLog(f.FS, where.log, core.LogState{Term: meta.Term, Commit: meta.Index}); err != nil {
-		return SavedState{}, err
+		return err
 	}
-	return savedStateOf(meta), checkpointFile{vfs.OS{}, path}.write(0, meta, state)
+	return checkpointFile{vfs.OS{}, path}.write(0, meta, state)
 }
 
 // foundLog makes a log that begins after the committed index of its first state.

@@ -33,6 +33,7 @@ type Node struct {
 	network     *peerNetwork
 	status      statusBoard
 	peers       peerActivity // owned by Run
+	following   *followed    // owned by Run; nil: no entries of Follow wait to be applied
 
 	reverted  bool         // see Status.Reverted
 	reserve   *vfs.Reserve // of the disk; nil: in memory

@@ -99,7 +99,8 @@ func (r *recovered) checkAlone(cfg *Config, where string) error {
 		return fmt.Errorf("consensus: %s is empty, and this server may not begin with an empty tree (db.autocreate=false): "+
 			"restore a backup, or run gozkd init if the server is new", where)
 	}
-	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && cfg.PeerListener == nil {
+	alone := cfg.PeerListener == nil && !cfg.Follows
+	if n := len(r.meta.Conf.GetVoters()) + len(r.meta.Conf.GetLearners()); n > 1 && alone {
 		return fmt.Errorf("consensus: %s belongs to one of %d members, but no others are configured: name all servers of the ensemble", where, n)
 	}
 	return nil

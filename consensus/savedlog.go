@@ -155,7 +155,7 @@ func newSavedLog(meta core.Meta, found bool, rec wal.Recovered, where dataPaths,
 		for _, b := range batches {
 			l.Later = append(l.Later, LoggedBatch{b, e.GetTerm()})
 		}
-	})
+	}, nil)
 	return l, err
 }
 

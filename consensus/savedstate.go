@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"time"
@@ -65,7 +66,15 @@ func ReadCheckpoint(path string, sm StateMachine) (SavedState, error) {
 //
 // A missing or damaged log is an error, as for Open, and so is a directory in use
 // ([vfs.ErrLocked]). A directory without state returns ErrNoState.
-func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
+func ReadDir(dir, logDir string, sm StateMachine) (SavedState, error) {
+	return ReplayDir(dir, logDir, sm, nil)
+}
+
+// ReplayDir is ReadDir, and then applies the entries that more returns for the state of the
+// directory. They must follow it. more may be nil.
+func ReplayDir(
+	dir, logDir string, sm StateMachine, more func(SavedState) iter.Seq2[LogEntry, error],
+) (_ SavedState, err error) {
 	where := pathsOf(dir, logDir)
 	for _, lock := range []string{filepath.Join(dir, "LOCK"), filepath.Join(where.log, "LOCK")} {
 		l, err := vfs.LockForReading(lock)
@@ -98,19 +107,27 @@ func ReadDir(dir, logDir string, sm StateMachine) (_ SavedState, err error) {
 	if err := r.checkLevels(core.SupportedLevels, where); err != nil {
 		return SavedState{}, err
 	}
-	s, err := r.replay(func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) })
+	s, err := r.replay(func(_ *raftpb.Entry, batches []Batch) { sm.Apply(batches) }, more)
 	s.TornBytes = rec.TornBytes
 	return s, err
 }
 
-// replay hands out the batches of the log's entries, from a core that is used for nothing else.
-func (r *recovered) replay(apply func(e *raftpb.Entry, batches []Batch)) (SavedState, error) {
+// replay hands out the batches of the log's entries, and of those that more, which may be nil,
+// returns for the state after them, from a core that is used for nothing else.
+func (r *recovered) replay(
+	apply func(e *raftpb.Entry, batches []Batch), more func(SavedState) iter.Seq2[LogEntry, error],
+) (SavedState, error) {
 	p, err := r.replayer(apply)
 	if err != nil {
 		return SavedState{}, err
 	}
 	for _, e := range r.entries {
 		if err := p.apply(e); err != nil {
+			return SavedState{}, err
+		}
+	}
+	if more != nil {
+		if err := p.follow(more(p.state())); err != nil {
 			return SavedState{}, err
 		}
 	}

@@ -132,6 +132,10 @@ func (n *Node) publish() {
 		s.Peers = n.peers.peers
 	}
 	b.current.Store(&s)
+	if f := n.following; f != nil && s.Applied >= f.last {
+		close(f.done)
+		n.following = nil
+	}
 	if leaderChanged || old.Current != s.Current {
 		signal(b.changed)
 	}

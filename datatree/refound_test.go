@@ -32,11 +32,11 @@ func TestRefound(t *testing.T) {
 		members, _ := tree.Config()
 		alone := tree.ensemble.empty()
 		epoch := last.Epoch() + rapid.Uint32Range(1, 1<<20).Draw(rt, "leap")
-		got := tree.Refound(epoch, 1<<42)
+		got := tree.Refound(epoch, 1<<42, false)
 		if want := (Refounded{sessions, ephemerals, len(members)}); got != want {
 			rt.Fatalf("%+v, want %+v", got, want)
 		}
-		if twin.Refound(epoch, 1<<42); twin.Digest() != tree.Digest() || twin.LastZxid() != tree.LastZxid() {
+		if twin.Refound(epoch, 1<<42, false); twin.Digest() != tree.Digest() || twin.LastZxid() != tree.LastZxid() {
 			rt.Fatal("two equal trees differ")
 		}
 		if tree.NumSessions() != 0 || tree.NumEphemerals() != 0 || tree.LastZxid().Epoch() != epoch {

@@ -19,6 +19,15 @@ func Restore(opts Options, kv iter.Seq2[[]byte, []byte]) (*Tree, error) {
 	return Build(opts, Decode(kv))
 }
 
+// SavedDigest returns the last zxid and the digest that a checkpoint says it has.
+func SavedDigest(kv iter.Seq2[[]byte, []byte]) (proto.Zxid, uint64, error) {
+	for _, value := range kv { // the first key is that of meta
+		m, err := decodeMeta(value)
+		return m.lastZxid, m.digest, err
+	}
+	return 0, 0, fmt.Errorf("%w: it is empty", ErrCheckpoint)
+}
+
 // Build makes a tree of the batches that [Decode] yields. The two halves of Restore share no memory
 // except the batches, so a caller may run Build on one goroutine and Decode on another. The result
 // and the error do not depend on which half is faster.

@@ -33,6 +33,8 @@ type (
 	LogPosition = facts.LogPosition
 	// ArchiveStats is what the program that archives the log knows about the archive.
 	ArchiveStats = facts.ArchiveStats
+	// StandbyStats is what the program that feeds a standby knows about its archive.
+	StandbyStats = facts.StandbyStats
 )
 
 // Backups makes copies of the state and of the replicated log, and knows the last checkpoint on
@@ -233,8 +235,25 @@ func (b *Backups) KeepLog(from uint64) {
 	}
 }
 
+// Follow applies entries of the ensemble's log to a standby, and returns when they are applied. It
+// leaves out those that are. If the others do not follow these, Follow has no effect, and waits
+// until ctx ends. It must not be called again before it has returned.
+func (b *Backups) Follow(ctx context.Context, entries []consensus.LogEntry) error {
+	if !b.life.Accepting.Load() {
+		return b.life.WhyNot()
+	}
+	return b.life.Await(ctx, b.node.Follow(entries), "not applied yet")
+}
+
 // addFacts appends what the program knows about the archive.
 func (b *Backups) addFacts(l *facts.Values) {
+	if b.cfg.StandbyStats != nil {
+		s := b.cfg.StandbyStats()
+		l.Add("gozkd_standby_lag_seconds", float64(s.Lag.Milliseconds())/1000)
+		l.Add("gozkd_standby_time_seconds", max(0, s.Time.Unix())) // the zero time is before 1970
+		l.Add("gozkd_standby_bases_verified_total", s.Verified)
+		l.Add("gozkd_standby_errors_total", s.Errors)
+	}
 	if b.cfg.ArchiveStats == nil {
 		return
 	}
@@ -245,6 +264,7 @@ func (b *Backups) addFacts(l *facts.Values) {
 	l.Add("gozkd_archive_bytes_total", a.Bytes)
 	l.Add("gozkd_archive_errors_total", a.Errors)
 	l.Add("gozkd_archive_gaps_total", a.Gaps)
+	l.Add("gozkd_archive_fenced", flag(a.Fenced))
 	l.Add("gozkd_archive_verified_seconds", max(0, a.Verified.Unix())) // the zero time is before 1970
 	l.Add("gozkd_archive_verify_failed", flag(a.VerifyFailed))
 }

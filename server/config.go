@@ -225,6 +225,12 @@ type Config struct {
 	// ArchiveStats tells the metrics about the archive. It is called for each answer, from any
 	// goroutine. Nil: there are no such metrics.
 	ArchiveStats func() ArchiveStats `reload:"handed in"`
+	// Standby: this server has no leader. It is read-only, whatever ReadOnlyMode says, and gets the
+	// log of the ensemble whose state is in Dir by Backups.Follow. Start does not return before its
+	// context ends. MemberID is that of the directory; there are no Members.
+	Standby bool
+	// StandbyStats tells the metrics how a standby follows, as ArchiveStats does.
+	StandbyStats func() StandbyStats `reload:"handed in"`
 	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose
 	// them.
 	NoSync bool

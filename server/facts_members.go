@@ -10,7 +10,7 @@ import (
 // mode returns the role of the server as srvr and mntr name it. The mode follows from the
 // configured role: a member that does not vote yet, because it lags, is a follower all the same.
 func (f *Facts) mode() string {
-	if f.alone() {
+	if f.alone() && !f.cfg.Standby {
 		return facts.Standalone
 	}
 	set, _ := f.ensemble()

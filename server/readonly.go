@@ -28,7 +28,7 @@ const minReadOnlyPatience = 2 * time.Second
 // beginReadOnly makes this server, which is not in touch with a leader, serve reads to clients that
 // accept a read-only server. A server without data has nothing to serve.
 func (s *leadership) beginReadOnly(st consensus.Status) {
-	if !s.live.Load().ReadOnlyMode || s.alone() || st.Fresh {
+	if !s.cfg.Standby && (!s.live.Load().ReadOnlyMode || s.alone()) || st.Fresh {
 		return
 	}
 	s.readOnly.Store(true)
@@ -48,7 +48,8 @@ func (s *leadership) endReadOnly() {
 // readOnlyStart makes a server that starts, and has found no leader, read-only after a while.
 func (s *leadership) readOnlyStart() {
 	st := s.node.Status()
-	if !s.readOnly.Load() && st.Leader == 0 && time.Since(s.startedMono) >= max(minReadOnlyPatience, s.cfg.Tick) {
+	patient := s.cfg.Standby || time.Since(s.startedMono) >= max(minReadOnlyPatience, s.cfg.Tick)
+	if !s.readOnly.Load() && st.Leader == 0 && patient {
 		s.beginReadOnly(st)
 	}
 }

@@ -201,7 +201,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
 		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.ports.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
-		FormTicks: s.ports.formTicks(),
+		FormTicks: s.ports.formTicks(), Follows: s.cfg.Standby,
 		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
 		MemoryBytes: memlimit.Available(), Crowded: s.growth.crowded(), Free: machine.dropState,
 		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.hooks.LogFS, DirFS: s.cfg.hooks.DataFS, StateMachine: machine,

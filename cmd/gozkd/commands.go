@@ -32,6 +32,7 @@ var commands = map[string]cli.Main{
 	"migrate": moving.Migrate,
 	"mirror":  mirror.Main,
 	"restore": backup.Restore,
+	"standby": standby,
 	"cli":     shell.Main,
 	"ruok":    status.Ruok,
 	"status":  status.Main,

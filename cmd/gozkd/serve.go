@@ -17,6 +17,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/portfile"
@@ -55,7 +56,12 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	w := roomWait{inv: inv, c: c, again: again, free: freeAt, reopen: trail.reopen, log: log}
 	return w.serve(stop, manager, func(hangup <-chan os.Signal) error {
 		log.SetLevel(hclog.LevelFromString(w.c.LogLevel))
-		return serveOne(stop, cancel, hangup, w.inv, w.c, again, trail, manager, env, log)
+		for {
+			err := serveOne(stop, cancel, hangup, w.inv, w.c, again, trail, manager, env, log)
+			if !errors.Is(err, backup.ErrAnew) {
+				return err
+			}
+		}
 	})
 }
 
@@ -64,7 +70,7 @@ func serveOne(
 	stop context.Context, kill func(), hangup <-chan os.Signal, inv *config.Invocation, c config.Config, again loader,
 	trail *auditTrail, manager systemd, env cli.Env, log hclog.Logger,
 ) (err error) {
-	if err := errors.Join(refuseZooKeeperData(c), checkWeb(c)); err != nil {
+	if err := errors.Join(refuseZooKeeperData(c), backup.CheckServable(c.Server.Dir), checkWeb(c)); err != nil {
 		return err
 	}
 	secure := &portTLS{log: log}
@@ -82,6 +88,10 @@ func serveOne(
 	if err != nil {
 		return err
 	}
+	follower, err := openFollower(stop, c, &cfg, env.Getenv, log)
+	if err != nil {
+		return err
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		return err
@@ -95,7 +105,7 @@ func serveOne(
 	defer func() { err = errors.Join(err, ends.close()) }()
 	defer r.manager.watch(func() { s.Status() })()
 	r.manager.notify("STATUS=looking for the other servers, or reading the data")
-	if err := r.whileStarting(stop, time.Second, s.Start); err != nil {
+	if err := follower.whileStarting(stop, r); err != nil {
 		if stop.Err() != nil {
 			return nil // stopped before it was ready
 		}
@@ -240,6 +250,10 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 	go func() { started <- start(ctx) }()
 	look := time.NewTicker(interval)
 	defer look.Stop()
+	status := "waiting for the other servers: no leader yet"
+	if r.started.Server.Standby {
+		status = "standby: following the archive, serving reads"
+	}
 	for waited := 0; ; {
 		select {
 		case err := <-started:
@@ -249,7 +263,7 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 			if err := r.server.NotServing(); err != nil && !errors.Is(err, server.ErrNoLeader) {
 				waited = 0
 			} else if waited++; waited == patience {
-				r.ready("waiting for the other servers: no leader yet")
+				r.ready(status)
 			}
 		}
 	}

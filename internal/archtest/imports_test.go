@@ -299,6 +299,8 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/archive", "a moment of an archive can be restored, and an archive verified"},
 		{"cmd/gozkd/internal/archive/store", "opens archives"},
+		{"server/facts", "how far a standby is, and what its metrics show"},
+		{"github.com/hashicorp/go-hclog", "the log of a standby"},
 		{"proto", "zxids of moments"},
 		{"proto/jute", "decodes lists of children"},
 		{"internal/history", "the form in which earlier states are served"},

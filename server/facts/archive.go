@@ -45,6 +45,17 @@ type ArchiveStats struct {
 	Objects, Bytes int64         // written
 	Errors         int64         // failed requests to the storage
 	Gaps           int64         // breaks of the log that a new base had to mend
+	Fenced         bool          // a standby was promoted, so nothing is archived any more
 	Verified       time.Time     // when the last verification of the archive began; zero: never
 	VerifyFailed   bool          // it failed
+}
+
+// StandbyStats is what the program that feeds a standby knows about its archive.
+type StandbyStats struct {
+	// Lag is for how long the standby may have missed what is in the archive: the time since the
+	// last listing of which everything is applied.
+	Lag      time.Duration
+	Time     time.Time // the clock of the ensemble's leader in the last batch; zero: there was none
+	Verified int64     // bases whose digest was compared with that of the standby
+	Errors   int64     // attempts to follow that failed
 }

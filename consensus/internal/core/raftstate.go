@@ -166,6 +166,24 @@ func (m *raftState) feed(r *raftpb.Message) error {
 	return fmt.Errorf("consensus: raft: %w", err)
 }
 
+// Follow appends entries that an ensemble has committed, and commits them: at a member without a
+// part in the ensemble, which has no leader and gets none. Everything committed before must be
+// applied. Entries that were applied are left out. If the first of the others does not follow,
+// Follow does nothing.
+func (m *raftState) Follow(entries []*raftpb.Entry) error {
+	for len(entries) > 0 && entries[0].GetIndex() <= m.applied {
+		entries = entries[1:]
+	}
+	if len(entries) == 0 || entries[0].GetIndex() != m.applied+1 {
+		return nil
+	}
+	last := entries[len(entries)-1]
+	return m.feed(&raftpb.Message{
+		Type: raftpb.MsgApp.Enum(), To: &m.id, From: new(raft.None), Term: new(max(m.raftTerm, last.GetTerm())),
+		Index: new(m.applied), LogTerm: new(m.appliedTerm), Entries: entries, Commit: new(last.GetIndex()),
+	})
+}
+
 // heard notes a message of raft.
 func (m *raftState) heard(from uint64) {
 	if m.connected[from] == connectionFresh {

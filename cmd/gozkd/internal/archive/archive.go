@@ -271,36 +271,26 @@ func (a *Archive) BasesOf(s Span) []Span {
 // time; the zero time is no limit. After an error there are no more.
 func (a *Archive) entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
 	return func(yield func(consensus.LogEntry, error) bool) {
-		reached := s.First
-		for path := s.path; len(path) > 0 && reached < s.Last; {
-			o := path[0]
-			if path = path[1:]; o.last <= reached {
-				continue
+		for e, err := range a.EntriesAfter(ctx, s, s.First) {
+			if err == nil && !until.IsZero() && e.Time.After(until) || !yield(e, err) {
+				return
 			}
-			b, err := a.store.Get(ctx, o.name)
-			if errors.Is(err, store.ErrNotFound) {
-				if path, err = a.merged(ctx, s, o.name, err); err == nil {
-					continue
-				}
-			}
-			var entries []consensus.LogEntry
-			if err == nil {
-				if entries, err = decodeLog(a.catalog.ensemble, o.logName, b); err != nil {
-					err = fmt.Errorf("%s: %w", o.name, err)
-				}
-			}
+		}
+	}
+}
+
+// EntriesAfter returns the entries of a span after an index. After an error there are no more.
+func (a *Archive) EntriesAfter(ctx context.Context, s Span, after uint64) iter.Seq2[consensus.LogEntry, error] {
+	return func(yield func(consensus.LogEntry, error) bool) {
+		for p, err := range a.Objects(ctx, s, after) {
 			if err != nil {
 				yield(consensus.LogEntry{}, err)
 				return
 			}
-			for _, e := range entries {
-				if e.Index <= reached {
-					continue
-				}
-				if e.Index > s.Last || !until.IsZero() && e.Time.After(until) || !yield(e, nil) {
+			for _, e := range p.Entries {
+				if e.Index > s.Last || !yield(e, nil) {
 					return
 				}
-				reached = e.Index
 			}
 		}
 	}

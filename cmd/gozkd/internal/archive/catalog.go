@@ -34,6 +34,7 @@ type catalog struct {
 	now, past int64    // ms: when it was made, and of the newest batch until then
 	logs      []object // by byName
 	bases     []base   // by index
+	fences    []string // names
 	strange   []string // names that mean nothing here
 }
 
@@ -84,6 +85,11 @@ func (c *catalog) add(o store.Object) {
 		}
 	case "verified":
 		if _, err := parseVerification(rest); err == nil {
+			return
+		}
+	case "promoted":
+		if _, err := parseFence(rest); err == nil {
+			c.fences = append(c.fences, o.Name)
 			return
 		}
 	case "base":

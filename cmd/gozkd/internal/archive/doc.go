@@ -16,6 +16,8 @@
 //	ID/verified/MS-INDEX-RESULT
 //	    the report of the last verification, as JSON: when it began, the last entry, "sound" or
 //	    "failed"
+//	ID/promoted/MS-WRITER
+//	    a fence: a standby was promoted at MS, so the ensemble archives no more; see fence.go
 //
 // MS is the time of the last batch (Unix milliseconds, 13 digits; 0: none), ZXID the last change of
 // the base in 16 hexadecimal digits, WRITER 8 random hexadecimal digits. PREV and CHAIN are 32

@@ -63,6 +63,7 @@ type Shipper struct {
 	warned   time.Time // of objects in the future
 	rounds   int
 	failing  bool // the last round failed, and the log says so
+	closed   bool // the log says that there is a fence
 
 	stats shipperStats
 }
@@ -80,6 +81,7 @@ type sighting struct {
 type shipperStats struct {
 	waiting                     atomic.Int64 // Unix nanoseconds since when an entry waits; 0: none does
 	active                      atomic.Bool
+	fenced                      atomic.Bool
 	objects, bytes, errs, holes atomic.Int64
 	verified                    atomic.Pointer[Verification] // the last one; nil: none is known
 }
@@ -91,7 +93,7 @@ func New(cfg Config) *Shipper { return &Shipper{cfg: cfg} }
 func (s *Shipper) Stats() facts.ArchiveStats {
 	a := facts.ArchiveStats{
 		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(),
-		Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(),
+		Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(), Fenced: s.stats.fenced.Load(),
 	}
 	if since := s.stats.waiting.Load(); since != 0 {
 		a.Lag = max(time.Since(time.Unix(0, since)), 0)
@@ -148,13 +150,16 @@ func (s *Shipper) note(err error) {
 	if err != nil {
 		s.lacking = time.Time{} // others may have had no turn either
 	}
+	fenced := errors.Is(err, errFenced)
 	switch {
+	case fenced && !s.closed: // whatever failed before
+		s.cfg.Logger.Error("the archive is closed to this ensemble", "archive", s.cfg.Store.String(), "error", err)
 	case err != nil && !s.failing:
 		s.cfg.Logger.Error("the archive cannot be written; entries wait in memory until it can", "archive", s.cfg.Store.String(), "error", err)
 	case err == nil && s.failing:
 		s.cfg.Logger.Info("the archive is written again", "archive", s.cfg.Store.String())
 	}
-	s.failing = err != nil
+	s.failing, s.closed = err != nil, fenced || s.closed && err != nil
 }
 
 // errAhead means that the archive has entries that the ensemble does not have.
@@ -224,7 +229,11 @@ func (s *Shipper) settle() {
 	}
 	s.stats.waiting.Store(since)
 	s.stats.active.Store(s.active)
-	s.source.KeepLog(s.pos.index) // with the last entry, for sameHistory
+	keep := s.pos.index // with the last entry, for sameHistory
+	if len(s.seen) > 0 && s.stats.fenced.Load() {
+		keep = s.seen[len(s.seen)-1].index // nothing waits for the archive any more
+	}
+	s.source.KeepLog(keep)
 }
 
 // follow looks for objects that another member wrote. If there are any, that member goes on.
@@ -233,9 +242,9 @@ func (s *Shipper) follow(ctx context.Context) error {
 	if s.known && s.pos.index > 0 {
 		// Objects that continue a chain begin after pos. Those of a writer that took the same
 		// entries in other pieces may begin earlier, and end later; they are found when the next
-		// one is.
+		// one is. Fences are listed after the objects.
 		after := logName{first: s.pos.index, last: s.pos.index}.in(s.ensemble)
-		listed, err := s.list(ctx, folder(s.ensemble)+"log/", after)
+		listed, err := s.list(ctx, folder(s.ensemble), after)
 		if err != nil {
 			return err
 		}
@@ -246,6 +255,9 @@ func (s *Shipper) follow(ctx context.Context) error {
 			return err
 		}
 		s.known = true
+	}
+	if err := s.checkFence(c); err != nil {
+		return err
 	}
 	if tail, last, lastBase := c.tail(); tail.index > s.pos.index {
 		if last != nil && last.name == s.attempt { // written in spite of the error

@@ -67,14 +67,15 @@ func lastVerification(ensemble uint64, listed []store.Object) (last *Verificatio
 	return last
 }
 
-// lookForVerification reads the result of the last verification from a listing.
+// lookForVerification reads the result of the last verification, and fences, from a listing.
 func (s *Shipper) lookForVerification(ctx context.Context) error {
 	if s.ensemble == 0 {
 		return nil
 	}
-	listed, err := s.list(ctx, verifiedFolder(s.ensemble), "")
-	if err == nil {
-		s.stats.verified.Store(lastVerification(s.ensemble, listed))
+	listed, err := s.list(ctx, folder(s.ensemble), fenceFolder(s.ensemble)) // it sorts before the records
+	if err != nil {
+		return err
 	}
-	return err
+	s.stats.verified.Store(lastVerification(s.ensemble, listed))
+	return s.checkFence(newCatalog(s.ensemble, listed))
 }

@@ -392,10 +392,11 @@ func TestRestore_NoRoomForEpochs(t *testing.T) {
 	if err := held.WriteCheckpoint(file, tree.CaptureAll(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := restore(t.Context(), fromFile(file), target{1, fresh, fresh}, held.Time); err != nil {
+	if _, err := restore(t.Context(), fromFile(file), target{1, fresh, fresh}, held.Time, false); err != nil {
 		t.Error("there is room for 70,000:", err)
 	}
-	_, err := restore(t.Context(), fromFile(file), target{1, filepath.Join(dir, "other"), filepath.Join(dir, "other")}, held.Time.Add(24*time.Hour))
+	other := filepath.Join(dir, "other")
+	_, err := restore(t.Context(), fromFile(file), target{1, other, other}, held.Time.Add(24*time.Hour), false)
 	if err == nil || !strings.Contains(err.Error(), "leaves no room") {
 		t.Error(err)
 	}

@@ -125,7 +125,8 @@ func TestCommands_Refuse(t *testing.T) {
 	if _, err := backup(ctx, data, "", "", to, cli.Env{}, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := restore(ctx, fromFile(data), target{1, empty, empty}, time.Now()); !errors.Is(err, context.Canceled) {
+	_, err = restore(ctx, fromFile(data), target{1, empty, empty}, time.Now(), false)
+	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

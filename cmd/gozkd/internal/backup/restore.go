@@ -79,7 +79,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Misused(err)
 	}
-	done, err := restore(ctx, read, t, time.Now())
+	done, err := restore(ctx, read, t, time.Now(), false)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -152,10 +152,16 @@ type restored struct {
 	target target
 }
 
-// restore makes the new data directory t from a source.
-func restore(ctx context.Context, read func() (*source, error), t target, now time.Time) (*restored, error) {
+// restore makes the new data directory t from a source, with its sessions or without.
+func restore(
+	ctx context.Context, read func() (*source, error), t target, now time.Time, keepSessions bool,
+) (*restored, error) {
+	var besides []string
+	if keepSessions {
+		besides = []string{standbyFolder}
+	}
 	for _, dir := range []string{t.dir, t.logDir} {
-		if err := CheckEmpty(dir); err != nil {
+		if err := CheckEmpty(dir, besides...); err != nil {
 			return nil, err
 		}
 	}
@@ -179,7 +185,7 @@ func restore(ctx context.Context, read func() (*source, error), t target, now ti
 	if !s.held.Time.IsZero() {
 		timeMs = s.held.Time.UnixMilli()
 	}
-	done.closed = s.tree.Refound(uint32(epoch), timeMs)
+	done.closed = s.tree.Refound(uint32(epoch), timeMs, keepSessions)
 	if err := s.tree.Check(); err != nil {
 		return nil, err
 	}
@@ -251,8 +257,8 @@ func newCluster(old uint64) uint64 {
 }
 
 // CheckEmpty refuses a directory that holds anything except myid, initialize (both of which gozkd
-// init writes), admin.token and lost+found. A missing directory is empty.
-func CheckEmpty(dir string) error {
+// init writes), admin.token, lost+found, and what is named besides. A missing directory is empty.
+func CheckEmpty(dir string, besides ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -261,7 +267,7 @@ func CheckEmpty(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if !slices.Contains([]string{"myid", "initialize", "admin.token", "lost+found"}, e.Name()) {
+		if !slices.Contains(append(besides, "myid", "initialize", "admin.token", "lost+found"), e.Name()) {
 			return fmt.Errorf("%s is not empty, it holds %s: a restore never writes to a directory with data; move it away, or choose another one", dir, e.Name())
 		}
 	}
@@ -276,14 +282,19 @@ func roleOf(h consensus.SavedState) string {
 	return fmt.Sprintf("member %d, an observer or a former member", memberid.Number(h.Member))
 }
 
+// begins prints where the new ensemble begins.
+func (c *command) begins(r *restored) {
+	c.Line("begins", "member %d of the new ensemble %016x, zxid %v, term %d",
+		memberid.Number(r.target.id), r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
+}
+
 // report prints a summary, what may be lost, and the next steps.
 func (c *command) report(r *restored, several bool) {
 	h := r.from.held
 	c.Line("restored", "%s from %s", r.target.dir, r.from.path)
 	c.Line("state", "zxid %s, %d znodes, digest %s, last written %s", r.was.zxid, r.was.znodes, r.was.digest, h.Time.UTC().Format(time.RFC3339))
 	c.Line("closed", "%d sessions and their %d ephemeral znodes: clients are told that their session has expired", r.closed.Sessions, r.closed.Ephemerals)
-	c.Line("begins",
-		"member %d of the new ensemble %016x, zxid %v, term %d", memberid.Number(r.target.id), r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
+	c.begins(r)
 	alone := len(h.Voters) == 1 && h.Voters[0] == h.Member
 	if r.from.dir && !alone {
 		cli.Print(c.Env.Out, fmt.Sprintf(`

@@ -39,9 +39,8 @@ func readSource(path, logDir string) (*source, error) {
 	s, r := &source{path: path, dir: info.IsDir()}, &replica.Replica{}
 	if s.dir {
 		file := checkpointIn(path)
-		if text, err := os.ReadFile(filepath.Join(path, "DIVERGED")); err == nil {
-			return nil, fmt.Errorf("the state in %s differs from that of the other servers, so it may be wrong: %s"+
-				"If there is no other source, name its last checkpoint, %s", path, text, file)
+		if err := checkDiverged(path); err != nil {
+			return nil, err
 		}
 		if s.held, err = consensus.ReadDir(path, logDir, r); err != nil {
 			return nil, withCheckpointAlone(err, file)
@@ -59,6 +58,16 @@ func readSource(path, logDir string) (*source, error) {
 	}
 	s.tree = r.Tree
 	return s, nil
+}
+
+// checkDiverged refuses a data directory whose state is known to be wrong.
+func checkDiverged(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "DIVERGED"))
+	if err != nil {
+		return nil
+	}
+	return fmt.Errorf("the state in %s differs from that of the other servers, so it may be wrong: %s"+
+		"If there is no other source, name its last checkpoint, %s", dir, text, checkpointIn(dir))
 }
 
 func checkpointIn(dir string) string { return filepath.Join(dir, "checkpoint.db") }

@@ -73,6 +73,9 @@ type Config struct {
 	// Archive configures the archive of the log.
 	Archive Archive
 
+	// Standby is set by the command standby, and by no key.
+	Standby Standby
+
 	// AdminEnabled serves the admin commands over HTTP at AdminAddress and AdminPort (0 means any
 	// free port, -1 none), below the path AdminCommandURL.
 	AdminEnabled     bool

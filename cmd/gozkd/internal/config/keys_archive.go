@@ -6,6 +6,10 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 )
 
+// Standby is what a standby follows, an archive, and the directory that promote would found in. See
+// docs/adr/0020-warm-standby.md.
+type Standby struct{ URL, Ensemble, Into string }
+
 // Archive holds the keys of the archive of the log, except for Config.Server.ArchiveBytes.
 type Archive struct {
 	// URL is the place of the archive; empty: there is none.

@@ -43,6 +43,22 @@ func (r *Replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 	}, nil
 }
 
+// Digest reads what a checkpoint says about its state, instead of the state.
+type Digest struct {
+	consensus.StateMachine // nothing is applied
+	Zxid                   proto.Zxid
+	Digest                 uint64
+}
+
+// Restore implements consensus.StateMachine.
+func (d *Digest) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
+	d.Zxid, d.Digest, err = datatree.SavedDigest(state)
+	return func() {}, err
+}
+
+// SetTerm implements archive.Replica.
+func (d *Digest) SetTerm(uint64) {}
+
 // Apply implements consensus.StateMachine.
 func (r *Replica) Apply(batches []consensus.Batch) {
 	for i := range batches {

@@ -1,0 +1,68 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+)
+
+// A fence says that a standby was promoted, so that the ensemble archives no more. See
+// docs/adr/0020-warm-standby.md.
+
+func fenceFolder(ensemble uint64) string { return folder(ensemble) + "promoted/" }
+
+// NewFence returns the name of a fence that no other promotion has.
+func NewFence(ensemble uint64) string {
+	return fmt.Sprintf("%s%013d-%s", fenceFolder(ensemble), time.Now().UnixMilli(), randomHex())
+}
+
+// parseFence reads the last element of a name.
+func parseFence(s string) (at time.Time, err error) {
+	p := nameParser{fields: strings.Split(s, "-")}
+	at = time.UnixMilli(int64(p.number(10)))
+	if p.text(); p.bad || len(p.fields) > 0 {
+		return at, fmt.Errorf("%w: %q", errName, s)
+	}
+	return at, nil
+}
+
+// Fence writes a fence, or the same fence again, with a text for people. If there is another one,
+// Fence removes its own, and returns an error (W5).
+func Fence(ctx context.Context, s store.Store, name, text string) error {
+	if err := s.Put(ctx, name, []byte(text)); err != nil {
+		return err
+	}
+	dir := name[:strings.LastIndex(name, "/")+1]
+	listed, err := s.List(ctx, dir, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(listed, func(o store.Object) bool { return o.Name != name })
+	if i < 0 {
+		return nil
+	}
+	theirs, err := s.Get(ctx, listed[i].Name)
+	return errors.Join(err, s.Delete(ctx, name), fmt.Errorf("another standby was promoted (%s): %s\n"+
+		"Two ensembles must not go on with one history. If that promotion was in vain, delete %s in %v",
+		strings.TrimSpace(string(theirs)), listed[i].Name, listed[i].Name, s))
+}
+
+// errFenced means that a standby was promoted.
+var errFenced = errors.New("a standby was promoted, so another ensemble goes on with this history, and this " +
+	"one archives no more: stop its servers, or, if the promotion was in vain, delete the object")
+
+// checkFence returns an error if a listing shows a fence.
+func (s *Shipper) checkFence(c *catalog) error {
+	fenced := len(c.fences) > 0
+	if s.stats.fenced.Store(fenced); fenced {
+		s.active = false
+		s.dropBase()
+		return fmt.Errorf("%w %s", errFenced, c.fences[0])
+	}
+	return nil
+}
