@@ -224,6 +224,7 @@ commands:
   backup         copy the data of a server
   restore        found a new ensemble from a backup
   verify         check an archive of the log, and print which moments can be restored
+  standby        follow an archive at another site, serve reads, and found a new ensemble from it
   import         found a new ensemble from the data of stopped ZooKeeper servers
   migrate        follow a running ZooKeeper ensemble, and found a new ensemble when it is stopped
   mirror         copy a subtree to another ensemble while both run, and follow its changes
