@@ -58,7 +58,7 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (SavedState, erro
 // FoundEnsemble.
 func (s SavedState) FollowEnsemble(f Foundation, state Changes) error {
 	if slices.Contains(slices.Concat(s.Voters, s.Learners), f.ID) {
-		return fmt.Errorf("consensus: ensemble %016x has a member %d, the number of a standby: give that member another one",
+		return fmt.Errorf("consensus: ensemble %016x has a member %d, as standbys are numbered: give it another number",
 			s.Cluster, memberid.Number(f.ID))
 	}
 	meta := s.meta

@@ -216,7 +216,8 @@ func (s *Standby) compare(ctx context.Context, a *archive.Archive) error {
 			continue
 		}
 		err := fmt.Errorf("%w: after entry %d it has zxid %v and digest %#x, the base %v and %#x; "+
-			"verify the archive with gozkd verify, then empty %s", errDiverged, at.Index, own.zxid, own.digest, r.Zxid, r.Digest, s.Dir())
+			"verify the archive with gozkd verify, then empty %s",
+			errDiverged, at.Index, own.zxid, own.digest, r.Zxid, r.Digest, s.Dir())
 		mark := filepath.Join(s.Dir(), "DIVERGED")
 		return errors.Join(err, vfs.WriteFile(vfs.OS{}, mark, []byte(err.Error()+"\n")), vfs.OS{}.SyncDir(s.Dir()))
 	}
