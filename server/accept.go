@@ -49,6 +49,7 @@ func (s *Server) admit(nc net.Conn, kind portKind, caller *Caller) {
 		s.conns.lastID++
 		c.id = s.conns.lastID
 		s.conns.byID[c.id] = c
+		s.conns.links.SetCount(len(s.conns.byID))
 		if caller == nil {
 			s.conns.perAddr[addr]++
 		}

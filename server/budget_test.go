@@ -154,8 +154,8 @@ func TestClientMemory_PartialFrames(t *testing.T) {
 			t.Errorf("%d bytes are held", unread)
 		}
 		closed := counted(s)[slowClients]
-		if closed < 14 || closed > 20 {
-			t.Errorf("%d connections were closed, of 30 that hold 32 KiB each", closed)
+		if closed < 11 || closed > 16 {
+			t.Errorf("%d connections were closed, of 30 that hold 25 kB each", closed)
 		}
 		for i, c := range clients {
 			if _, err := c.nc.Write(set[20_000:]); err != nil {

@@ -115,6 +115,7 @@ func (t *connTable) remove(c *conn) {
 	defer t.mu.Unlock()
 	c.removed = true
 	delete(t.byID, c.id)
+	t.links.SetCount(len(t.byID))
 	if c.as != nil {
 		return
 	}

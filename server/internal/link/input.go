@@ -3,6 +3,7 @@ package link
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,15 +82,20 @@ func (in *Input) Announced() int {
 }
 
 // Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
-// arrived.
+// arrived. If there are many links, the buffer is about as large as what has arrived: thousands of
+// readers may wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
 	in.waited = false
 	if in.r == in.w {
 		in.Release()
 		l.HoldInput(in)
-		return in.first(l)
+		err := in.first(l)
+		if l.host.many.Load() {
+			in.fit()
+		}
+		return err
 	}
-	in.grow()
+	in.grow(l.host.many.Load())
 	l.holdInput(len(in.buf), true)
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
 	in.w += n
@@ -126,21 +132,31 @@ func (in *Input) first(l *Link) error {
 	return l.raw.fill(in)
 }
 
+// fit moves what has arrived to a buffer of that size, and gives the large one back.
+func (in *Input) fit() {
+	if in.pooled != nil && in.w <= InputBytes/2 {
+		arrived := slices.Clone(in.Bytes())
+		in.Release()
+		in.buf, in.w = arrived, len(arrived)
+	}
+}
+
 // grow makes room for more bytes of an incomplete frame. The buffer doubles as bytes arrive, so
-// that a false length costs at most twice the memory of what was really sent.
-func (in *Input) grow() {
+// that a false length costs at most twice the memory of what was really sent, or SmallBytes. fit:
+// the buffer should not be larger than the frame.
+func (in *Input) grow(fit bool) {
 	switch {
 	case in.r > 0:
 		in.w = copy(in.buf, in.buf[in.r:in.w])
 		in.r = 0
 	case in.w == len(in.buf):
-		full, w := *in, in.w
-		if len(full.buf) < InputBytes {
+		full, w, frame := *in, in.w, 4+in.Announced()
+		if len(full.buf) < InputBytes && !(fit && frame > w) {
 			in.small = false
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
-			in.buf = make([]byte, min(2*len(full.buf), max(4+full.Announced(), len(full.buf)+1)))
+			in.buf = make([]byte, min(max(2*w, SmallBytes), max(frame, w+1)))
 			in.pooled, in.few = nil, nil
 		}
 		in.w = copy(in.buf, full.buf[:w])

@@ -54,6 +54,7 @@ type Host struct {
 	Memory    bounds.Memory // of all links
 	lingering lingering
 	parking   parking
+	many      atomic.Bool // links: their readers must not hold large buffers
 	// A moment on two clocks: HostConfig.Now, which may jump, and the runtime's. Links keep times
 	// as durations since that moment.
 	wall, mono time.Time
@@ -76,6 +77,10 @@ func (h *Host) Init(cfg HostConfig) {
 	h.HostConfig, h.wall, h.mono = cfg, cfg.Now(), time.Now()
 	h.lingering.conns = make(map[net.Conn]struct{})
 }
+
+// SetCount says how many links there are: many, if large input buffers of all of them would take
+// more than an eighth of the memory for what waits for clients.
+func (h *Host) SetCount(links int) { h.many.Store(int64(links)*InputBytes > h.Memory.Limit.Load()/8) }
 
 // Stop closes the sockets that linger, and those to come at once. No link is parked any more.
 func (h *Host) Stop() {

@@ -1,0 +1,76 @@
+package link
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// With many links a reader's buffer is at most twice as large as what has arrived, or SmallBytes,
+// and frames of any length arrive as they were sent, in one piece or in several.
+func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
+	for _, pieces := range []int{1, 3} {
+		for _, length := range []int{0, 3, 100, SmallBytes, 2000, InputBytes/2 - 4, InputBytes / 2, InputBytes, 500_000} {
+			l, send := newSocketLink(t)
+			l.host.Memory.Limit.Store(8 * 10 * InputBytes)
+			l.host.SetCount(11)
+			frame := bytes.Repeat([]byte{7}, length)
+			sent := append(binary.BigEndian.AppendUint32(nil, uint32(length)), frame...)
+			var in Input
+			for part := range pieces {
+				var sending sync.WaitGroup
+				sending.Go(func() { send(sent[part*len(sent)/pieces : (part+1)*len(sent)/pieces]) })
+				for had := in.Len(); in.Len() < (part+1)*len(sent)/pieces; had = in.Len() {
+					if err := in.Fill(l); err != nil {
+						t.Fatal(err)
+					}
+					if held := len(in.buf); held > max(SmallBytes, 2*in.Len()) {
+						t.Fatalf("%d bytes in %d pieces: the buffer has %d bytes for %d", length, pieces, held, in.Len())
+					}
+					if in.Len() == had {
+						t.Fatal("nothing was read")
+					}
+				}
+				sending.Wait()
+			}
+			if f, err := in.Frame(1 << 20); err != nil || !bytes.Equal(f, frame) || in.Len() != 0 {
+				t.Fatalf("%d bytes in %d pieces: %d bytes arrived, %v, and %d more", length, pieces, len(f), err, in.Len())
+			}
+			in.Release()
+		}
+	}
+}
+
+// newSocketLink returns a link that is a socket, and a function that sends to it.
+func newSocketLink(t *testing.T) (l *Link, send func(b []byte)) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var host Host
+	host.Init(HostConfig{Now: time.Now, Relieve: func() {}, Goroutines: new(sync.WaitGroup)})
+	l = &Link{}
+	l.Init(&host, owner(0), nc)
+	t.Cleanup(func() {
+		l.Close()
+		_ = client.Close()
+	})
+	return l, func(b []byte) {
+		if _, err := client.Write(b); err != nil {
+			t.Error(err)
+		}
+	}
+}
