@@ -56,6 +56,9 @@ func (h *handler) ready(r *http.Request) []check {
 	if text := h.growth(r); text != "" {
 		checks = append(checks, check{name: "growth", note: text})
 	}
+	if text := h.server.Facts().Stats().Crowd.String(); text != "" {
+		checks = append(checks, check{name: "connections", note: text})
+	}
 	return checks
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/server/identity"
+	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -45,11 +46,13 @@ func (s *Server) admit(nc net.Conn, kind portKind, caller *Caller) {
 		c.logger().Warn("connection refused: too many connections; maxCnxns or, if it is 0, the process's limit of file descriptors (ulimit -n) bounds them", "max", maxConns)
 	case caller == nil && limits.MaxClientConns > 0 && s.conns.perAddr[addr] >= limits.MaxClientConns:
 		c.logger().Warn("connection refused: too many connections from this address", "maxClientCnxns", limits.MaxClientConns)
+	case caller == nil && !s.growth.admits(capacity.NewConnection, capacity.ConnectionCost): // run logs it once
 	default:
 		s.conns.lastID++
 		c.id = s.conns.lastID
 		s.conns.byID[c.id] = c
-		s.conns.links.SetCount(len(s.conns.byID))
+		c.cost = capacity.ConnectionCost
+		s.conns.counted(c.cost)
 		if caller == nil {
 			s.conns.perAddr[addr]++
 		}

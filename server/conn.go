@@ -33,6 +33,7 @@ type conn struct {
 
 	touched touched         // owned by the goroutine of Apply
 	removed bool            // from connTable; guarded by connTable.mu
+	cost    int64           // bytes of memory at rest; guarded by connTable.mu
 	bound   proto.SessionID // the session under which bySession lists, or listed, it; guarded by connTable.mu
 
 	// Link.Lock guards all below.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -20,6 +21,7 @@ type connTable struct {
 	evicting   sync.Mutex // held while connections are chosen and closed; taken before any Link.mu
 	watches    *watch.Table
 	watchLimit func() int64 // how many bytes watches may take
+	growth     *growth      // knows how many bytes connections and watches may take
 	meter      *meter.Meter
 
 	locals *liveness.Locals[*conn]
@@ -45,6 +47,7 @@ func (t *connTable) init(s *Server) {
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)
 	t.watches, t.meter = s.state.watches, &s.meter
+	t.growth = &s.growth
 	t.watchLimit = func() int64 { return s.live.Load().WatchMemory }
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)
@@ -115,12 +118,29 @@ func (t *connTable) remove(c *conn) {
 	defer t.mu.Unlock()
 	c.removed = true
 	delete(t.byID, c.id)
-	t.links.SetCount(len(t.byID))
+	t.counted(-c.cost)
 	if c.as != nil {
 		return
 	}
 	if t.perAddr[c.addr]--; t.perAddr[c.addr] == 0 {
 		delete(t.perAddr, c.addr)
+	}
+}
+
+// counted notes that a connection has come, gone or begun TLS, which changes what all take by that
+// many bytes. t.mu is held.
+func (t *connTable) counted(bytes int64) {
+	t.growth.connections.Add(bytes)
+	t.links.SetCount(len(t.byID))
+}
+
+// secured notes that c has TLS.
+func (t *connTable) secured(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !c.removed {
+		c.cost += capacity.TLSCost
+		t.counted(capacity.TLSCost)
 	}
 }
 

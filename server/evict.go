@@ -6,29 +6,38 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
 
 // relieve disconnects the slowest readers if the budget is exceeded, and those with most watches if
-// the memory of watches is. The caller holds no Link.mu.
+// the memory of watches is, or that of watches and connections. The caller holds no Link.mu.
 func (t *connTable) relieve() {
 	if t.links.Memory.UnreadExceeded() {
 		t.evict()
 	}
-	if t.watches.Bytes() > t.watchLimit() {
+	if t.excess(0, 0) > 0 {
 		t.evictWatchers()
 	}
 }
 
-// evictWatchers closes connections until an eighth of the memory of watches is free: first those
+// excess returns how many bytes watches, or connections and watches, take more than they may if
+// this many eighths are to be free, when connections of closing bytes have ended.
+func (t *connTable) excess(free, closing int64) int64 {
+	limit := t.watchLimit()
+	used, most := t.growth.crowd(false)
+	return max(t.watches.Bytes()-limit+limit/8*free, used-closing-most+most/8*free)
+}
+
+// evictWatchers closes connections until an eighth of what is exceeded is free: first those
 // from the address whose watches take most, so that a client with many connections is not spared at
 // the expense of a client with many watches on a single connection.
 func (t *connTable) evictWatchers() {
 	limit := t.watchLimit()
 	t.evicting.Lock()
 	defer t.evicting.Unlock()
-	if t.watches.Bytes() <= limit { // another goroutine was here
+	if t.excess(0, 0) <= 0 { // another goroutine was here
 		return
 	}
 	type watcher struct {
@@ -53,15 +62,17 @@ func (t *connTable) evictWatchers() {
 	slices.SortStableFunc(all, func(x, y watcher) int {
 		return cmp.Or(cmp.Compare(rank(y), rank(x)), cmp.Compare(y.Bytes, x.Bytes))
 	})
+	closing := int64(0)
 	for _, w := range all {
-		if t.watches.Bytes() <= limit-limit/8 {
+		if t.excess(1, closing) <= 0 {
 			return
 		}
 		if w.c != nil {
 			w.c.Close()
+			closing += capacity.ConnectionCost
 			t.meter.Count(meter.TooManyWatches)
-			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, "+
-				"and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
+			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, or that of connections "+
+				"and watches, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
 		}
 		t.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
 	}

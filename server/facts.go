@@ -70,6 +70,7 @@ func (f *Facts) Stats() facts.Stats {
 	st.Received, st.Sent = f.meter.Counted(meter.PacketsReceived), f.meter.Counted(meter.PacketsSent)
 	st.ReplyBytes, st.ProposalBytes = f.meter.Replies.Read(), f.meter.Proposals.Read()
 	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = f.meter.Latencies()
+	st.Crowd = f.conns.growth.crowdFacts()
 	if f.life.Accepting.Load() {
 		st.Mode, st.Uptime = f.mode(), max(0, f.cfg.Now().Sub(f.startedWall))
 	}

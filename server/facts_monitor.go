@@ -55,6 +55,10 @@ func (f *Facts) Monitor() []facts.Value {
 			list.AddKey("gozkd_data_weight_per_namespace", name, s.Weight)
 		}
 	}
+	crowd := f.conns.growth.crowdFacts()
+	list.Add("gozkd_crowd_bytes", crowd.Bytes)
+	list.Add("gozkd_crowd_limit_bytes", crowd.Limit)
+	list.Add("gozkd_crowded", flag(crowd.Refusing))
 	list.Add("gozkd_client_memory_unread_bytes", f.conns.links.Memory.Unread.Load())
 	list.Add("gozkd_client_memory_queued_bytes", f.conns.links.Memory.Queued.Load())
 	list.Add("gozkd_client_memory_limit_bytes", f.conns.links.Memory.Limit.Load())

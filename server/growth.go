@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
 
@@ -33,18 +34,25 @@ type growth struct {
 	wake         chan struct{}
 	ended        atomic.Bool // run has ended
 
+	// connections is what those of clients take, without their buffers. Once refusing, because there
+	// was no memory for another, they are refused until there is room. See crowd.
+	connections atomic.Int64
+	refusing    atomic.Bool
+	buffers     *bounds.Memory
+	readOnly    *atomic.Bool // the server is read-only
+
 	mu    sync.Mutex // guards board and since
 	board capacity.Board
 	since time.Time // the leadership that board is of: what members said to an earlier one is old
 	// proposing says that a proposal is not applied yet.
 	proposing atomic.Bool
-	// Owned by run: what the log says about the limit, and when to weigh the subtrees again.
+	// Owned by run: what the log says about limits, and when to weigh the subtrees again.
 	logged growthLog
 	weigh  time.Time
 }
 
-// growthLog is what the log says about the limit.
-type growthLog struct{ full, near bool }
+// growthLog is what the log says about the limits of data and of connections.
+type growthLog struct{ full, near, crowded bool }
 
 const (
 	growthInterval = time.Second
@@ -52,8 +60,9 @@ const (
 	weighInterval = 10 * time.Second
 )
 
-func (g *growth) init(s *shared) {
-	g.shared, g.memory, g.wake = s, readMemory, make(chan struct{}, 1)
+func (g *growth) init(s *Server) {
+	g.shared, g.memory, g.wake = s.shared, readMemory, make(chan struct{}, 1)
+	g.buffers, g.readOnly = &s.conns.links.Memory, &s.leader.readOnly
 	if used := s.cfg.hooks.MemoryUsed; used != nil {
 		g.memory = func() capacity.Usage { return capacity.Usage{Other: used()} }
 	}
@@ -239,7 +248,7 @@ func (g *growth) look() {
 		g.state.largest.Store(g.state.weighSubtrees())
 		g.weigh = began.Add(max(weighInterval, 100*time.Since(began)))
 	}
-	now := growthLog{full: data.Full, near: data.Near()}
+	now := growthLog{full: data.Full, near: data.Near(), crowded: g.stillCrowded()}
 	if now == g.logged || !g.life.Serving.Load() {
 		return
 	}
@@ -253,6 +262,12 @@ func (g *growth) look() {
 		g.cfg.Logger.Warn("the data are no longer full: requests that add data are accepted again", "limit", data.Limit)
 	case now.near && !was.near:
 		g.cfg.Logger.Warn("soon requests that add data will be refused", "reason", text)
+	}
+	switch {
+	case now.crowded && !was.crowded:
+		g.cfg.Logger.Error("this server is crowded: connections are closed", "reason", g.crowdFacts().String())
+	case was.crowded && !now.crowded:
+		g.cfg.Logger.Warn("this server is no longer crowded: new sessions are accepted again")
 	}
 }
 

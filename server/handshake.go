@@ -54,7 +54,7 @@ func (c newcomer) handshake() (ok bool, err error) {
 	if err := c.NetConn().SetReadDeadline(time.Time{}); err != nil {
 		return false, nil
 	}
-	if c.throttled(&req) {
+	if c.throttled(&req) || !c.admitted(&req) {
 		return false, nil
 	}
 	s.meter.Count(meter.ConnectRequests)

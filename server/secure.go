@@ -120,6 +120,9 @@ func (c newcomer) shakeHands(deadline time.Time) error {
 		return errors.New("no TLS since the last Reload")
 	}
 	leaf, err := c.Secure(c.in, cfg, deadline)
+	if err == nil {
+		c.server.conns.secured(c.conn)
+	}
 	if err != nil || leaf == nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func New(cfg Config) (*Server, error) {
 		ports: &s.ports, strangers: &s.strangers, backups: &s.backups,
 	}
 	s.facts.SetTraceMask(defaultTraceMask)
-	s.growth.init(s.shared)
+	s.growth.init(s)
 	return s, nil
 }
 

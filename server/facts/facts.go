@@ -53,7 +53,26 @@ type Stats struct {
 	ReplyBytes, ProposalBytes  Sizes // proposals are counted on the leader
 	Uptime                     time.Duration
 	Growth                     Growth
+	Crowd                      Crowd
 }
+
+// Crowd says how much memory the connections of a server's clients and their watches take, and may
+// take, in bytes. See docs/guide/capacity.md.
+type Crowd struct {
+	Bytes, Limit int64
+	Refusing     bool // there was no memory for another connection
+}
+
+// String returns what is full and what to do, or "" if the server is not Refusing.
+func (c Crowd) String() string {
+	if !c.Refusing {
+		return ""
+	}
+	return fmt.Sprintf("connections and watches take %s of %s: new sessions are refused here; "+
+		"close idle clients, add servers, or give this server more memory", mib(c.Bytes), mib(c.Limit))
+}
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // Growth says how large the data may become. See docs/guide/capacity.md.
 type Growth struct {
@@ -82,7 +101,6 @@ func (g Growth) Near() bool { return g.Limit != 0 && (g.Full || g.Weight/80 >= g
 // String returns what is full, who decides, for how long, by which subtrees, and what to do; or ""
 // if the data are not Near.
 func (g Growth) String() string {
-	mib := func(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 	if !g.Near() {
 		return ""
 	}

@@ -177,6 +177,29 @@ var scenarios = []scenario{
 		w.observe(7 * time.Minute)
 		return w
 	}},
+	{"too many clients for the memory", []string{"GozkdCrowded"}, func(t *testing.T) *world {
+		w := newWorld(t, 1, func(_ int, c *server.Config) {
+			c.DataLimit, c.MaxClientConns = 1<<20, -1 // there is room for 100 connections
+			confighook.Of(c).MemoryUsed = func() int64 { return 0 }
+		})
+		for range 80 {
+			w.connect(1, time.Hour)
+		}
+		w.observe(7 * time.Minute)
+		w.breaks()
+		for range 7 {
+			w.connect(1, time.Hour)
+		}
+		nc, err := w.servers[1].Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rawclient.New(nc).Handshake(&proto.ConnectRequest{TimeoutMs: 4000}, time.Minute); err == nil {
+			t.Error("a session more than there is room for")
+		}
+		w.observe(7 * time.Minute)
+		return w
+	}},
 	{"a tenant is over its budget", []string{"GozkdBudgetRefuses"}, func(t *testing.T) *world {
 		w := newWorld(t, 1, nil)
 		c := w.connect(1, time.Hour)

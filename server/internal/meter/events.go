@@ -46,6 +46,7 @@ const (
 	GrowthRefused    // requests that a full state refused
 	EventsReplayed   // events that setWatches2 sent again
 	ReplaysMissed    // setWatches2 that could not
+	Crowded          // connections for which there was no memory
 	nEvents
 )
 
@@ -83,6 +84,7 @@ var eventNames = [nEvents]string{
 	GrowthRefused:       "gozkd_growth_refused_total",
 	EventsReplayed:      "gozkd_watch_events_replayed_total",
 	ReplaysMissed:       "gozkd_watch_replays_missed_total",
+	Crowded:             "gozkd_crowded_refusals_total",
 }
 
 // counts has a counter for each event.

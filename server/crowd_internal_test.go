@@ -1,0 +1,98 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/capacity"
+	"github.com/gozkd/gozkd/server/internal/meter"
+)
+
+// TestCrowd_EndsByItself: a server with little memory lets in as many sessions as fit. It refuses
+// new sessions while clients still come back to theirs, says so, closes connections whose watches
+// exceed the rest, and lets in new sessions when clients have left.
+func TestCrowd_EndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, MaxClientConns: -1, Tick: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.growth.memory = func() capacity.Usage { return capacity.Usage{} } // other tests' memory is not this server's
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		cfg := client.Config{
+			Servers: []string{"127.0.0.1:2181"}, SessionTimeout: 10 * time.Second,
+			Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) },
+		}
+		limit := capacity.CrowdLimit(1<<20, 0, false)
+		within := func() {
+			t.Helper()
+			synctest.Wait()
+			if used, _ := s.growth.crowd(false); used > limit || used < 0 {
+				t.Fatalf("%d of %d bytes are in use", used, limit)
+			}
+		}
+		var clients []*client.Client
+		for len(clients) < 200 {
+			c, err := client.Connect(t.Context(), cfg)
+			within()
+			if err != nil {
+				break
+			}
+			clients = append(clients, c)
+		}
+		if n, fit := int64(len(clients)), limit/capacity.ConnectionCost; n < fit*3/4 || n >= fit {
+			t.Fatalf("%d sessions of %d were let in", n, fit)
+		}
+		time.Sleep(2 * growthInterval)
+		if f := s.Facts().Stats().Crowd; !f.Refusing || f.String() == "" || s.meter.Counted(meter.Crowded) == 0 {
+			t.Errorf("it refuses, and says %+v", f)
+		}
+		for _, c := range clients[:10] {
+			c.Reconnect()
+		}
+		time.Sleep(5 * time.Second)
+		for i, c := range clients {
+			if c.State() != client.Connected {
+				t.Fatalf("client %d did not come back: %v", i, c.Err())
+			}
+		}
+		own, err := s.DialAs(t.Context(), Caller{}) // the program itself comes in
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = own.Close()
+		for i := 0; s.meter.Counted(meter.TooManyWatches) == 0; i++ { // watches take what is left
+			if i == 2000 {
+				t.Fatal("nobody was disconnected for watches")
+			}
+			_, _, err := clients[i%20].Exists(t.Context(), fmt.Sprint("/", i), true)
+			if err != nil && !errors.Is(err, proto.ErrConnectionLoss) {
+				t.Fatal(err)
+			}
+			within()
+		}
+		for _, c := range clients {
+			c.Detach()
+		}
+		time.Sleep(2 * growthInterval)
+		if f := s.Facts().Stats().Crowd; f.Refusing || f.String() != "" {
+			t.Errorf("all have left, and it says %+v", f)
+		}
+		c, err := client.Connect(t.Context(), cfg)
+		if err != nil {
+			t.Fatalf("all have left, and a new session is refused: %v", err)
+		}
+		c.Detach()
+		within()
+	})
+}

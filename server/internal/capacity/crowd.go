@@ -1,0 +1,50 @@
+package capacity
+
+import "math"
+
+// What a connection of a client takes at rest, in bytes: the stack of its reader, its socket and
+// its places in tables; and with TLS besides.
+const (
+	ConnectionCost = 8 << 10
+	TLSCost        = 10 << 10
+)
+
+const (
+	// fewConnections and a sixteenth of what may live are always for clients: some have to delete.
+	fewConnections = 100
+	// ownCost is what a server takes without data and clients.
+	ownCost = 6 << 20
+)
+
+// Newcomer is what a connection wants. Its value says how many sixteenths of a CrowdLimit may be in
+// use when it comes.
+type Newcomer int64
+
+// The newcomers. A client that comes back to its session comes before a client without a session,
+// and a connection that has said nothing yet may be that of a monitor.
+const (
+	NewSession    Newcomer = 14
+	Returning     Newcomer = 15
+	NewConnection Newcomer = 16
+)
+
+// CrowdLimit returns how many bytes the connections and watches of a server may take beside a state
+// of that weight. allowed is [Gauge.Allowed]; 0: no bound. They may take three quarters of it, and
+// with the state an eighth more than it, so that a state which is full of data leaves room for
+// clients. If the server loads its state, only those that are always let in may wait for it.
+func CrowdLimit(allowed, weight int64, loading bool) int64 {
+	if allowed <= 0 {
+		return math.MaxInt64
+	}
+	least := max(allowed/16, fewConnections*ConnectionCost)
+	if loading {
+		return least
+	}
+	return max(least, min(allowed/4*3, allowed+allowed/8-ownCost-weight))
+}
+
+// Fits reports whether there is room for a newcomer while that much is in use.
+func (n Newcomer) Fits(used, limit int64) bool { return used <= limit/16*int64(n) }
+
+// Resumes reports whether a server that has refused newcomers is no longer crowded.
+func Resumes(used, limit int64) bool { return used+ConnectionCost <= limit/16*int64(NewSession) }

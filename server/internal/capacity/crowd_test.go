@@ -1,0 +1,76 @@
+package capacity
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A server with clients that come, set watches, leave and come back while the state grows and
+// shrinks: connections and watches never take more than they may, a client with a session is let
+// in while others are refused, and when clients leave all are let in again.
+func TestCrowd_BoundedAndEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		allowed := rapid.Int64Range(2<<20, 1<<30).Draw(t, "allowed")
+		weight, used, loading := int64(0), int64(0), false
+		limit := func() int64 { return CrowdLimit(allowed, weight, loading) }
+		come := func(n Newcomer, bytes int64) bool {
+			if !n.Fits(used+bytes, limit()) {
+				return false
+			}
+			used += bytes
+			return true
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"connections": func(t *rapid.T) {
+				n := Newcomer(rapid.SampledFrom([]Newcomer{NewSession, Returning, NewConnection}).Draw(t, "newcomer"))
+				for range rapid.IntRange(1, 100_000).Draw(t, "n") {
+					if !come(n, ConnectionCost) {
+						break
+					}
+				}
+			},
+			"leave": func(t *rapid.T) { used -= rapid.Int64Range(0, used).Draw(t, "bytes") },
+			"state": func(t *rapid.T) {
+				weight, loading = rapid.Int64Range(0, 2*allowed).Draw(t, "weight"), rapid.Bool().Draw(t, "loading")
+				used = min(used, limit()) // the watches of some are removed with their connections
+			},
+			"all leave": func(t *rapid.T) {
+				used = 0
+				if !Resumes(used, limit()) {
+					t.Fatalf("nobody is there, and it refuses: %d bytes are for connections", limit())
+				}
+			},
+			"": func(t *rapid.T) {
+				l := limit()
+				if used > l {
+					t.Fatalf("%d bytes of %d are in use", used, l)
+				}
+				if l < fewConnections*ConnectionCost || l < allowed/16 {
+					t.Fatalf("%d of %d bytes are for connections", l, allowed)
+				}
+				if beside := l + weight; l > max(allowed/16, fewConnections*ConnectionCost) && (beside > allowed/8*9 || l > allowed/4*3) {
+					t.Fatalf("connections may take %d bytes, the state takes %d, and %d may live", l, weight, allowed)
+				}
+				news, claims := NewSession.Fits(used, l), Returning.Fits(used, l)
+				if news && !claims || claims && !NewConnection.Fits(used, l) {
+					t.Fatal("a new session is let in, and a client that comes back is not")
+				}
+			},
+		})
+	})
+}
+
+// TestCrowd_OfManyClients: 5,000 clients with 40 watches each fit one server with 200 MiB, and half
+// of them come back to one that is full of data as well; a third of them fit with 64 MiB.
+func TestCrowd_OfManyClients(t *testing.T) {
+	const client = ConnectionCost + 40*(56+104+16)
+	for _, c := range []struct {
+		memory, clients, weight int64
+		come                    Newcomer
+	}{{180 << 20, 5000, 0, NewSession}, {180 << 20, 2500, 106 << 20, Returning}, {52 << 20, 1667, 7 << 20, NewSession}} {
+		if limit := CrowdLimit(c.memory/100*75, c.weight, false); !c.come.Fits(c.clients*client, limit) {
+			t.Errorf("%d clients take %d bytes; of %d with data of %d they may take %d", c.clients, c.clients*client, c.memory, c.weight, limit)
+		}
+	}
+}
