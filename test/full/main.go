@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string) {
 	flags.IntVar(&o.sessions, "sessions", 0, "idle sessions beside the load; not for etcd")
 	flags.IntVar(&o.watches, "watches", 0, "watches of the sessions")
 	flags.DurationVar(&o.length, "time", time.Minute, "how long is written")
+	flags.IntVar(&o.restarts, "restarts", 1, "how often all members are killed and started afterwards")
 	flags.IntVar(&o.disks, "disks", -1, "fill the disks of this many members, or that of their archive: 0, instead of the memory")
 	flags.BoolVar(&o.tenants, "tenants", false, "do not fill: measure a tenant alone, and beside another that sends without end")
 	budget := flags.Int64("budget", 1000, "with -tenants: operations per second of the other; 0: no budget")
@@ -74,6 +75,7 @@ type options struct {
 	server                          string
 	memory, members, bytes, writers int
 	sessions, watches, disks        int
+	restarts                        int
 	tenants                         bool
 	length                          time.Duration
 }
@@ -96,9 +98,12 @@ type report struct {
 	calm, loaded others           // before the load, and beside it
 	after        error            // a create after a third was deleted, without help
 	repaired     string           // what made a create possible that had failed
-	restarted    time.Duration    // from the start of all members after kill -9 to a create and a get
+	restarted    time.Duration    // the longest from the start of all members after kill -9 to a create and a get
 	afterRestart error
-	lost         int // of the acknowledged znodes that were not deleted, of a sample of 1,000
+	full         int   // restarts after which that create was refused because the state is full
+	returned     int64 // deaths after such starts, while the sessions come back
+	present      int   // sessions with a connection at the end
+	lost         int   // of the acknowledged znodes that were not deleted, of a sample of 1,000
 }
 
 // broken says which of gozkd's promises are not kept.
@@ -109,10 +114,11 @@ func (r report) broken() (err error) {
 		}
 	}
 	for text := range r.errors {
-		fails(!strings.Contains(text, "(-125)"), "creates fail for another reason than a full state: %s", text)
+		fails(!strings.Contains(text, refused), "creates fail for another reason than a full state: %s", text)
 	}
 	fails(len(r.errors) == 0, "the state did not become full")
 	fails(r.deaths > 0, "%d members died", r.deaths)
+	fails(r.returned > 0, "%d members died after a restart", r.returned)
 	fails(r.resident*100 < r.memory*mayLeave, "creates are refused at %d of %d MiB", r.resident, r.memory)
 	for _, p99 := range [][2]float64{{r.calm.gets.p99(), r.loaded.gets.p99()}, {r.calm.deletes.p99(), r.loaded.deletes.p99()}} {
 		fails(p99[1] > max(mayTake, 2*p99[0]), "others wait: p99 %.1f ms, and %.1f ms before", p99[1], p99[0])
@@ -136,7 +142,8 @@ func (r report) String() string {
 	if r.repaired != "" {
 		fmt.Fprintf(&b, "  by hand: %s\n", r.repaired)
 	}
-	fmt.Fprintf(&b, "  kill -9 of all, same memory: %s after %.1f s; %d of a sample lost\n", outcome(r.afterRestart), r.restarted.Seconds(), r.lost)
+	fmt.Fprintf(&b, "  kill -9 of all, %d times, same memory: %s after %.1f s, %d times full; %d deaths; %d sessions connected; %d of a sample lost\n",
+		r.restarts, outcome(r.afterRestart), r.restarted.Seconds(), r.full, r.returned, r.present, r.lost)
 	return b.String()
 }
 
@@ -157,6 +164,7 @@ type filled struct {
 
 // What is promised.
 const (
+	refused  = "(-125)"         // in the error of a create
 	mayTake  = 50               // ms: p99 of others, or twice the value before
 	mayStart = 10 * time.Second // until killed members serve
 	mayLeave = 70               // percent of the memory are used at least when the state is full
@@ -167,6 +175,7 @@ const (
 	requestLimit = 10 * time.Second // of one request
 	healLimit    = 30 * time.Second // until a create must succeed without help
 	startLimit   = time.Minute      // until killed members must serve
+	returnTime   = 20 * time.Second // after they serve, for the sessions to come back
 	paced        = 5 * time.Millisecond
 	calmTime     = 5 * time.Second
 	calmVictims  = 500  // znodes that others delete before the load
@@ -183,7 +192,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	for i := range calmVictims + victims {
 		must.Do(deleter.create(ctx, victim(i), nil))
 	}
-	release := p.crowd(ctx, o.sessions, o.watches)
+	connected, release := p.crowd(ctx, o.sessions, o.watches)
 	defer release()
 	deaths := p.supervise()
 	defer deaths()
@@ -217,12 +226,10 @@ func experiment(ctx context.Context, o options, p *peer) report {
 		r.repaired = fmt.Sprintf("%s: %s", p.repair(ctx), outcome(again("/repaired")))
 	}
 	r.deaths = deaths()
-	began := time.Now()
-	p.restart()
-	r.afterRestart = try(ctx, startLimit, func(c context.Context) error {
-		return errors.Join(other.create(c, fmt.Sprintf("/restarted-%d", time.Now().UnixNano()), data), other.get(c, "/watched"))
-	})
-	r.restarted = time.Since(began)
+	for range o.restarts {
+		r.restart(ctx, p, other, data)
+	}
+	r.present = connected()
 	kept := l.keys[third:]
 	for i := range min(sample, len(kept)) {
 		key := kept[i*len(kept)/sample%len(kept)]
@@ -231,6 +238,26 @@ func experiment(ctx context.Context, o options, p *peer) report {
 		}
 	}
 	return r
+}
+
+// restart kills all members, starts them, and waits for the sessions to come back.
+func (r *report) restart(ctx context.Context, p *peer, other store, data []byte) {
+	began := time.Now()
+	p.restart()
+	deaths := p.supervise()
+	defer func() { r.returned += deaths() }()
+	err := try(ctx, startLimit, func(c context.Context) error {
+		err := other.create(c, fmt.Sprintf("/restarted-%d", time.Now().UnixNano()), data)
+		if err != nil && strings.Contains(err.Error(), refused) && r.restarts > 1 {
+			err = nil // where more of the sessions are than before, there is less room for data
+			r.full++
+		}
+		return errors.Join(err, other.get(c, "/watched"))
+	})
+	r.restarted, r.afterRestart = max(r.restarted, time.Since(began)), errors.Join(r.afterRestart, err)
+	if r.sessions > 0 {
+		time.Sleep(returnTime)
+	}
 }
 
 // try repeats work until it succeeds, and returns the last error after limit.

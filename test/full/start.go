@@ -11,9 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -27,8 +29,9 @@ type peer struct {
 	mu      sync.Mutex // guards the members' processes while supervise runs
 	members []*member
 	connect func(ctx context.Context) store
-	// crowd opens idle sessions with watches, and returns what ends them.
-	crowd func(ctx context.Context, sessions, watches int) (release func())
+	// crowd opens idle sessions with watches, and opens them again if they expire. connected says
+	// how many have a connection; release ends them.
+	crowd func(ctx context.Context, sessions, watches int) (connected func() int, release func())
 	// repair does what the product's documentation tells a person to do, and says what that was.
 	// nil: there is nothing to do.
 	repair func(ctx context.Context) string
@@ -90,23 +93,36 @@ func start(ctx context.Context, o options, dir string) *peer {
 			return m.Process, err
 		}})
 	}
-	connected := func(ctx context.Context) *client.Client {
-		return must.Get(client.Connect(ctx, client.Config{Servers: e.Addrs()})) // ends with the process
+	cfg := client.Config{Servers: e.Addrs()}
+	p.connect = func(ctx context.Context) store {
+		var z znodes
+		must.Do(try(ctx, startLimit, func(ctx context.Context) (err error) {
+			z.Client, err = client.Connect(ctx, cfg) // ends with the process
+			return err
+		}))
+		return z
 	}
-	p.connect = func(ctx context.Context) store { return znodes{connected(ctx)} }
-	p.crowd = func(ctx context.Context, sessions, watches int) func() {
-		clients := make([]*client.Client, sessions)
-		for i := range clients {
-			clients[i] = connected(ctx)
-			for w := range watches / sessions {
-				_, _, err := clients[i].Exists(ctx, fmt.Sprintf("/watched/%d-%d", i, w), true)
-				must.Do(err)
-			}
+	p.crowd = func(ctx context.Context, sessions, watches int) (func() int, func()) {
+		ctx, cancel := context.WithCancel(ctx)
+		var members []*idle
+		var running sync.WaitGroup
+		for i := range sessions {
+			m := &idle{first: i * (watches / sessions), watches: watches / sessions}
+			must.Do(try(ctx, startLimit, func(ctx context.Context) error { return m.open(ctx, cfg) }))
+			members = append(members, m)
+			running.Go(func() { m.run(ctx, cfg) }) // ends with ctx; awaited by release
 		}
-		return func() {
-			for _, c := range clients {
-				c.Detach()
+		connected := func() (n int) {
+			for _, m := range members {
+				if c := m.current.Load(); c != nil && c.State() == client.Connected {
+					n++
+				}
 			}
+			return n
+		}
+		return connected, func() {
+			cancel()
+			running.Wait()
 		}
 	}
 	return p
@@ -195,6 +211,38 @@ func (z znodes) get(ctx context.Context, key string) error {
 
 func (z znodes) delete(ctx context.Context, key string) error { return z.Delete(ctx, key, -1) }
 
+// idle is a session that only has watches, of which first is the number of the first one.
+type idle struct {
+	first, watches int
+	current        atomic.Pointer[client.Client]
+}
+
+func (i *idle) open(ctx context.Context, cfg client.Config) error {
+	c, err := client.Connect(ctx, cfg)
+	for w := 0; err == nil && w < i.watches; w++ {
+		_, _, err = c.Exists(ctx, fmt.Sprintf("/watched/%d", i.first+w), true)
+	}
+	if err != nil && c != nil {
+		c.Detach()
+	} else if err == nil {
+		i.current.Store(c)
+	}
+	return err
+}
+
+// run opens another session whenever one has expired, until ctx ends.
+func (i *idle) run(ctx context.Context, cfg client.Config) {
+	for {
+		select {
+		case <-ctx.Done():
+			i.current.Load().Detach()
+			return
+		case <-i.current.Load().Done():
+			backoff.Retry(ctx, func() bool { return i.open(ctx, cfg) == nil })
+		}
+	}
+}
+
 // startEtcd builds and starts etcd.
 func startEtcd(ctx context.Context, o options, dir string) *peer {
 	binary := install.Etcd(ctx, install.Root(ctx))
@@ -231,7 +279,7 @@ func startEtcd(ctx context.Context, o options, dir string) *peer {
 		return errors.Join(err, removeGroups())
 	}
 	p.connect = func(context.Context) store { return &etcd{urls: urls} }
-	p.crowd = func(context.Context, int, int) func() { return func() {} }
+	p.crowd = func(context.Context, int, int) (func() int, func()) { return func() int { return 0 }, func() {} }
 	p.repair = func(ctx context.Context) string { return (&etcd{urls: urls}).repair(ctx) }
 	must.Do(try(ctx, startLimit, func(ctx context.Context) error { return p.connect(ctx).create(ctx, "/started", nil) }))
 	return p
