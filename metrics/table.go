@@ -155,7 +155,7 @@ var table = map[string]metric{
 	"gozkd_data_weight_per_namespace":       {gauge, perSpace, "Bytes of memory that the data below that child of the root take: the largest three, above 80 percent of the limit."},
 	"gozkd_crowd_bytes":                     {gauge, "", "Memory of the connections of all clients and their watches, about."},
 	"gozkd_crowd_limit_bytes":               {gauge, "", "From seven eighths of this many bytes on new sessions are refused."},
-	"gozkd_crowded":                         {gauge, "", "1 if new sessions are refused because connections and watches take too much memory."},
+	"gozkd_crowded":                         {gauge, "", "1 if new sessions are refused for the memory of connections and watches."},
 	"gozkd_crowded_refusals_total":          {counter, "", "Connections refused because there was no memory for them."},
 	"gozkd_data_full":                       {gauge, "", "1 if requests that add data are refused."},
 	"gozkd_growth_refused_total":            {counter, "", "Requests that were refused because the data are full."},

@@ -47,7 +47,7 @@ func (t *connTable) init(s *Server) {
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)
 	t.watches, t.meter = s.state.watches, &s.meter
-	t.growth = &s.growth
+	t.growth = s.growth
 	t.watchLimit = func() int64 { return s.live.Load().WatchMemory }
 	t.byID = make(map[watch.ConnID]*conn)
 	t.bySession = make(map[proto.SessionID]*conn)

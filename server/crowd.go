@@ -13,8 +13,8 @@ func (g *growth) crowd(loading bool) (used, limit int64) {
 	return used, capacity.CrowdLimit(g.gauge.Allowed, g.weight.Load(), loading)
 }
 
-// admits reports whether there is memory for a newcomer that takes that many bytes which do not count
-// yet. What waits for other clients, or for their requests, counts, too.
+// admits reports whether there is memory for a newcomer that takes that many bytes which do not
+// count yet. What waits for other clients, or for their requests, counts, too.
 func (g *growth) admits(n capacity.Newcomer, bytes int64) bool {
 	used, limit := g.crowd(g.state.isDropped() || !g.life.Serving.Load() && !g.readOnly.Load())
 	if n.Fits(used+bytes+max(0, g.buffers.Unread.Load()+g.buffers.Queued.Load()), limit) {

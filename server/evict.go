@@ -71,8 +71,9 @@ func (t *connTable) evictWatchers() {
 			w.c.Close()
 			closing += capacity.ConnectionCost
 			t.meter.Count(meter.TooManyWatches)
-			w.c.logger().Warn("connection closed: the watches of all clients exceed their memory, or that of connections "+
-				"and watches, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr], "limit_bytes", limit)
+			w.c.logger().Warn("connection closed: the watches of all clients, or these and the connections, "+
+				"exceed their memory, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr],
+				"limit_bytes", limit)
 		}
 		t.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
 	}

@@ -34,8 +34,8 @@ type growth struct {
 	wake         chan struct{}
 	ended        atomic.Bool // run has ended
 
-	// connections is what those of clients take, without their buffers. Once refusing, because there
-	// was no memory for another, they are refused until there is room. See crowd.
+	// connections is what those of clients take, without their buffers. Once refusing, because
+	// there was no memory for another, they are refused until there is room. See crowd.
 	connections atomic.Int64
 	refusing    atomic.Bool
 	buffers     *bounds.Memory

@@ -55,7 +55,7 @@ type Server struct {
 		done  atomic.Bool // it names them
 	}
 	backups Backups
-	growth  growth
+	growth  *growth
 }
 
 // New checks cfg and makes a server. Before Start, nothing runs and no file is touched.
@@ -66,7 +66,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	slow := cfg.Logger // the lines of slow requests have a limit of their own
 	cfg.Logger = lograte.New(cfg.Logger)
-	s := &Server{shared: &shared{cfg: &cfg, members: set}}
+	s := &Server{shared: &shared{cfg: &cfg, members: set}, growth: new(growth)}
 	s.backups.shared = s.shared
 	s.state.init(&cfg, s.life.Serving.Load)
 	s.live.Store(&cfg)
@@ -87,7 +87,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.lines = &serverLines{shared: s.shared}
 	s.leader = &leadership{
-		shared: s.shared, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: &s.growth,
+		shared: s.shared, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: s.growth,
 		fail:    s.fail,
 		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{shared: s.shared},
 	}

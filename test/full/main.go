@@ -142,8 +142,9 @@ func (r report) String() string {
 	if r.repaired != "" {
 		fmt.Fprintf(&b, "  by hand: %s\n", r.repaired)
 	}
-	fmt.Fprintf(&b, "  kill -9 of all, %d times, same memory: %s after %.1f s, %d times full; %d deaths; %d sessions connected; %d of a sample lost\n",
-		r.restarts, outcome(r.afterRestart), r.restarted.Seconds(), r.full, r.returned, r.present, r.lost)
+	fmt.Fprintf(&b, "  kill -9 of all, %d times, same memory: %s after %.1f s, %d times full; %d deaths; ",
+		r.restarts, outcome(r.afterRestart), r.restarted.Seconds(), r.full, r.returned)
+	fmt.Fprintf(&b, "%d sessions connected; %d of a sample lost\n", r.present, r.lost)
 	return b.String()
 }
 

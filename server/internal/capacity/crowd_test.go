@@ -46,10 +46,11 @@ func TestCrowd_BoundedAndEnds(t *testing.T) {
 				if used > l {
 					t.Fatalf("%d bytes of %d are in use", used, l)
 				}
-				if l < fewConnections*ConnectionCost || l < allowed/16 {
+				least := max(allowed/16, fewConnections*ConnectionCost)
+				if l < least {
 					t.Fatalf("%d of %d bytes are for connections", l, allowed)
 				}
-				if beside := l + weight; l > max(allowed/16, fewConnections*ConnectionCost) && (beside > allowed/8*9 || l > allowed/4*3) {
+				if l > least && (l+weight > allowed/8*9 || l > allowed/4*3) {
 					t.Fatalf("connections may take %d bytes, the state takes %d, and %d may live", l, weight, allowed)
 				}
 				news, claims := NewSession.Fits(used, l), Returning.Fits(used, l)
@@ -70,7 +71,8 @@ func TestCrowd_OfManyClients(t *testing.T) {
 		come                    Newcomer
 	}{{180 << 20, 5000, 0, NewSession}, {180 << 20, 2500, 106 << 20, Returning}, {52 << 20, 1667, 7 << 20, NewSession}} {
 		if limit := CrowdLimit(c.memory/100*75, c.weight, false); !c.come.Fits(c.clients*client, limit) {
-			t.Errorf("%d clients take %d bytes; of %d with data of %d they may take %d", c.clients, c.clients*client, c.memory, c.weight, limit)
+			t.Errorf("%d clients take %d bytes; of %d with data of %d they may take %d",
+				c.clients, c.clients*client, c.memory, c.weight, limit)
 		}
 	}
 }
