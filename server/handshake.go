@@ -182,8 +182,8 @@ func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	switch {
 	case req.SessionID == 0:
 		w.req.Op = proto.OpCreateSession
-		if _, err := s.cfg.Rand.Read(body.Passwd[:]); err != nil {
-			return false, fmt.Errorf("session password: %w", err)
+		if w.req.Session, body.Passwd, err = s.sessions.newSession(); err != nil {
+			return false, err
 		}
 	default:
 		s.meter.Count(meter.SessionsReattached)

@@ -7,6 +7,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
@@ -86,6 +87,9 @@ func (s *sessions) openLocal(e *liveness.Local[*conn], now time.Time) (id proto.
 			return 0, fmt.Errorf("session password: %w", err)
 		}
 		id = liveness.LocalID(memberid.Number(s.cfg.MemberID), random)
+		if s.cfg.ZooKeeperPasswords {
+			e.Passwd = zkfiles.Password(id)
+		}
 		if _, global := s.state.tree.Session(id); !global && s.conns.locals.Add(id, *e, now) {
 			return id, nil
 		}

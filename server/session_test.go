@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server"
@@ -224,5 +225,41 @@ func TestCloseIsAnsweredBeforeReset(t *testing.T) {
 			t.Fatalf("answer %+v, %v", h, d.Err())
 		}
 		_ = nc.Close()
+	}
+}
+
+// TestZooKeeperPasswords: with the setting, a ZooKeeper can compute the password of each new
+// session from its id, and no two sessions have one id, also after a restart. Members of earlier
+// versions could not apply such a request, so below feature level 3 passwords are random.
+func TestZooKeeperPasswords(t *testing.T) {
+	cfg := ticks
+	for _, tc := range []struct {
+		on    bool
+		level uint64
+	}{{true, 3}, {true, 2}, {false, 3}} {
+		cfg.ZooKeeperPasswords = tc.on
+		server.SetLevels(&cfg, tc.level)
+		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+			for uint64(server.StatusOf(s).Level) < tc.level { // a new ensemble activates its level at once
+				time.Sleep(time.Millisecond)
+			}
+			ids := make(map[proto.SessionID]bool)
+			for range 20 {
+				r := dial()
+				resp := r.connect(10_000, 0, nil)
+				want := zkfiles.Password(resp.SessionID)
+				if ids[resp.SessionID] || resp.SessionID == 0 || bytes.Equal(resp.Passwd, want[:]) != (tc.on && tc.level == 3) {
+					t.Fatalf("%+v: session %v has password %x, of ZooKeeper it would be %x", tc, resp.SessionID, resp.Passwd, want)
+				}
+				ids[resp.SessionID] = true
+				if h, _ := r.call(1, proto.OpCreate, create{path: fmt.Sprintf("/e%d", len(ids)), mode: proto.ModeEphemeral}); h.Err != proto.OK {
+					t.Fatal(h.Err)
+				}
+				again := dial()
+				if resumed := again.connect(10_000, resp.SessionID, resp.Passwd); resumed.SessionID != resp.SessionID {
+					t.Errorf("%+v: %+v instead of session %v", tc, resumed, resp.SessionID)
+				}
+			}
+		})
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -27,6 +30,30 @@ type sessions struct {
 	audit  func(audit.Event)
 	expiry *liveness.Expiry
 	passes liveness.Passes // owned by the goroutine that judges
+	lastID atomic.Uint64   // that newSession chose, without the member
+}
+
+// aheadIDs is how many zxids the ids that newSession chooses are ahead of the state, so that a
+// server that has not seen a session takes its id for one of a later session.
+const aheadIDs = 1 << 20
+
+// newSession returns the password of a new session. It is random, and the tree chooses the id,
+// unless ZooKeeper should be able to compute the password from the id.
+func (s *sessions) newSession() (id proto.SessionID, passwd [proto.PasswdBytes]byte, err error) {
+	if !s.cfg.ZooKeeperPasswords || !s.hasLevel(consensus.Level3) {
+		if _, err := s.cfg.Rand.Read(passwd[:]); err != nil {
+			return 0, passwd, fmt.Errorf("session password: %w", err)
+		}
+		return 0, passwd, nil
+	}
+	for {
+		last := s.lastID.Load()
+		next := max(last+1, uint64(s.state.lastZxid())+aheadIDs)
+		if s.lastID.CompareAndSwap(last, next) {
+			id = proto.SessionID(memberid.Number(s.cfg.MemberID))<<56 | proto.SessionID(next)&(1<<56-1)
+			return id, zkfiles.Password(id), nil
+		}
+	}
 }
 
 // commitPatience returns the time without progress after which this server counts as unable to

@@ -19,10 +19,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/internal/testkit/rawclient"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -157,6 +160,7 @@ func (w *world) back(release, dir, imported string, want map[string]znode, sessi
 		must.Failf("ZooKeeper resumed no session of %d", len(sessions))
 	}
 	if round == 0 {
+		w.trial(release, dir, imported)
 		w.backToEnsemble(release, dir, imported, want, sessions)
 	}
 	again := filepath.Join(dir, fmt.Sprintf("again-%d", round))
@@ -165,6 +169,40 @@ func (w *world) back(release, dir, imported string, want map[string]znode, sessi
 	compareTrees(want, readTree(w.ctx, own.Addr()), nil)
 	must.Do(own.Stop())
 	fmt.Printf("%-7s round %d back  : %d znodes, %d sessions, %d digests\n", release, round+1, r.Znodes, r.Sessions, r.Compared)
+}
+
+// trial opens sessions on a gozkd with the imported state and gozkd.zookeeperPasswords, and takes all
+// of them up, with their ephemeral znodes, on the ZooKeeper that starts from an export.
+func (w *world) trial(release, dir, imported string) {
+	data, back := filepath.Join(dir, "trial"), filepath.Join(dir, "trial-export")
+	must.Do(os.CopyFS(data, os.DirFS(imported)))
+	k := keys("")
+	k["gozkd.zookeeperPasswords"] = "true"
+	own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: data, Keys: k}))
+	var sessions []sessionID
+	for i := range 3 {
+		c := must.Get(rawclient.Dial(w.ctx, own.Addr()))
+		defer must.Finally(c.Close)
+		resp := must.Get(c.Handshake(rawclient.NewSession(sessionMs), timeout))
+		sessions = append(sessions, sessionID{resp.SessionID, slices.Clone(resp.Passwd)})
+		r := proto.CreateRequest{Path: fmt.Sprintf("/trial-%d", i), ACL: proto.OpenACL(), Mode: proto.ModeEphemeral}
+		must.Do(c.Write(rawclient.AppendRequest(nil, 1, proto.OpCreate, r.Append(nil, proto.OpCreate)), timeout))
+		must.Get(c.ReadFrame(timeout))
+	}
+	must.Do(own.Kill())
+	w.run("export", "--zookeeper", back, "--from", data, "--for", release[:3])
+	zk := w.zooKeeper(release, back, back, "")
+	resumed, tree := resume(w.ctx, zk.Addr(), sessions), readTree(w.ctx, zk.Addr())
+	must.Do(zk.Kill())
+	for i := range sessions {
+		if _, there := tree[fmt.Sprintf("/trial-%d", i)]; !there {
+			must.Failf("the ephemeral znode of session %d of the trial is gone", i)
+		}
+	}
+	if resumed != len(sessions) {
+		must.Failf("ZooKeeper resumed %d of %d sessions that began on gozkd", resumed, len(sessions))
+	}
+	fmt.Printf("%-7s trial back    : %d sessions that began on gozkd resumed\n", release, resumed)
 }
 
 // backToEnsemble moves an imported state to three ZooKeeper servers, and compares the state of

@@ -230,6 +230,9 @@ func endpointKeys(c *Config) []key {
 			"log level"),
 		live("gozkd.slowRequestThresholdMs", property32(0, maxInt), "0", &c.Server.SlowRequest,
 			"ms above which a request is [logged](monitoring.md#slow-requests); 0: none"),
+		row("gozkd.zookeeperPasswords", boolean, "false", &c.Server.ZooKeeperPasswords,
+			"sessions that begin here [can go on on a ZooKeeper](../guide/moving.md#a-trial-with-a-way-back); "+
+				"whoever knows the id of one can take it over"),
 		row("gozkd.refuseUnreadable", boolean, "false", &c.Server.RefuseUnreadable,
 			"refuse (-5) writes that make a znode or list of children longer than `jute.maxbuffer`"),
 		live("gozkd.clientMemoryKB", property32(0, maxInt), "0", &c.Server.ClientMemory,

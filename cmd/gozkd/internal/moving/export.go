@@ -28,8 +28,8 @@ Writes the state of one moment to DIR/version-2 as a snapshot that ZooKeeper 3.5
 standalone, or as an ensemble, each of whose servers gets a copy of version-2 before the first of them
 starts. Znodes keep everything, sequence numbers and zxids go on. DIR must be empty, except for myid.
 
-A client resumes its session if a ZooKeeper created the session: ZooKeeper computes the password from
-the session's id. Other clients are told that their session has expired, and its ephemerals go after
+A client resumes its session if the session began on a ZooKeeper, or on a gozkd with
+gozkd.zookeeperPasswords=true: ZooKeeper computes the password from the session's id. Other clients are told that their session has expired, and its ephemerals go after
 its timeout.
 
 SOURCE is one of
@@ -235,7 +235,7 @@ func (c *exportCommand) print(r *exported) {
 	}
 	c.Line("exported", "%s, read back and verified", r.File)
 	c.Line("state", "zxid %s, %d znodes, %d containers, %d with a time to live; digest %s", r.Zxid, r.Znodes, r.Containers, r.TTLs, r.Digest)
-	c.Line("sessions", "%d, of which clients can resume %d: ZooKeeper computes the password from the id, and the others began on gozkd", r.Sessions, r.Resumable)
+	c.Line("sessions", "%d, of which clients can resume %d: ZooKeeper computes the password from the id, and the others began on gozkd without gozkd.zookeeperPasswords=true", r.Sessions, r.Resumable)
 	if r.TTLs > 0 {
 		c.Line("NEEDED", "extendedTypesEnabled=true in ZooKeeper's zoo.cfg: without it ZooKeeper deletes the %d znodes with a time to live when it starts", r.TTLs)
 	}
