@@ -15,8 +15,10 @@ import (
 // PageOptions select children and what is read of them.
 type PageOptions struct {
 	StartAfter string // only names after this one
+	Prefix     string // only names that begin so
 	Limit      int    // of a page; 0: as many as the server and Config.MaxBuffer allow
 	Flags      proto.PageFlags
+	Parent     *proto.Stat // if not nil, set to the Stat of the parent at each page
 }
 
 // Child is a child that ChildrenPages found. Stat and Data are set as far as the flags ask for
@@ -41,8 +43,10 @@ var errOtherServer = errors.New("the client has another connection now")
 func (c *Client) ChildrenPages(ctx context.Context, path string, o PageOptions) iter.Seq2[Child, error] {
 	return func(yield func(Child, error) bool) {
 		p := pager{c, path, o}
-		for next := &o.StartAfter; next != nil; {
-			p.StartAfter = *next
+		if o.Prefix > o.StartAfter {
+			p.StartAfter, p.Flags = o.Prefix, o.Flags|proto.PageFrom
+		}
+		for {
 			page, all, err := p.page(ctx)
 			switch {
 			case errors.Is(err, errOtherServer):
@@ -54,7 +58,13 @@ func (c *Client) ChildrenPages(ctx context.Context, path string, o PageOptions) 
 				yield(Child{}, err)
 				return
 			}
+			if p.Parent != nil {
+				*p.Parent = page.Parent
+			}
 			for _, e := range page.Entries {
+				if !strings.HasPrefix(e.Name, o.Prefix) {
+					return
+				}
 				child := Child{Name: e.Name, Stat: e.Stat, Data: e.Data}
 				if e.Err != proto.OK {
 					child.Err = e.Err
@@ -63,7 +73,12 @@ func (c *Client) ChildrenPages(ctx context.Context, path string, o PageOptions) 
 					return
 				}
 			}
-			next = page.Next
+			if page.Next == nil {
+				return
+			}
+			if len(page.Entries) > 0 || *page.Next != p.StartAfter {
+				p.StartAfter, p.Flags = *page.Next, p.Flags&^proto.PageFrom
+			}
 		}
 	}
 }
@@ -120,20 +135,26 @@ func (p *pager) features(ctx context.Context) (*link, *proto.Features, error) {
 
 // eachChild is ChildrenPages for a server without pages.
 func (p *pager) eachChild(ctx context.Context, yield func(Child, error) bool) {
-	names, _, err := p.c.Children(ctx, p.path, false)
+	names, stat, err := p.c.Children(ctx, p.path, false)
 	if err != nil {
 		yield(Child{}, err)
 		return
 	}
+	if p.Parent != nil {
+		*p.Parent = stat
+	}
 	slices.Sort(names)
 	at, found := slices.BinarySearch(names, p.StartAfter)
-	if found {
+	if found && p.Flags&proto.PageFrom == 0 {
 		at++
 	}
 	filter := p.Flags & (proto.PageEphemeral | proto.PagePersistent)
 	for _, name := range names[at:] {
 		child := Child{Name: name}
-		if p.Flags != 0 {
+		if !strings.HasPrefix(name, p.Prefix) {
+			return
+		}
+		if p.Flags&^proto.PageFrom != 0 {
 			child.Data, child.Stat, err = p.c.Get(ctx, strings.TrimSuffix(p.path, "/")+"/"+name, false)
 			ephemeral := child.Stat.EphemeralOwner != 0
 			switch {

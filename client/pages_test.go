@@ -46,11 +46,13 @@ func TestChildrenPages_SameWithoutPages(t *testing.T) {
 			}
 		}
 		client.SetFeatures(without, &proto.Features{})
-		for flags := range proto.PageFlags(16) {
+		for flags := range proto.PageFlags(32) {
 			for limit := range 3 {
-				for _, after := range []string{"", "1", "15", "9"} {
-					o := client.PageOptions{StartAfter: after, Limit: limit, Flags: flags}
+				for _, names := range [][2]string{{"", ""}, {"1", ""}, {"15", ""}, {"9", ""}, {"", "1"}, {"0", "1"}, {"1", "1"}, {"2", "1"}, {"", "15"}, {"", "x"}} {
+					var stats [2]proto.Stat
+					o := client.PageOptions{StartAfter: names[0], Prefix: names[1], Limit: limit, Flags: flags, Parent: &stats[0]}
 					got, err1 := pagesOf(t, c, "/p", o)
+					o.Parent = &stats[1]
 					want, err2 := pagesOf(t, without, "/p", o)
 					for i := range want {
 						if flags&proto.PageData == 0 {
@@ -60,7 +62,7 @@ func TestChildrenPages_SameWithoutPages(t *testing.T) {
 							want[i].Stat = proto.Stat{}
 						}
 					}
-					if err := errors.Join(err1, err2); err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					if err := errors.Join(err1, err2); err != nil || fmt.Sprint(got) != fmt.Sprint(want) || stats[0] != stats[1] {
 						t.Errorf("%q, %+v: %v\n%+v\nwithout pages\n%+v", chroot, o, err, got, want)
 					}
 				}

@@ -189,7 +189,7 @@ func (s *znodeStore) indexOf(n *znode) *pageIndex {
 // immutable. A page may be empty and lead to itself, while the index of a long list is being built.
 // Errors: ErrBadArguments for unknown flags, ErrNoNode, ErrNoAuth without READ.
 func (s *znodeStore) Page(r *proto.ListPageRequest, c Caller) (page proto.ListPageResponse, code proto.ErrCode) {
-	const all = proto.PageStat | proto.PageData | proto.PageEphemeral | proto.PagePersistent
+	const all = proto.PageStat | proto.PageData | proto.PageEphemeral | proto.PagePersistent | proto.PageFrom
 	if r.Flags&^all != 0 {
 		return page, proto.ErrBadArguments
 	}
@@ -216,8 +216,11 @@ func (s *znodeStore) Page(r *proto.ListPageRequest, c Caller) (page proto.ListPa
 		}
 		loaded += len(x.chunks[i].ids)
 		names := x.load(s, n, i)
-		for _, child := range names[sort.Search(len(names), func(i int) bool { return names[i].name > last }):] {
-			e, shown := s.pageEntry(child, r.Flags, &c)
+		for _, child := range names[sort.Search(len(names), func(i int) bool { return names[i].name >= last }):] {
+			if child.name == last && (last != r.StartAfter || r.Flags&proto.PageFrom == 0) {
+				continue
+			}
+			e, shown := s.pageEntry(child, r.Flags&^proto.PageFrom, &c)
 			bytes := 0
 			if shown {
 				bytes = 12 + len(e.Name) + len(e.Data) + proto.StatBytes

@@ -24,8 +24,9 @@ type PageFlags int32
 const (
 	PageStat       PageFlags = 1
 	PageData       PageFlags = 2
-	PageEphemeral  PageFlags = 4 // only ephemeral znodes
-	PagePersistent PageFlags = 8 // only others
+	PageEphemeral  PageFlags = 4  // only ephemeral znodes
+	PagePersistent PageFlags = 8  // only others
+	PageFrom       PageFlags = 16 // begin with StartAfter itself
 )
 
 // MaxPageEntries and MaxPageBytes bound a page. The bytes are those of the reply, unless it has a

@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// The pages of a long list cost one list from the server, and show what has changed in between.
+// The pages of a long list are pages of the server too, and show what has changed in between.
 func TestChildren_PagesOfALongList(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
 	zk := s.connect()

@@ -150,7 +150,6 @@ func (w *walker) complete(it *item) {
 		it.kids = slices.DeleteFunc(it.kids, func(name string) bool { return name == "zookeeper" })
 	}
 	if len(it.kids) > 0 {
-		slices.Sort(it.kids)
 		it.next = &item{next: it.next, names: it.kids, node: Znode{Path: it.node.Path, Rel: it.node.Rel, Depth: it.node.Depth}}
 		it.kids = nil
 	}
@@ -179,7 +178,7 @@ func (w *walker) fetchAll(n *Znode, kids *[]string) error {
 		case below:
 			// With data, the Stat belongs to the data.
 			var stat proto.Stat
-			if *kids, stat, err = w.zk.Children(w.ctx, n.Path, false); err == nil && !w.options.Data {
+			if *kids, stat, err = Names(w.ctx, w.zk, n.Path); err == nil && !w.options.Data {
 				n.Stat = stat
 			}
 		case !w.options.Data:
@@ -193,6 +192,17 @@ func (w *walker) fetchAll(n *Znode, kids *[]string) error {
 		}
 		return err
 	})
+}
+
+// Names returns the sorted names of a znode's children, however many there are, and its Stat.
+func Names(ctx context.Context, zk *client.Client, path string) (names []string, stat proto.Stat, err error) {
+	for child, err := range zk.ChildrenPages(ctx, path, client.PageOptions{Parent: &stat}) {
+		if err != nil {
+			return nil, stat, err
+		}
+		names = append(names, child.Name)
+	}
+	return names, stat, nil
 }
 
 // retry repeats a read while the connection breaks. Reads are safe to repeat.

@@ -86,3 +86,21 @@ func parseMoment(s string) (m history.Moment, err error) {
 	}
 	return m, answer.Bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
 }
+
+// pageOf returns the first of sorted names after a name, and the last of them if there are more.
+func pageOf(names []string, after, prefix string, limit int) (page []string, next string) {
+	from, found := slices.BinarySearch(names, max(after, prefix))
+	if found && after >= prefix && after != "" {
+		from++
+	}
+	for _, name := range names[from:] {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if len(page) == limit {
+			return page, page[limit-1]
+		}
+		page = append(page, name)
+	}
+	return page, ""
+}

@@ -49,7 +49,6 @@ type Config struct {
 // Handler serves /znodes/v2/.
 type Handler struct {
 	Config
-	lists lists
 }
 
 // New returns a Handler.

@@ -3,13 +3,10 @@ package restv2
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -108,7 +105,6 @@ func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client,
 const (
 	defaultPage = 200
 	maxPage     = 1000
-	statsAtOnce = 32
 )
 
 type child struct {
@@ -122,25 +118,25 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 	if q.err != nil {
 		return q.err
 	}
-	names, stat, err := h.lists.of(r.Context(), cl, path, q.values.Has("after"))
-	if err != nil {
-		return err
-	}
-	var page []string
-	var next string
-	if err := call.Of(r).Heavy(64*len(names), func() {
-		page, next = pageOf(names, q.values.Get("after"), q.values.Get("prefix"), limit)
-	}); err != nil {
-		return err
-	}
-	list := make([]child, len(page))
-	for i, name := range page {
-		list[i].Name = name
-	}
+	var stat proto.Stat
+	o := client.PageOptions{StartAfter: q.values.Get("after"), Prefix: q.values.Get("prefix"), Limit: limit + 1, Parent: &stat}
 	if stats {
-		if list, err = h.stats(r, cl, path, list); err != nil {
+		o.Flags = proto.PageStat
+	}
+	list, next := []child{}, ""
+	for c, err := range cl.ChildrenPages(r.Context(), path, o) {
+		if err != nil {
 			return err
 		}
+		if len(list) == limit {
+			next = list[limit-1].Name
+			break
+		}
+		shown := child{Name: c.Name}
+		if stats && c.Err == nil { // a child that the caller may not read has no Stat
+			shown.Stat = h.stat(strings.TrimSuffix(path, "/")+"/"+c.Name, c.Stat)
+		}
+		list = append(list, shown)
 	}
 	return call.Of(r).JSON(w, struct {
 		Path     string  `json:"path"`
@@ -148,43 +144,6 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 		Children []child `json:"children"`
 		Next     string  `json:"next,omitempty"`
 	}{path, h.stat(path, stat), list, next})
-}
-
-// pageOf returns the first of sorted names after a name, and the last of them if there are more.
-func pageOf(names []string, after, prefix string, limit int) (page []string, next string) {
-	from, found := slices.BinarySearch(names, max(after, prefix))
-	if found && after >= prefix && after != "" {
-		from++
-	}
-	for _, name := range names[from:] {
-		if !strings.HasPrefix(name, prefix) {
-			break
-		}
-		if len(page) == limit {
-			return page, page[limit-1]
-		}
-		page = append(page, name)
-	}
-	return page, ""
-}
-
-// stats adds the Stats, and leaves out children that no longer exist. A child that the caller may
-// not read has no Stat.
-func (h *Handler) stats(r *http.Request, cl *client.Client, parent string, list []child) ([]child, error) {
-	err := cmp.Or(parallel.Each(len(list), statsAtOnce, func(i int) error {
-		path := strings.TrimSuffix(parent, "/") + "/" + list[i].Name
-		stat, ok, err := cl.Exists(r.Context(), path, false)
-		switch {
-		case errors.Is(err, proto.ErrNoAuth):
-			return nil
-		case ok:
-			list[i].Stat = h.stat(path, stat)
-		case err == nil:
-			list[i].Name = "" // left out below
-		}
-		return err
-	})...)
-	return slices.DeleteFunc(list, func(c child) bool { return c.Name == "" }), err
 }
 
 // conflict adds the present Stat to the error of a write whose version differs.

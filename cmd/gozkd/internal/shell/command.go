@@ -61,6 +61,9 @@ func (c *command) flagHelp() string {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	for _, f := range sorted {
+		if f.about == "" {
+			continue
+		}
 		value := map[bool]string{true: " <arg>"}[f.value]
 		fmt.Fprintf(table, " -%s%s\t%s\n", f.name, value, f.about)
 	}

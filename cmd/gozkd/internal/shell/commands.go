@@ -53,6 +53,7 @@ func zooKeeperCommands() []*command {
 		{name: "listquota", args: "path", minArgs: 1, about: "print a quota and its current use", run: runListQuota},
 		{name: "ls", args: "[-s] [-w] [-R] path", flags: []flag{
 			{"?", false, "help"}, {"s", false, "stat"}, {"w", false, "watch"}, {"R", false, "recurse"},
+			{"page", false, ""}, {"after", true, ""}, // zkCli.sh does not have them
 		}, about: "list a znode's children", run: runList},
 		{name: "reconfig", args: "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | " +
 			"[-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", flags: []flag{

@@ -134,7 +134,7 @@ func runDeleteAll(ctx context.Context, c *call) error {
 func breadthFirst(ctx context.Context, zk *client.Client, path string) ([]string, error) {
 	tree := []string{path}
 	for i := 0; i < len(tree); i++ {
-		names, _, err := zk.Children(ctx, tree[i], false)
+		names, _, err := subtree.Names(ctx, zk, tree[i])
 		if err != nil {
 			return nil, err
 		}

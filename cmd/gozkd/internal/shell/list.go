@@ -22,6 +22,9 @@ func runList(ctx context.Context, c *call) error {
 		return errUsage
 	}
 	path := c.args[0]
+	if c.has("page") {
+		return c.listPages(ctx, path)
+	}
 	watch := c.watchWanted("ls")
 	if c.has("R") {
 		return c.listBelow(ctx, path, watch)
@@ -37,6 +40,21 @@ func runList(ctx context.Context, c *call) error {
 		Stat     *stat    `json:"stat,omitempty"`
 	}{path, names, c.wantedStat(st)}
 	return c.print(r, "["+strings.Join(names, ", ")+"]\n"+r.Stat.String())
+}
+
+// listPages lists the names of children in a line each, while they come.
+func (c *call) listPages(ctx context.Context, path string) error {
+	return c.list(func(l *listing) error {
+		for child, err := range c.zk.ChildrenPages(ctx, path, client.PageOptions{StartAfter: c.value("after")}) {
+			if err != nil {
+				return err
+			}
+			if err := l.add(child.Name, func() string { return child.Name + "\n" }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // listBelow lists path and all znodes below it: text while the walk goes on, JSON as a single value
@@ -69,14 +87,20 @@ func visit(ctx context.Context, zk *client.Client, path string, watch bool, f fu
 }
 
 func visitBelow(ctx context.Context, zk *client.Client, path string, watch bool, f func(path string) error) error {
-	names, _, err := zk.Children(ctx, path, watch)
+	var names []string
+	var err error
+	if watch {
+		names, _, err = zk.Children(ctx, path, true)
+		slices.Sort(names)
+	} else {
+		names, _, err = subtree.Names(ctx, zk, path)
+	}
 	if errors.Is(err, proto.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	slices.Sort(names)
 	for _, name := range names {
 		if err := f(subtree.Join(path, name)); err != nil {
 			return err

@@ -52,3 +52,26 @@ func TestListBelow_Streams(t *testing.T) {
 		t.Errorf("a script: status %d", status)
 	}
 }
+
+// TestListPages lists a name per line, in order, after a name if one is given, also as JSON.
+func TestListPages(t *testing.T) {
+	at := treeServer(t)
+	if status, _, errs := onServer(t, at, "create /p\ncreate /p/b\ncreate /p/a\ncreate /p/c"); status != cli.OK {
+		t.Fatal(errs)
+	}
+	for _, tc := range []struct{ line, want string }{
+		{"ls -page /p", "a\nb\nc\n"},
+		{"ls -page -after a /p", "b\nc\n"},
+		{"ls -page -after c /p", ""},
+	} {
+		if status, out, errs := onServer(t, at, "", split(tc.line)...); status != cli.OK || out != tc.want {
+			t.Errorf("%s: %d, %q, %s", tc.line, status, out, errs)
+		}
+	}
+	if status, out, _ := onServer(t, at, "", "-output", "json", "ls", "-page", "/p"); status != cli.OK || out != "\"a\"\n\"b\"\n\"c\"\n" {
+		t.Errorf("JSON: %d, %q", status, out)
+	}
+	if status, _, errs := onServer(t, at, "", "ls", "-page", "/none"); status == cli.OK || !strings.Contains(errs, "/none") {
+		t.Errorf("no znode: %d, %s", status, errs)
+	}
+}
