@@ -115,9 +115,9 @@ type Config struct {
 	// like others (localSessionsUpgradingEnabled), and new sessions are local only from feature
 	// level 3 on. No effect on a standalone server.
 	LocalSessions, LocalSessionUpgrades bool
-	// ZooKeeperPasswords gives new sessions the passwords that ZooKeeper computes from their ids, so
-	// that clients can resume them on a ZooKeeper that takes over the state, from feature level 3
-	// on. Whoever knows the id of such a session can take the session over.
+	// ZooKeeperPasswords gives new sessions the passwords that ZooKeeper computes from their ids,
+	// so that clients can resume them on a ZooKeeper that takes over the state, from feature level
+	// 3 on. Whoever knows the id of such a session can take the session over.
 	ZooKeeperPasswords bool
 	// LinearizableReads makes every read wait until this server has applied everything that was
 	// committed anywhere when the read came. By default a read is answered from the state of this

@@ -171,8 +171,8 @@ func (w *world) back(release, dir, imported string, want map[string]znode, sessi
 	fmt.Printf("%-7s round %d back  : %d znodes, %d sessions, %d digests\n", release, round+1, r.Znodes, r.Sessions, r.Compared)
 }
 
-// trial opens sessions on a gozkd with the imported state and gozkd.zookeeperPasswords, and takes all
-// of them up, with their ephemeral znodes, on the ZooKeeper that starts from an export.
+// trial opens sessions on a gozkd with the imported state and gozkd.zookeeperPasswords, and takes
+// all of them up, with their ephemeral znodes, on the ZooKeeper that starts from an export.
 func (w *world) trial(release, dir, imported string) {
 	data, back := filepath.Join(dir, "trial"), filepath.Join(dir, "trial-export")
 	must.Do(os.CopyFS(data, os.DirFS(imported)))

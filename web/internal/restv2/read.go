@@ -119,7 +119,8 @@ func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Cl
 		return q.err
 	}
 	var stat proto.Stat
-	o := client.PageOptions{StartAfter: q.values.Get("after"), Prefix: q.values.Get("prefix"), Limit: limit + 1, Parent: &stat}
+	after, prefix := q.values.Get("after"), q.values.Get("prefix")
+	o := client.PageOptions{StartAfter: after, Prefix: prefix, Limit: limit + 1, Parent: &stat}
 	if stats {
 		o.Flags = proto.PageStat
 	}

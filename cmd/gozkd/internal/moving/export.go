@@ -29,8 +29,8 @@ standalone, or as an ensemble, each of whose servers gets a copy of version-2 be
 starts. Znodes keep everything, sequence numbers and zxids go on. DIR must be empty, except for myid.
 
 A client resumes its session if the session began on a ZooKeeper, or on a gozkd with
-gozkd.zookeeperPasswords=true: ZooKeeper computes the password from the session's id. Other clients are told that their session has expired, and its ephemerals go after
-its timeout.
+gozkd.zookeeperPasswords=true: ZooKeeper computes the password from the session's id. Other clients are
+told that their session has expired, and its ephemerals go after its timeout.
 
 SOURCE is one of
   http://HOST:8080  the admin endpoint of a running server
