@@ -48,7 +48,6 @@ var webTable = []box{
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
 		{"internal/fair", "bounds streams"},
-		{"internal/parallel", "the Stats of children"},
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
