@@ -65,6 +65,7 @@ var serverTable = []box{
 	}},
 	{pkg: "server", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
+		{"internal/zkfiles", "the passwords that ZooKeeper computes"},
 		{"internal/fair", "handshakes under way, and claims per address"},
 		{"internal/accept", "accepts connections, and tells TLS by the first byte"},
 		{"internal/standstill", "clients that gave up while the process stood still"},
