@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -27,8 +28,17 @@ func readers() int {
 // client, a client that has more requests keeps a goroutine, and connections without a goroutine
 // end as others do.
 func TestQuietClients_NeedNoGoroutine(t *testing.T) {
+	c := newCerts(t)
+	for name, cfg := range map[string]*tls.Config{"plain": nil, "TLS": c.client(t, "alice")} {
+		t.Run(name, func(t *testing.T) { quietClients(t, c.server(t, tls.RequireAndVerifyClientCert), cfg) })
+	}
+}
+
+func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 	var ahead atomic.Int64
-	s := start(t, server.Config{MaxClientConns: -1, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	s := startTLS(t, server.Config{
+		PortUnification: true, MaxClientConns: -1, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+	}, certs)
 	awaitReaders := func(want int) {
 		for readers() != want {
 			runtime.Gosched()
@@ -36,7 +46,7 @@ func TestQuietClients_NeedNoGoroutine(t *testing.T) {
 	}
 	var clients []*raw
 	for range 4 {
-		r := dialTLS(t, s.Addr(), nil)
+		r := dialTLS(t, s.Addr(), with)
 		r.connect(3_600_000, 0, nil)
 		clients = append(clients, r)
 	}
@@ -53,7 +63,7 @@ func TestQuietClients_NeedNoGoroutine(t *testing.T) {
 	if h, _ := decodeReply(c.recv()); h.Xid != proto.XidEvent {
 		t.Errorf("no event, but %v", h)
 	}
-	moved := dialTLS(t, s.Addr(), nil)
+	moved := dialTLS(t, s.Addr(), with)
 	moved.connect(3_600_000, c.id, c.pass)
 	if _, err := c.nc.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the old connection of a session: %v", err)
@@ -69,14 +79,16 @@ func TestQuietClients_NeedNoGoroutine(t *testing.T) {
 func TestQuietClients_Order(t *testing.T) {
 	var calls atomic.Int64
 	begin := time.Now()
-	s := start(t, server.Config{
-		MaxClientConns: -1, MaxSessionTimeout: 500 * time.Hour,
+	certs := newCerts(t)
+	s := startTLS(t, server.Config{
+		PortUnification: true, MaxClientConns: -1, MaxSessionTimeout: 500 * time.Hour,
 		Now: func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * 1500 * time.Millisecond) },
-	})
+	}, certs.server(t, tls.RequireAndVerifyClientCert))
+	alice := certs.client(t, "alice")
 	root := "/"
 	var all sync.WaitGroup
 	for i := range 8 {
-		r := dialTLS(t, s.Addr(), nil)
+		r := dialTLS(t, s.Addr(), []*tls.Config{nil, alice}[i%2])
 		r.connect(1_800_000_000, 0, nil)
 		rng := rand.New(rand.NewPCG(1, uint64(i)))
 		var out []byte

@@ -124,10 +124,10 @@ func (l *Link) Close() {
 }
 
 // Park lets the reader end: Owner.Resume is called when bytes come, or when the link ends. Park
-// returns false if the reader must go on: the link is no plain socket, it ends, or the system
-// cannot wait for it. The reader calls Park when it holds no input.
+// returns false if the reader must go on: the link is no socket, it ends, TLS holds a part of a
+// record, or the system cannot wait for it. The reader calls Park when it holds no input.
 func (l *Link) Park() bool {
-	if l.raw == nil || l.tls != nil {
+	if l.raw == nil || l.tls != nil && !l.tls.drained {
 		return false
 	}
 	l.mu.Lock()

@@ -120,7 +120,7 @@ func TestPark_LinkEnds(t *testing.T) {
 	}
 }
 
-// A link that is no plain socket keeps its reader.
+// A link that is no socket keeps its reader.
 func TestPark_Pipe(t *testing.T) {
 	if newLink(t).Park() {
 		t.Error("parked")

@@ -30,7 +30,8 @@ type tlsLayer struct {
 	conn *tls.Conn
 	wire wire
 
-	frameLeft int // of the frame that conn was given in part; owned by the goroutine that writes
+	frameLeft int  // of the frame that conn was given in part; owned by the goroutine that writes
+	drained   bool // conn has given all that was in the records it read; owned by the reader
 }
 
 // wire is the connection below a tls.Conn.
@@ -155,6 +156,7 @@ func (t *tlsLayer) decrypt(b []byte) (n int, err error) {
 		m, err = t.conn.Read(b[n:])
 		n += m
 	}
+	t.drained = errors.Is(err, noInput{}) && t.wire.records.held() == 0
 	if n > 0 {
 		return n, nil // the next call returns the same error
 	}
