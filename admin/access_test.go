@@ -21,7 +21,7 @@ import (
 var (
 	forEverybody = strings.Fields(`configuration dirs get_trace_mask hash is_read_only last_snapshot leader monitor observers peers ruok server_stats
 		voting_view watch_summary zabstate`)
-	forLocal          = strings.Fields("connections dump environment hot initial_configuration stats system_properties watches watches_by_path")
+	forLocal          = strings.Fields("ended_sessions connections dump environment hot initial_configuration stats system_properties watches watches_by_path")
 	forChanges        = strings.Fields("connection_stat_reset observer_connection_stat_reset set_trace_mask stat_reset")
 	forAdministrators = strings.Fields("expire_session reload restore shed_connections snapshot transfer_leadership")
 )

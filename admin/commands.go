@@ -26,13 +26,14 @@ type command struct {
 
 // commands are sorted by name. Names and aliases are those of
 // org.apache.zookeeper.server.admin.Commands of ZooKeeper 3.9, and of 3.10 for shed_connections.
-// expire_session, hot, reload and transfer_leadership are not in ZooKeeper.
+// ended_sessions, expire_session, hot, reload and transfer_leadership are not in ZooKeeper.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
 	{name: "connection_stat_reset", aliases: []string{"crst"}, access: changes, run: facts(resetConnectionStats)},
 	{name: "connections", aliases: []string{"cons"}, access: local, run: facts(connections)},
 	{name: "dirs", run: facts(dirs)},
 	{name: "dump", access: local, run: facts(dump)},
+	{name: "ended_sessions", access: local, run: endedSessions},
 	{name: "environment", aliases: []string{"env", "envi"}, access: local, always: true, run: facts(environment)},
 	{name: "expire_session", access: administrators, posts: true, run: expireSession},
 	{name: "get_trace_mask", aliases: []string{"gtmk"}, always: true, run: facts(traceMask)},
@@ -129,10 +130,10 @@ type Options struct {
 // port. To mount the handler under another path, use http.StripPrefix.
 //
 // Administrators are the superuser, and callers with a token or a certificate of Options. The
-// commands connections, dump, environment, hot, initial_configuration, stats, system_properties,
-// watches and watches_by_path are for administrators and callers on this machine; the resets,
-// set_trace_mask, expire_session, reload, restore, shed_connections, snapshot and
-// transfer_leadership are for administrators.
+// commands connections, dump, ended_sessions, environment, hot, initial_configuration, stats,
+// system_properties, watches and watches_by_path are for administrators and callers on this
+// machine; the resets, set_trace_mask, expire_session, reload, restore, shed_connections, snapshot
+// and transfer_leadership are for administrators.
 func New(s *server.Server, o Options) http.Handler {
 	o.Interval = cmp.Or(o.Interval, 5*time.Minute)
 	return &handler{server: s, options: o, long: make(chan struct{}, longAnswers)}

@@ -85,6 +85,25 @@ func expireSession(h *handler, r *http.Request) (object, error) {
 	return object{{"session_id", fmt.Sprintf("0x%x", id)}}, nil
 }
 
+// endedSessions lists the stories of ended sessions, the newest first: all, or those that the
+// parameters session, address and path choose. path is an ephemeral znode
+// that the end has deleted.
+func endedSessions(h *handler, r *http.Request) (object, error) {
+	q := r.URL.Query()
+	limit := 1000
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("limit is %.64q; allowed: 1 or more", text)}
+		}
+		limit = n
+	}
+	list := h.server.Facts().EndedSessions(func(e *server.EndedSession) bool {
+		return e.Matches(q.Get("session"), q.Get("address"), q.Get("path"))
+	}, limit)
+	return object{{"ended_sessions", append([]server.EndedSession{}, list...)}}, nil
+}
+
 func dump(s *server.Facts) object {
 	expiries := object{}
 	at := make(map[int64][]int64)

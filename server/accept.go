@@ -74,6 +74,7 @@ func (s *Server) forget(c *conn, linger bool) {
 	c.Lock()
 	closeSocket := c.EndOutput()
 	id := c.session
+	c.noteEnd("", "")
 	c.Unlock()
 	s.conns.remove(c)
 	c.Lock()
@@ -82,6 +83,8 @@ func (s *Server) forget(c *conn, linger bool) {
 	s.sessions.expiry.Touch(id, c.LastAlive()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because c is closed.
 	s.state.watches.RemoveConn(c.id)
-	s.conns.release(c)
-	s.conns.locals.Release(id, c)
+	had := s.conns.release(c)
+	if s.conns.locals.Release(id, c) || had {
+		s.endings.Left(id, c.story(s.cfg.Now()), s.cfg.Now())
+	}
 }

@@ -187,6 +187,11 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 	if w, ok := r.Ref.(*clientWrite); ok && w.conn.queue.draining.Load() {
 		w.conn.drainBefore(&a.batch, w)
 	}
+	var ending datatree.SessionInfo // the session that req may end
+	ends := req.Op == proto.OpCloseSession || req.Op == proto.OpExpireSession
+	if ends {
+		ending, _ = s.state.tree.Session(req.Session)
+	}
 	res, events := s.state.tree.Apply(datatree.Header{Zxid: s.state.tree.LastZxid().Next(), TimeMs: timeMs}, req)
 	if res.Why != "" && s.life.Serving.Load() { // otherwise the log is applied again after a start
 		s.cfg.Logger.Warn("write refused", "op", req.Op.String(), "session", req.Session.String(),
@@ -197,6 +202,10 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		a.deliver(&events[i])
 	}
 	a.count(req, &res, events)
+	if ends && res.Err == proto.OK {
+		_, own := r.Ref.(*serverWrite)
+		a.noteEnded(req, ending, events, timeMs, own, now)
+	}
 	a.noteSession(req, &res, r.Ref, now)
 	switch req.Op {
 	case proto.OpReconfig, proto.OpInitConfig, proto.OpConfigDone:

@@ -29,6 +29,9 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		// Bind before updating the tracker: if MoveClock runs in between, it must see the session
 		// as connected.
 		s.conns.bind(info.ID, c)
+		if req.Op == proto.OpReattachSession {
+			s.endings.Attached(info.ID, req.Server)
+		}
 		s.sessions.expiry.Attached(info.ID, timeoutOf(info), req.Op == proto.OpCreateSession, now)
 	case proto.OpCloseSession, proto.OpExpireSession:
 		if res.Err == proto.ErrBadVersion { // a previous leader decided this; the present leader gave every session a new timeout
@@ -48,6 +51,8 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 	}
 }
 
+const stateReplaced = "the server took over the state of another member"
+
 // Capture returns the changes since the last checkpoint.
 func (a *applier) Capture() consensus.Changes {
 	// No lock: the goroutine of Apply calls Capture, and not while another goroutine replaces a
@@ -63,7 +68,7 @@ func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.Capture
 // is called before there is another state, the server stops serving.
 func (a *applier) dropState() (release func()) {
 	a.s.state.drop()
-	a.s.conns.drop()
+	a.s.conns.drop(stateReplaced)
 	return func() {
 		if a.s.state.isDropped() {
 			a.s.life.Serving.Store(false)
@@ -90,7 +95,7 @@ func (a *applier) install(t *datatree.Tree) {
 			// Watches did not fire for the skipped changes, and requests of clients may be among
 			// these changes: clients must reconnect to see them. Drop the connections before the
 			// lock is released: otherwise a read could show a change without its event (V3).
-			s.conns.drop()
+			s.conns.drop(stateReplaced)
 		}
 	})
 	if s.node == nil { // the start

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -52,6 +53,9 @@ func (c *conn) answerAuth(r *received) pause {
 		}
 	}
 	c.server.trail.Auth(c, auth.Scheme, code)
+	if code != proto.OK {
+		c.noteEnd(facts.ServerSide, authFailed)
+	}
 	if code == proto.ErrBadArguments {
 		c.CloseLocked()
 		return pauseClosed
@@ -63,6 +67,8 @@ func (c *conn) answerAuth(r *received) pause {
 	return pauseNone
 }
 
+const authFailed = "authentication failed"
+
 // inLog returns the beginning of a client's text for the log.
 func inLog(text string) string { return strings.Clone(printable.Text(printable.Shortened(text, 64))) }
 
@@ -73,6 +79,7 @@ func (c *conn) refuseAnonymous(r *received) pause {
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
 	c.server.trail.Auth(c, "none before "+r.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
+	c.noteEnd(facts.ServerSide, "the client had not authenticated itself")
 	c.status(r, proto.ErrSessionClosedRequireSASLAuth, 0, true)
 	return pauseEnd
 }
@@ -100,6 +107,7 @@ func (c *conn) answerSASL(r *received) (pause, error) {
 		body: jute.AppendBuffer(make([]byte, 0, 4+len(answer.Reply)), answer.Reply),
 	}, r.stats)
 	if answer.Code != proto.OK {
+		c.noteEnd(facts.ServerSide, authFailed)
 		return pauseEnd, nil
 	}
 	return pauseNone, nil

@@ -49,6 +49,7 @@ type conn struct {
 	barrier     *readBarrier // of the reads of this burst; nil: none waits
 
 	stats meter.ConnStats
+	end   *connEnd // nil: the connection has not ended
 }
 
 // caller returns the client with its identities of some time. The connection stays locked while the
@@ -138,6 +139,6 @@ func (c *conn) boundOutput() {
 	if c.Overdue(maxOutput) {
 		c.logger().Warn("connection closed: the client does not read",
 			"session", c.session.String(), "output_bytes", c.Out.Len())
-		c.CloseLocked()
+		c.closeLocked("the client did not read")
 	}
 }

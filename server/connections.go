@@ -76,10 +76,10 @@ func (t *connTable) all() []*conn {
 	return slices.Collect(maps.Values(t.byID))
 }
 
-// drop closes every connection; their clients may reconnect.
-func (t *connTable) drop() {
+// drop closes every connection for that reason; their clients may reconnect.
+func (t *connTable) drop(why string) {
 	for _, c := range t.all() {
-		c.Close()
+		c.closeFor(why)
 	}
 }
 
@@ -108,7 +108,7 @@ func (t *connTable) bind(id proto.SessionID, c *conn) {
 	}
 	t.mu.Unlock()
 	if old != nil && old != c {
-		old.Close()
+		old.closeFor(sessionMoved)
 	}
 }
 
@@ -144,14 +144,17 @@ func (t *connTable) secured(c *conn) {
 	}
 }
 
-// release records when the session of c was last heard from on c, unless another connection has it.
-func (t *connTable) release(c *conn) {
+// release records when the session of c was last heard from on c, unless another connection has it,
+// which release reports.
+func (t *connTable) release(c *conn) (had bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if id := c.bound; id != 0 && t.bySession[id] == c {
+	id := c.bound
+	if had = id != 0 && t.bySession[id] == c; had {
 		delete(t.bySession, id)
 		t.heardUnattached(id, c.LastAlive())
 	}
+	return had
 }
 
 // noteOwner records that the client of a session was heard from on a connection that is not the

@@ -125,6 +125,7 @@ func (c newcomer) throttled(r *proto.ConnectRequest) bool {
 	s.meter.DropShare.Store(math.Float64bits(drop))
 	if !ok {
 		s.meter.Count(meter.ConnectionsRejected)
+		c.noteTurnedAway(r, "too many connect requests (connectionMaxTokens)")
 		c.logger().Warn("client refused: too many connect requests (connectionMaxTokens)", "tokens_missing", missing)
 		return true
 	}

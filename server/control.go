@@ -86,7 +86,7 @@ func (s *Server) ShedConnections(percent int) int {
 	n := (len(conns)*min(max(percent, 0), 100) + 99) / 100
 	rand.Shuffle(len(conns), func(i, j int) { conns[i], conns[j] = conns[j], conns[i] })
 	for _, c := range conns[:n] {
-		c.Close()
+		c.closeFor("to shed load, as an administrator asked")
 	}
 	if n > 0 {
 		s.cfg.Logger.Info("connections closed to shed load", "closed", n, "of", len(conns))

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -60,6 +61,7 @@ func (c *conn) receive(in link.Input, quiet bool) {
 		}
 		if readErr := in.Fill(&c.Link); readErr != nil {
 			in.Release()
+			c.noteBroken(readErr)
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.meter.Count(meter.ConnectionsBroken)
 				if !errors.Is(readErr, io.EOF) {
@@ -86,6 +88,9 @@ func (c *conn) receive(in link.Input, quiet bool) {
 // malformed.
 func (c *conn) end(in *link.Input, err error) {
 	if err != nil {
+		c.Lock()
+		c.noteEnd(facts.ServerSide, "bad request: "+err.Error())
+		c.Unlock()
 		c.logger().Warn("connection closed: bad request", "reason", err)
 	} else {
 		c.AwaitFlushed()
@@ -146,6 +151,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	defer s.state.RUnlock()
 	c.Lock()
 	defer c.Unlock()
+	c.stats.Rhythm.Heard(now.Sub(c.stats.Since))
 	t, begin := s.meter.Batch(), in.At()
 	charged := !s.state.budgets.Empty() || c.spending != spending{}
 	defer func() {
@@ -315,6 +321,7 @@ func (c *conn) request(r *received) (p pause, err error) {
 func (c *conn) noteRequest(r *received) {
 	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, r.Op, r.body)
 	r.stats.Received()
+	c.stats.Rhythm.Request(r.Op == proto.OpPing, r.now.Sub(c.stats.Since))
 	if r.Op != proto.OpAuth {
 		c.stats.LastOp = r.Op
 	}

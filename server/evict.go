@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -68,7 +69,7 @@ func (t *connTable) evictWatchers() {
 			return
 		}
 		if w.c != nil {
-			w.c.Close()
+			w.c.closeFor("the watches of all clients exceeded their memory")
 			closing += capacity.ConnectionCost
 			t.meter.Count(meter.TooManyWatches)
 			w.c.logger().Warn("connection closed: the watches of all clients, or these and the connections, "+
@@ -116,6 +117,9 @@ func (t *connTable) evict() {
 		if !v.c.CloseSlow() {
 			continue
 		}
+		v.c.Lock()
+		v.c.noteEnd(facts.ServerSide, "all clients exceeded their memory, and this one was the slowest")
+		v.c.Unlock()
 		t.meter.Count(meter.Evicted)
 		v.c.logger().Warn("connection closed: the unread output and unfinished requests of all clients "+
 			"exceed their memory, and this client is the slowest",

@@ -34,6 +34,7 @@ type (
 	HotClient    = facts.HotClient
 	SlowRequest  = facts.SlowRequest
 	Setting      = facts.Setting
+	EndedSession = facts.EndedSession
 )
 
 // Facts is what an operator asks a server for: admin, metrics, web and the four-letter words show

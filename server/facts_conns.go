@@ -36,11 +36,7 @@ func (c *conn) facts() Connection {
 	}
 	f.MinMs, f.AvgMs, f.MaxMs = st.Latencies()
 	f.Heard = c.LastBytes().Round(0) // by the wall clock alone, for others
-	for _, id := range proto.ShownIDs(c.IDs) {
-		if id.Scheme != "ip" {
-			f.Identities = append(f.Identities, id.Shown())
-		}
-	}
+	f.Identities = shownIdentities(c.IDs)
 	timeout := f.Timeout
 	if c.session == 0 {
 		timeout = c.server.live.Load().HandshakeTimeout

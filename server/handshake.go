@@ -61,12 +61,14 @@ func (c newcomer) handshake() (ok bool, err error) {
 	readOnly := s.leader.readOnly.Load() // when that ends, c is closed
 	if readOnly && !req.ReadOnly {
 		s.meter.Count(meter.NotServed)
+		c.noteTurnedAway(&req, "that server was read-only, which the client does not accept")
 		c.logger().Debug("client refused: this server is read-only, which the client does not accept")
 		return false, nil
 	}
 	// A silent close makes the client try the next server; an answer would cost the client its
 	// session.
 	if last := s.awaitZxid(req.LastZxidSeen); req.LastZxidSeen > last {
+		c.noteTurnedAway(&req, "that server's state was older than what the client had seen")
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())
 		return false, nil
 	}
@@ -75,6 +77,7 @@ func (c newcomer) handshake() (ok bool, err error) {
 	// has found by then.
 	if (!readOnly || s.state.isDropped()) && (!s.await(s.serves) || s.leader.leavesClients(s.node.Status())) {
 		s.meter.Count(meter.NotServed)
+		c.noteTurnedAway(&req, "that server did not serve clients then")
 		c.logger().Debug("client refused: this server does not serve now, or leads and leaves clients to the others")
 		return false, nil
 	}
@@ -230,6 +233,9 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		if res.Err == proto.ErrQuotaExceeded { // the state is full: the client should try again, later
 			c.CloseLocked()
 			return
+		}
+		if w.req.Op == proto.OpReattachSession {
+			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed)
 		}
 		c.refuse(w.hasReadOnly)
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/members"
 )
@@ -73,6 +74,10 @@ func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 // may be cut off, and try other servers. Sessions live on.
 func (s *leadership) watch(st consensus.Status) {
 	lastGood := s.contact.Last(st.Leading, st.Leader != 0, st.Since, time.Now())
+	if silent := time.Since(lastGood); silent > 2*s.cfg.Tick {
+		now := s.cfg.Now()
+		s.endings.Note(facts.OutOfTouch, now.Add(-silent), now, "")
+	}
 	inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick
 	if st.Leader == 0 || !inTime {
 		s.caughtUp = nil
@@ -94,8 +99,8 @@ func (s *leadership) watch(st consensus.Status) {
 			s.cfg.Logger.Warn(why+": client connections are closed, and new ones refused",
 				"since_ms", time.Since(lastGood).Milliseconds(), "leader", memberid.Number(st.Leader),
 				"voters", memberid.Numbers(st.Voters), "connected", memberid.Numbers(s.node.Connected()))
-			s.conns.drop()
-			s.conns.locals.Clear() // as in ZooKeeper; see attachLocal for those that connect at this moment
+			s.conns.drop(why)
+			s.sessions.forgetLocals() // as in ZooKeeper; see attachLocal for those that connect at this moment
 			s.beginReadOnly(st)
 		}
 		if s.log.mode != modeQuorumGone && s.log.logQuorumGone(st) {
@@ -136,6 +141,6 @@ func (s *leadership) sendAway(st consensus.Status) {
 	case !s.sentAway.Equal(st.Since):
 		s.sentAway = st.Since
 		s.cfg.Logger.Info("this server leads and leaves clients to the others (leaderServes=no): their connections are closed", "connections", s.conns.count())
-		s.conns.drop()
+		s.conns.drop("the server began to lead and leaves clients to the others (leaderServes=no)")
 	}
 }

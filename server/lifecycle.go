@@ -77,7 +77,7 @@ func closeUnused(listeners ...net.Listener) error {
 // closeConns closes every connection and lets no other in.
 func (s *Server) closeConns() {
 	s.conns.refuse()
-	s.conns.drop()
+	s.conns.drop("the server stopped")
 	s.conns.links.Stop()
 	s.writes.Close()
 }

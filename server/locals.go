@@ -9,6 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -70,7 +71,7 @@ func (c newcomer) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, don
 		return false, true, nil
 	}
 	if old != nil {
-		old.Close() // before c is read: nothing of old is proposed after something of c
+		old.closeFor(sessionMoved) // before c is read: nothing of old is proposed after something of c
 	}
 	c.Flush()
 	return true, true, nil
@@ -126,6 +127,7 @@ func (c *conn) localRequest(r *received) (p pause, done bool) {
 			c.CloseLocked()
 			return pauseClosed, true
 		}
+		s.sessions.noteLocal(c.session, facts.Closed, c.storyLocked(r.now), r.now)
 		if s.trail.On() {
 			s.trail.End(&trail.Request{Client: c, Session: c.session, Xid: r.Xid, Op: r.Op, Time: r.now}, nil)
 		}

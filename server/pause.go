@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -115,6 +116,9 @@ func (c *conn) awaitWrites(in *link.Input, big bool) bool {
 		case closed, late && !cfg.KeepStale:
 			s.meter.Count(meter.StaleDropped)
 			if !closed {
+				c.Lock()
+				c.noteEnd(facts.ServerSide, "its write waited for too long (requestStaleLatencyCheck)")
+				c.Unlock()
 				c.logger().Warn("connection closed: its write waited longer for others than the session's timeout "+
 					"(requestStaleLatencyCheck)", "session", c.session.String())
 			}

@@ -39,8 +39,8 @@ func (s *leadership) beginReadOnly(st consensus.Status) {
 // server that serves writes. The caller lets clients in again only afterwards.
 func (s *leadership) endReadOnly() {
 	if s.readOnly.Swap(false) {
-		s.conns.drop()
-		s.conns.locals.Clear() // a client that was let in before closes with its connection, and adds no session
+		s.conns.drop("read-only mode ended")
+		s.sessions.forgetLocals() // a client that was let in before closes with its connection, and adds no session
 		s.cfg.Logger.Info("read-only mode ends")
 	}
 }

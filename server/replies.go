@@ -118,7 +118,7 @@ func (c *conn) drainBefore(b *meter.BatchStats, w *clientWrite) {
 	for !c.Ending() && c.queue.len() > 0 && c.queue.head() != queued(w) {
 		if c.Out.Len() > maxOutput || len(c.Out.Buf) > limit {
 			c.logger().Warn("connection closed: too many replies at once", "session", c.session.String(), "output_bytes", c.Out.Len())
-			c.CloseLocked()
+			c.closeLocked("too many replies at once")
 			return
 		}
 		if !c.answerHead(b) {

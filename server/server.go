@@ -18,8 +18,10 @@ import (
 	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/standstill"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/bounds"
+	"github.com/gozkd/gozkd/server/internal/endings"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -85,6 +87,7 @@ func New(cfg Config) (*Server, error) {
 	s.sessions = &sessions{
 		shared: s.shared, conns: &s.conns, audit: s.Audit, expiry: liveness.NewExpiry(cfg.MemberID, cfg.Tick),
 	}
+	s.endings = endings.New(cfg.MemberID, s.alone(), cfg.Tick, s.sessions.interval())
 	s.lines = &serverLines{shared: s.shared}
 	s.leader = &leadership{
 		shared: s.shared, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: s.growth,
@@ -168,6 +171,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.leader.endReadOnly()
 	s.sessions.adopt()
 	s.Audit(audit.Event{Operation: audit.ServerStart, Result: audit.Success})
+	s.servingFrom.Store(&servingFrom{at: s.cfg.Now(), zxid: s.state.lastZxid()})
 	s.life.Serving.Store(true)
 	s.state.wake()
 	s.life.Goroutines.Go(func() { s.runSessions(run) })           // stopped by cancel, awaited by shutdown
@@ -239,6 +243,8 @@ func (s *Server) synced(took time.Duration, appends, bytes int) {
 	s.meter.Record(meter.Syncs, int64(took), 1)
 	s.meter.Record(meter.AppendsPerSync, int64(appends), 1)
 	if took > s.live.Load().SyncWarning {
+		at := s.cfg.Now()
+		s.endings.Note(facts.SlowDisk, at.Add(-took), at, "")
 		s.meter.Count(meter.SlowSyncs)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -99,6 +100,7 @@ func (s *Server) runSessions(ctx context.Context) {
 // followLeader does what a change of the leadership calls for.
 func (s *Server) followLeader(st consensus.Status) {
 	s.sessions.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
+	s.endings.Led(st.Leader, s.cfg.Now())
 	s.leader.watch(st)
 	if st.Leading {
 		s.beginEnsemble()
@@ -121,7 +123,9 @@ func (s *sessions) beginPasses() *time.Ticker {
 // session, and the connections are read before the next pass.
 func (s *sessions) beginPass(ticker *time.Ticker) (now time.Time, judges bool) {
 	now = s.cfg.Now()
-	lost, judges := s.passes.Next(time.Now())
+	mono := time.Now()
+	lost, judges := s.passes.Next(mono)
+	s.endings.Pass(lost, now, now.Round(0), mono)
 	if lost > 0 {
 		ticker.Reset(s.interval())
 		s.expiry.GiveBack(lost, now)
@@ -137,8 +141,7 @@ func (s *sessions) beginPass(ticker *time.Ticker) (now time.Time, judges bool) {
 	}
 	if judges {
 		for id, c := range s.conns.locals.Expire(now) {
-			s.cfg.Logger.Info("local session expires", "session", id.String())
-			s.endLocal(id, c)
+			s.endLocal(id, c, now)
 		}
 	}
 	return now, judges
@@ -157,6 +160,7 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 		s.cfg.Logger.Info("requests are committed again: every session has its full timeout")
 	}
 	if !can {
+		s.endings.Note(facts.NoCommit, now.Add(-time.Since(st.Progress)), now, "")
 		return
 	}
 	s.touchConnected()
@@ -167,7 +171,7 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 		})
 	})
 	for _, info := range infos {
-		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
+		s.cfg.Logger.Debug("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
 		s.propose(expiryRequest(info, epoch), nil)
 	}
 }
@@ -238,7 +242,12 @@ func (s *sessions) reported(from uint8, r liveness.Report) {
 }
 
 // endLocal completes the end of a local session that has been removed.
-func (s *sessions) endLocal(id proto.SessionID, c *conn) {
+func (s *sessions) endLocal(id proto.SessionID, c *conn, now time.Time) {
+	var story *facts.EndedClient
+	if c != nil {
+		story = c.story(now)
+	}
+	s.noteLocal(id, facts.Expired, story, now)
 	s.meter.Count(meter.SessionsExpired)
 	s.audit(audit.Event{Operation: audit.ExpireSession, Result: audit.Success, Session: id})
 	if c != nil {
@@ -253,7 +262,8 @@ func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
 	err := s.state.await(ctx, &s.life, fmt.Sprintf("session %v becomes global, and has not ended", id), func() bool {
 		c, known, upgrading := s.conns.locals.Remove(id)
 		if ended = known && !upgrading; ended {
-			s.endLocal(id, c)
+			s.endings.Asked(id)
+			s.endLocal(id, c, s.cfg.Now())
 		}
 		return !upgrading
 	})
@@ -269,6 +279,7 @@ func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
 			return fmt.Errorf("%w: 0x%x", ErrNoSession, uint64(id))
 		}
 		var code proto.ErrCode
+		s.endings.Asked(id)
 		err := s.decide(ctx, []datatree.Request{expiryRequest(info, epoch)}, func(r *datatree.Result) { code = r.Err })
 		if err != nil || code == proto.OK {
 			return err
@@ -287,7 +298,9 @@ func (s *sessions) moveClock(move func() (connected []int64)) {
 	}
 	s.expiry.Jump(func() (now time.Time, heard []int64) {
 		s.conns.locals.Jump(func() (time.Time, []int64) {
+			before := s.cfg.Now()
 			heard, now = move(), s.cfg.Now()
+			s.endings.Moved(before, now)
 			return now, heard
 		})
 		if heard == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/server/internal/endings"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -25,6 +26,9 @@ type shared struct {
 	node    *consensus.Node
 	state   state
 	meter   meter.Meter
+	endings *endings.Endings
+	// servingFrom is nil before the server serves clients.
+	servingFrom atomic.Pointer[servingFrom]
 	// The start of the server on two clocks: Config.Now, which may jump, and the runtime's.
 	startedWall, startedMono time.Time
 }

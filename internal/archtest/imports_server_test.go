@@ -15,6 +15,11 @@ var serverTable = []box{
 	}},
 	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
 	{pkg: "server/internal/capacity", there: true},
+	{pkg: "server/internal/endings", there: true, may: []arrow{
+		{"internal/memberid", "the numbers of servers"},
+		{"proto", "session ids"},
+		{"server/facts", "the stories"},
+	}},
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
 		{"internal/tlsreason", "tells a client that hung up from one that does wrong"},
@@ -79,6 +84,7 @@ var serverTable = []box{
 		{"server/identity", "who clients are"},
 		{"server/internal/bounds", "what all clients together may use"},
 		{"server/internal/capacity", "how large the data may become"},
+		{"server/internal/endings", "why sessions ended"},
 		{"server/internal/lifecycle", "how far it is"},
 		{"server/internal/link", "sockets, buffers and TLS of connections"},
 		{"server/internal/liveness", "which sessions are alive"},

@@ -183,16 +183,19 @@ func (l *Locals[C]) Upgrade(id proto.SessionID, c C) (_ Local[C], ok bool) {
 	return *e, true
 }
 
-// Release records that a connection is closed, and when it was last heard from.
-func (l *Locals[C]) Release(id proto.SessionID, c C) {
+// Release records that a connection is closed, and when it was last heard from. It returns false if
+// c is not the session's connection any more.
+func (l *Locals[C]) Release(id proto.SessionID, c C) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.of(id, c); e != nil {
+	e := l.of(id, c)
+	if e != nil {
 		var none C
 		e.Conn = none
 		l.idle++
 		l.tracker.Touch(id, l.heard(c))
 	}
+	return e != nil
 }
 
 // Upgraded removes a session that is global now, or whose upgrade has failed.
@@ -239,13 +242,15 @@ func (l *Locals[C]) remove(id proto.SessionID) (c C, known bool) {
 	return e.Conn, true
 }
 
-// Clear ends all sessions. Their connections are closed already.
-func (l *Locals[C]) Clear() {
+// Clear ends all sessions, and returns their ids. Their connections are closed already.
+func (l *Locals[C]) Clear() (ended []proto.SessionID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id := range l.byID {
 		l.remove(id)
+		ended = append(ended, id)
 	}
+	return ended
 }
 
 // Expire ends the sessions whose clients were silent for their timeouts, and returns their

@@ -17,6 +17,7 @@ type ConnStats struct {
 	LastReply      time.Time
 	LastLatency    time.Duration
 	Sampling       SampleSkip // for HotSampler
+	Rhythm         Rhythm
 
 	count           int64 // of latencies
 	min, max, total time.Duration
@@ -42,7 +43,41 @@ func (s *ConnStats) Latencies() (minMs int64, avgMs float64, maxMs int64) {
 	return s.min.Milliseconds(), avgMs, s.max.Milliseconds()
 }
 
-// Reset forgets everything except Since, like the crst word.
+// Reset forgets everything except Since and Rhythm, like the crst word.
 func (s *ConnStats) Reset() {
-	*s = ConnStats{Since: s.Since, LastOp: proto.OpNotification, LastXid: -1, LastZxid: proto.NoZxid, Sampling: s.Sampling}
+	*s = ConnStats{
+		Since: s.Since, LastOp: proto.OpNotification, LastXid: -1, LastZxid: proto.NoZxid,
+		Sampling: s.Sampling, Rhythm: s.Rhythm,
+	}
+}
+
+// Rhythm is when a client sends. Times are durations since its connection was accepted.
+type Rhythm struct {
+	Longest   time.Duration // between two moments at which bytes came
+	Intervals int           // between pings without another request between
+	heard     time.Duration
+	pinged    time.Duration // of the last ping; 0: another request came since
+	pings     time.Duration // sum of Intervals
+	longest   time.Duration // of Intervals
+}
+
+// Heard records that bytes came.
+func (r *Rhythm) Heard(at time.Duration) { r.Longest, r.heard = max(r.Longest, at-r.heard), at }
+
+// Request records a request.
+func (r *Rhythm) Request(ping bool, at time.Duration) {
+	if ping && r.pinged > 0 {
+		r.Intervals++
+		r.pings, r.longest = r.pings+at-r.pinged, max(r.longest, at-r.pinged)
+	}
+	r.pinged = 0
+	if ping {
+		r.pinged = at
+	}
+}
+
+// PingEvery returns the average interval between pings, without the longest, in which the client or
+// the server may have stood still; 0: there are too few.
+func (r *Rhythm) PingEvery() time.Duration {
+	return (r.pings - r.longest) / time.Duration(max(1, r.Intervals-1))
 }

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"cmp"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// connEnd is how a connection ended.
+type connEnd struct {
+	by, why string // as facts.EndedClient.ClosedBy and Why
+	at      time.Time
+}
+
+const sessionMoved = "the session moved to another connection, or ended"
+
+// noteEnd records how the connection ends. The first call counts. c is locked.
+func (c *conn) noteEnd(by, why string) {
+	if c.end == nil {
+		c.end = &connEnd{by: by, why: why, at: c.server.cfg.Now()}
+	}
+}
+
+// noteBroken records that the connection ended with an error of a read.
+func (c *conn) noteBroken(err error) {
+	c.Lock()
+	defer c.Unlock()
+	switch {
+	case errors.Is(err, net.ErrClosed) && c.ClosedLocked(): // whoever closed it has recorded why, unless a write failed
+		c.noteEnd("", "")
+	case tlsreason.Of(err) == tlsreason.HungUp && !errors.Is(err, syscall.ECONNRESET):
+		c.noteEnd(facts.ClientSide, "")
+	default:
+		c.noteEnd(facts.Network, inLog(tlsreason.Of(err)))
+	}
+}
+
+// closeLocked closes the connection for a reason of the server. c is locked.
+func (c *conn) closeLocked(why string) {
+	c.noteEnd(facts.ServerSide, why)
+	c.CloseLocked()
+}
+
+// closeFor is closeLocked if c is not locked.
+func (c *conn) closeFor(why string) {
+	c.Lock()
+	defer c.Unlock()
+	c.closeLocked(why)
+}
+
+// noteRefused records that the client was told that a session is over, which may live.
+func (c *conn) noteRefused(id proto.SessionID, lives bool) {
+	c.server.endings.Refused(id, c.NetConn().RemoteAddr().String(), lives, c.server.cfg.Now())
+}
+
+// story returns what this server knows of the connection of a session that ends now.
+func (c *conn) story(now time.Time) *facts.EndedClient {
+	c.Lock()
+	defer c.Unlock()
+	return c.storyLocked(now)
+}
+
+// storyLocked is story if c is locked.
+func (c *conn) storyLocked(now time.Time) *facts.EndedClient {
+	r := &c.stats.Rhythm
+	s := &facts.EndedClient{
+		TimeoutMs: int64(c.timeoutMs), Address: c.NetConn().RemoteAddr().String(), Identities: shownIdentities(c.IDs),
+		LastOp: cmp.Or(c.stats.LastOp.Info().Abbrev, "NA"), SilentMs: max(0, now.Sub(c.LastAlive()).Milliseconds()),
+		LongestMs: r.Longest.Milliseconds(), Pings: r.Intervals, PingEveryMs: r.PingEvery().Milliseconds(),
+		Open: c.end == nil && !c.ClosedLocked(),
+	}
+	if e := c.end; e != nil {
+		s.ClosedMs, s.ClosedBy, s.Why = max(0, now.Sub(e.at).Milliseconds()), e.by, e.why
+	}
+	return s
+}
+
+// shownIdentities returns identities as Connection.Identities has them.
+func shownIdentities(ids []proto.ID) (shown []string) {
+	for _, id := range proto.ShownIDs(ids) {
+		if id.Scheme != "ip" {
+			shown = append(shown, id.Shown())
+		}
+	}
+	return shown
+}
+
+// noteEnded keeps the story of a session that all members know and that has ended. before is the
+// session. own: a request of this server itself ended it.
+func (a *applier) noteEnded(
+	req *datatree.Request, before datatree.SessionInfo, events []datatree.Event, timeMs int64, own bool, now time.Time,
+) {
+	s := a.s
+	e := facts.EndedSession{
+		EndedMs: timeMs, Zxid: s.state.tree.LastZxid().String(), How: facts.Expired, TimeoutMs: int64(before.TimeoutMs),
+		Decider: int(memberid.Number(req.Server)), Server: int(memberid.Number(before.Server)),
+	}
+	if s.alone() {
+		e.Decider, e.Server = s.endings.Own(), s.endings.Own()
+	}
+	if req.Op == proto.OpCloseSession {
+		e.How = facts.Closed
+	}
+	for i := range events {
+		if events[i].Type == proto.EventDeleted {
+			e.Ephemerals = append(e.Ephemerals, events[i].Path)
+		}
+	}
+	if c := s.conns.ofSession(before.ID); c != nil {
+		e.Client = c.story(now)
+	}
+	from := s.servingFrom.Load()
+	if e.Server == s.endings.Own() && from != nil && before.ConnEpoch <= from.zxid {
+		e.UnseenMs = now.Sub(from.at).Milliseconds()
+	}
+	e = s.endings.Ended(before.ID, e, own, now, time.Now())
+	if e.How == facts.Expired && s.life.Serving.Load() && (own || e.Client != nil) {
+		s.cfg.Logger.Info("session expired", "session", e.Session, "cause", string(e.Cause), "story", e.Story)
+	}
+}
+
+// noteLocal keeps the story of a local session that has ended, and whose last connection, if it was
+// open, had that story.
+func (s *sessions) noteLocal(id proto.SessionID, how string, c *facts.EndedClient, now time.Time) {
+	own := s.endings.Own()
+	e := facts.EndedSession{EndedMs: now.UnixMilli(), How: how, Decider: own, Server: own, Client: c}
+	e = s.endings.Ended(id, e, true, now, time.Now())
+	if how == facts.Expired {
+		s.cfg.Logger.Info("local session expired", "session", e.Session, "cause", string(e.Cause), "story", e.Story)
+	}
+}
+
+// servingFrom is the moment from which on this server serves clients, and its last zxid then.
+type servingFrom struct {
+	at   time.Time
+	zxid proto.Zxid
+}
+
+// EndedSessions returns the stories of sessions that ended, or were refused to clients, as far as
+// this server knows and for which keep returns true: the newest first, at most limit. It remembers
+// the last 10,000 ends and 1,000 refusals. The caller owns the result, and must not change what its
+// fields refer to.
+func (f *Facts) EndedSessions(keep func(*facts.EndedSession) bool, limit int) []facts.EndedSession {
+	return f.endings.List(keep, limit)
+}
+
+// forgetLocals ends all local sessions, whose connections are closed already.
+func (s *sessions) forgetLocals() {
+	for _, id := range s.conns.locals.Clear() {
+		s.noteLocal(id, facts.Forgotten, nil, s.cfg.Now())
+	}
+}
+
+// noteTurnedAway records that a connect request is closed without an answer, if it claims a session
+// with its password. It does not wait for the state.
+func (c newcomer) noteTurnedAway(r *proto.ConnectRequest, why string) {
+	s := c.server
+	if r.SessionID == 0 || !s.state.TryRLock() {
+		return
+	}
+	info, known := s.state.tree.Session(r.SessionID)
+	s.state.RUnlock()
+	if known && subtle.ConstantTimeCompare(info.Passwd[:], r.Passwd) == 1 {
+		s.endings.TurnedAway(r.SessionID, why, s.cfg.Now())
+	}
+}
