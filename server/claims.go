@@ -65,7 +65,7 @@ func (c newcomer) refuseClaim(req *proto.ConnectRequest) {
 	s := c.server
 	_, lives, _ := s.state.session(req.SessionID)
 	_, local := s.conns.locals.Get(req.SessionID)
-	c.noteRefused(req.SessionID, lives || local)
+	c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
 	c.logger().Debug("session refused", "session", req.SessionID.String())
 	c.Lock()
 	c.server.trail.Session(c.conn, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)

@@ -17,8 +17,8 @@ import (
 
 // connEnd is how a connection ended.
 type connEnd struct {
-	by, why string // as facts.EndedClient.ClosedBy and Why
-	at      time.Time
+	by, why string    // as facts.EndedClient.ClosedBy and Why
+	at      time.Time // by the runtime's clock, because Config.Now may wait in tests, and c is locked
 }
 
 const sessionMoved = "the session moved to another connection, or ended"
@@ -26,7 +26,7 @@ const sessionMoved = "the session moved to another connection, or ended"
 // noteEnd records how the connection ends. The first call counts. c is locked.
 func (c *conn) noteEnd(by, why string) {
 	if c.end == nil {
-		c.end = &connEnd{by: by, why: why, at: c.server.cfg.Now()}
+		c.end = &connEnd{by: by, why: why, at: time.Now()}
 	}
 }
 
@@ -35,7 +35,7 @@ func (c *conn) noteBroken(err error) {
 	c.Lock()
 	defer c.Unlock()
 	switch {
-	case errors.Is(err, net.ErrClosed) && c.ClosedLocked(): // whoever closed it has recorded why, unless a write failed
+	case errors.Is(err, net.ErrClosed): // whoever closed it has recorded why, unless a write failed
 		c.noteEnd("", "")
 	case tlsreason.Of(err) == tlsreason.HungUp && !errors.Is(err, syscall.ECONNRESET):
 		c.noteEnd(facts.ClientSide, "")
@@ -58,28 +58,29 @@ func (c *conn) closeFor(why string) {
 }
 
 // noteRefused records that the client was told that a session is over, which may live.
-func (c *conn) noteRefused(id proto.SessionID, lives bool) {
-	c.server.endings.Refused(id, c.NetConn().RemoteAddr().String(), lives, c.server.cfg.Now())
+func (c *conn) noteRefused(id proto.SessionID, lives bool, now time.Time) {
+	c.server.endings.Refused(id, c.NetConn().RemoteAddr().String(), lives, now)
 }
 
 // story returns what this server knows of the connection of a session that ends now.
 func (c *conn) story(now time.Time) *facts.EndedClient {
+	alive := c.LastAlive()
 	c.Lock()
 	defer c.Unlock()
-	return c.storyLocked(now)
+	return c.storyLocked(now, alive)
 }
 
-// storyLocked is story if c is locked.
-func (c *conn) storyLocked(now time.Time) *facts.EndedClient {
+// storyLocked is story if c, which was last alive at that time, is locked.
+func (c *conn) storyLocked(now, alive time.Time) *facts.EndedClient {
 	r := &c.stats.Rhythm
 	s := &facts.EndedClient{
 		TimeoutMs: int64(c.timeoutMs), Address: c.NetConn().RemoteAddr().String(), Identities: shownIdentities(c.IDs),
-		LastOp: cmp.Or(c.stats.LastOp.Info().Abbrev, "NA"), SilentMs: max(0, now.Sub(c.LastAlive()).Milliseconds()),
+		LastOp: cmp.Or(c.stats.LastOp.Info().Abbrev, "NA"), SilentMs: max(0, now.Sub(alive).Milliseconds()),
 		LongestMs: r.Longest.Milliseconds(), Pings: r.Intervals, PingEveryMs: r.PingEvery().Milliseconds(),
 		Open: c.end == nil && !c.ClosedLocked(),
 	}
 	if e := c.end; e != nil {
-		s.ClosedMs, s.ClosedBy, s.Why = max(0, now.Sub(e.at).Milliseconds()), e.by, e.why
+		s.ClosedMs, s.ClosedBy, s.Why = time.Since(e.at).Milliseconds(), e.by, e.why
 	}
 	return s
 }

@@ -224,6 +224,7 @@ var stagedEndings = []staged{
 			e.connect(other, time.Hour)
 			e.connect(other, time.Hour)
 			r := e.connect(id, endedTimeout)
+			e.sameZxid() // the other knows the session
 			_ = r.nc.Close()
 			for range 3 {
 				if !e.closedAtOnce(other, &proto.ConnectRequest{TimeoutMs: 4000, SessionID: r.id, Passwd: r.pass}) {
@@ -238,6 +239,7 @@ var stagedEndings = []staged{
 		name: "turned away by a server without a quorum",
 		stage: func(e *ensemble) proto.SessionID {
 			r, id := e.connect(e.leader(), 12*time.Second), e.followers()[0]
+			e.sameZxid() // the follower knows the session
 			e.m(id).isolate(true)
 			time.Sleep(8 * time.Second)
 			r.ping()

@@ -235,7 +235,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 			return
 		}
 		if w.req.Op == proto.OpReattachSession {
-			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed)
+			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed, w.received)
 		}
 		c.refuse(w.hasReadOnly)
 		return

@@ -127,7 +127,7 @@ func (c *conn) localRequest(r *received) (p pause, done bool) {
 			c.CloseLocked()
 			return pauseClosed, true
 		}
-		s.sessions.noteLocal(c.session, facts.Closed, c.storyLocked(r.now), r.now)
+		s.sessions.noteLocal(c.session, facts.Closed, c.storyLocked(r.now, r.now), r.now)
 		if s.trail.On() {
 			s.trail.End(&trail.Request{Client: c, Session: c.session, Xid: r.Xid, Op: r.Op, Time: r.now}, nil)
 		}

@@ -171,7 +171,7 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 		})
 	})
 	for _, info := range infos {
-		s.cfg.Logger.Debug("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
+		s.cfg.Logger.Info("session expires", "session", info.ID.String(), "timeout_ms", info.TimeoutMs)
 		s.propose(expiryRequest(info, epoch), nil)
 	}
 }
@@ -258,12 +258,12 @@ func (s *sessions) endLocal(id proto.SessionID, c *conn, now time.Time) {
 // expireNow is Server.ExpireSession. A local session that is upgrading is waited for: it will be
 // global, and the request that makes it so would bring it back.
 func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
-	ended := false
+	ended, now := false, s.cfg.Now()
 	err := s.state.await(ctx, &s.life, fmt.Sprintf("session %v becomes global, and has not ended", id), func() bool {
 		c, known, upgrading := s.conns.locals.Remove(id)
 		if ended = known && !upgrading; ended {
 			s.endings.Asked(id)
-			s.endLocal(id, c, s.cfg.Now())
+			s.endLocal(id, c, now)
 		}
 		return !upgrading
 	})

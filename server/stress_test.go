@@ -314,7 +314,7 @@ func (d *during) Write(p []byte) (int, error) {
 func TestExpiry_ReattachInBetween(t *testing.T) {
 	hook := &during{mark: "session expires"}
 	cfg := ticks
-	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: hook, Level: hclog.Debug})
+	cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: hook, Level: hclog.Info})
 	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
 		first, last := dial(), dial()
 		first.connect(5000, 0, nil)

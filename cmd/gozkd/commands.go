@@ -38,6 +38,7 @@ var commands = map[string]cli.Main{
 	"status":  status.Main,
 	"top":     top.Main,
 	"verify":  backup.Verify,
+	"why":     runWhy,
 }
 
 // zkServerCommands are the subcommands that ZooKeeper's scripts have, other than start-foreground

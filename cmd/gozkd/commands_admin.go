@@ -48,45 +48,16 @@ const adminPatience = time.Minute
 func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "admin", Usage: adminUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	endpoint := fs.String("url", "", "")
-	cli.Alias(fs, "server", "url")
-	zooCfg := fs.String("config", "", "")
-	authFile := fs.String("auth-file", "", "")
-	var secure clientflags.Flags
-	secure.RegisterTLS(fs)
-	words, status, done := c.Parse(fs, args)
+	var target adminTarget
+	words, status, done := target.parse(c, fs, args)
 	if done {
 		return status
 	}
 	query, wrong := adminParameters(words)
-	security, err := secure.Resolve(env)
-	switch {
-	case err != nil:
-		return clientflags.Fail(c, err)
-	case wrong != nil:
+	if wrong != nil {
 		return c.Misused(wrong)
 	}
-	var serve []string
-	if *zooCfg != "" {
-		serve = []string{*zooCfg}
-	}
-	if *endpoint == "" {
-		if *endpoint, err = adminEndpoint(env, serve); err != nil {
-			return c.Fail(err)
-		}
-	}
-	where, err := adminURL(*endpoint, words[0], query)
-	if err != nil {
-		return c.Misused(err)
-	}
-	if security.TLS() && where.Scheme == "http" {
-		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
-	}
-	authorization, err := adminclient.Authorization(*endpoint, *authFile, env, serve...)
-	if err != nil {
-		return c.Fail(err)
-	}
-	answer, err := askAdmin(ctx, where, authorization, security)
+	answer, err := target.ask(ctx, target.endpoint, words[0], query)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -94,6 +65,63 @@ func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 		return c.Fail(err)
 	}
 	return cli.OK
+}
+
+// adminTarget is the server that admin commands go to.
+type adminTarget struct {
+	endpoint, authFile string
+	serve              []string // the arguments of serve that configure the server
+	security           *clientflags.Security
+	env                cli.Env
+}
+
+// parse adds the flags to fs and parses args. If done is true, the command must return status.
+func (t *adminTarget) parse(c cli.Command, fs *flag.FlagSet, args []string) (words []string, status int, done bool) {
+	t.env = c.Env
+	fs.StringVar(&t.endpoint, "url", "", "")
+	cli.Alias(fs, "server", "url")
+	zooCfg := fs.String("config", "", "")
+	fs.StringVar(&t.authFile, "auth-file", "", "")
+	var secure clientflags.Flags
+	secure.RegisterTLS(fs)
+	if words, status, done = c.Parse(fs, args); done {
+		return nil, status, true
+	}
+	var err error
+	if t.security, err = secure.Resolve(c.Env); err != nil {
+		return nil, clientflags.Fail(c, err), true
+	}
+	if *zooCfg != "" {
+		t.serve = []string{*zooCfg}
+	}
+	if t.endpoint == "" {
+		if t.endpoint, err = adminEndpoint(c.Env, t.serve); err != nil {
+			return nil, c.Fail(err), true
+		}
+	}
+	for endpoint := range strings.SplitSeq(t.endpoint, ",") {
+		where, err := adminURL(endpoint, "", nil)
+		if err == nil && t.security.TLS() && where.Scheme == "http" {
+			err = errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080")
+		}
+		if err != nil {
+			return nil, c.Misused(err), true
+		}
+	}
+	return words, cli.OK, false
+}
+
+// ask runs a command at an endpoint.
+func (t *adminTarget) ask(ctx context.Context, endpoint, command string, query url.Values) (answer string, err error) {
+	where, err := adminURL(endpoint, command, query)
+	if err != nil {
+		return "", err
+	}
+	authorization, err := adminclient.Authorization(endpoint, t.authFile, t.env, t.serve...)
+	if err != nil {
+		return "", err
+	}
+	return askAdmin(ctx, where, authorization, t.security)
 }
 
 // adminParameters checks the words of a command line and returns the parameters of the command.

@@ -113,6 +113,9 @@ func JoinEnded(stories []EndedSession) (all []EndedSession) {
 			continue
 		}
 		e := &all[n]
+		if slices.Contains(e.Tellers, o.Tellers[0]) { // a server that was asked twice
+			continue
+		}
 		e.Tellers, e.Incidents = slices.Concat(e.Tellers, o.Tellers), slices.Concat(e.Incidents, o.Incidents)
 		e.Moves, e.UnseenMs, e.Reason = max(e.Moves, o.Moves), max(e.UnseenMs, o.UnseenMs), cmp.Or(e.Reason, o.Reason)
 		if e.Client == nil {
@@ -125,14 +128,15 @@ func JoinEnded(stories []EndedSession) (all []EndedSession) {
 }
 
 // Matches reports whether a story is about a session, a client and an ephemeral znode, of those
-// that are not empty. An address may lack the port.
+// that are not empty. session may be several, with commas between; an address may lack the port.
 func (e *EndedSession) Matches(session, address, path string) bool {
 	digits := func(id string) string { return strings.TrimLeft(strings.TrimPrefix(strings.ToLower(id), "0x"), "0") }
+	is := func(id string) bool { return digits(id) == digits(e.Session) }
 	from := ""
 	if e.Client != nil {
 		from = e.Client.Address
 	}
 	host, _, _ := net.SplitHostPort(from)
-	return (session == "" || digits(session) == digits(e.Session)) &&
+	return (session == "" || slices.ContainsFunc(strings.Split(session, ","), is)) &&
 		(address == "" || address == from || address == host) && (path == "" || slices.Contains(e.Ephemerals, path))
 }

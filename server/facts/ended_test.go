@@ -207,7 +207,7 @@ func TestJoinEnded(t *testing.T) {
 	third := expired(func(e *facts.EndedSession) { e.Client, e.Reason, e.Tellers = nil, "", []int{3} })
 	other := expired(func(e *facts.EndedSession) { e.Zxid, e.EndedMs = "0x2", 5 })
 	local := expired(func(e *facts.EndedSession) { e.Zxid, e.EndedMs = "", -5 })
-	for _, told := range [][]facts.EndedSession{{decider, served, third, other, local, local}, {local, third, other, served, local, decider}} {
+	for _, told := range [][]facts.EndedSession{{decider, served, decider, third, other, local, local}, {local, third, other, served, local, decider}} {
 		all := facts.JoinEnded(told)
 		if len(all) != 4 || all[0].Zxid != "0x2" || all[2].Zxid != "" || all[3].Zxid != "" {
 			t.Fatalf("joined %+v", all)
@@ -232,7 +232,7 @@ func TestMatches(t *testing.T) {
 		session, address, path string
 		want                   bool
 	}{
-		{"", "", "", true}, {"0x100a", "", "", true}, {"100A", "", "", true}, {"0x000100a", "", "", true}, {"0x100b", "", "", false},
+		{"", "", "", true}, {"0x100a", "", "", true}, {"100A", "", "", true}, {"0x000100a", "", "", true}, {"0x100b", "", "", false}, {"0x100b,0x100a", "", "", true}, {"0x100b,0x1", "", "", false},
 		{"", "::1", "", true}, {"", "[::1]:4711", "", true}, {"", "::", "", false}, {"", "", "/lock/a", true}, {"", "", "/lock", false},
 		{"0x100a", "::1", "/lock/b", false},
 	} {

@@ -221,6 +221,7 @@ commands:
   status         print the role of a server, and whether the ensemble is healthy
   ruok           report with the exit status whether a server is alive
   admin          run an admin command of a server: end a session, hand over leadership, reload, ...
+  why            say why a session ended, or an ephemeral znode is gone
   backup         copy the data of a server
   restore        found a new ensemble from a backup
   verify         check an archive of the log, and print which moments can be restored

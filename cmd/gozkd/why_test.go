@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
+)
+
+// why runs gozkd why.
+func why(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	status = run("gozkd", append([]string{"why"}, args...), outside(&out, &errs))
+	return status, out.String(), errs.String()
+}
+
+// The story is put together from what all members know, and found by session, address and path. A
+// member that is not asked, or does not answer, is named.
+func TestWhy_Ensemble(t *testing.T) {
+	cluster, urls, secret := adminEndpoints(t)
+	leader, err := cluster.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := cluster.Member(leader.ID()%3 + 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Connect(t.Context(), client.Config{Servers: []string{at.Address()}, Dial: cluster.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // its session has ended
+	if _, _, err := c.Create(t.Context(), "/e", nil, client.CreateOptions{Ephemeral: true}); err != nil {
+		t.Fatal(err)
+	}
+	session := proto.SessionID(c.Session().ID).String()
+	all := strings.Join([]string{urls[1], urls[2], urls[3]}, ",")
+	if status, _, errs := why(t, "--url", all, session); status != 1 || !strings.Contains(errs, "no server that answered remembers an end that fits session "+session) {
+		t.Errorf("a session that lives: status %d, %s", status, errs)
+	}
+	if err := leader.Server().ExpireSession(t.Context(), int64(c.Session().ID)); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range cluster.Members() {
+		if err := m.Server().CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, out, errs := why(t, "--url", all, "--output", "json", session)
+	var stories []facts.EndedSession
+	if err := json.Unmarshal([]byte(out), &stories); err != nil {
+		t.Fatal(err, out, errs)
+	}
+	stories = slices.DeleteFunc(stories, func(e facts.EndedSession) bool { return e.How == facts.Over }) // the client may have asked since
+	if len(stories) != 1 || stories[0].Cause != facts.Administrator ||
+		len(stories[0].Tellers) != 3 || stories[0].Client == nil || stories[0].Server != at.ID() {
+		t.Fatal(out, errs)
+	}
+	address := stories[0].Client.Address
+	host := address[:strings.LastIndexByte(address, ':')]
+	ended := fmt.Sprintf("an administrator, or the embedding program, ended it at server %d\n  deleted /e\n", leader.ID())
+	unknown := fmt.Sprintf(": server %d decided that: ask it for the reason, unless it has restarted since\n", leader.ID())
+	nobody := "http://127.0.0.1:1"
+	for _, q := range []struct {
+		args   []string
+		status int
+		says   string // on standard output
+		errs   []string
+	}{
+		{[]string{"--url", all, session}, 0, ended, nil},
+		{[]string{"--url", all, strings.ToUpper(session[2:])}, 0, ended, nil},
+		{[]string{"--url", all, "/e"}, 0, ended, nil},
+		{[]string{"--url", all, address}, 0, ended, nil},
+		{[]string{"--url", all, host}, 0, ended, nil},
+		{[]string{"--url", all + "," + urls[1], "/e"}, 0, ended, nil},
+		{[]string{"--url", urls[leader.ID()] + "," + nobody, "/e"}, 0, ended, []string{nobody, "what this server knows is missing"}},
+		{[]string{"--url", urls[at.ID()] + "," + urls[at.ID()], "/e"}, 0, unknown, nil},
+		{[]string{"--url", urls[leader.ID()], "--timeout", "1s", "/e"}, 2, "", []string{"-timeout"}},
+		{[]string{"--url", all, "--auth-file", secret, "/f"}, 1, "", []string{"no server that answered remembers an end that fits path /f"}},
+		{[]string{"--url", nobody, "/e"}, 1, "", []string{"the other members are not known", "what this server knows is missing"}},
+		{[]string{"--url", "ftp://x", "/e"}, 2, "", []string{"allowed: a URL"}},
+		{[]string{"--url", all}, 2, "", []string{"name one session, address or path"}},
+		{[]string{"--url", all, "--limit", "0", "/e"}, 2, "", []string{"--limit must be 1 or more"}},
+	} {
+		status, out, errs := why(t, q.args...)
+		if status != q.status || !strings.Contains(out, q.says) || (q.errs == nil) != (errs == "") {
+			t.Errorf("%q: status %d\n%s%s", q.args, status, out, errs)
+		}
+		for _, part := range q.errs {
+			if !strings.Contains(errs, part) {
+				t.Errorf("%q: the errors do not have %q: %s", q.args, part, errs)
+			}
+		}
+	}
+}
+
+// With one endpoint, the hosts of the other members are asked at its port.
+func TestWhy_Members(t *testing.T) {
+	_, urls, _ := adminEndpoints(t)
+	var errs strings.Builder
+	status := run("gozkd", []string{"why", "--url", urls[1], "/e"}, outside(&strings.Builder{}, &errs))
+	port := urls[1][strings.LastIndexByte(urls[1], ':'):]
+	if status != 1 || slices.ContainsFunc([]string{"http://m2" + port, "http://m3" + port}, func(u string) bool { return !strings.Contains(errs.String(), u) }) {
+		t.Errorf("status %d, %s", status, &errs)
+	}
+}
