@@ -48,8 +48,8 @@ type conn struct {
 	reconfiging *clientWrite // a reconfig that waits for its reply; nil: none
 	barrier     *readBarrier // of the reads of this burst; nil: none waits
 
-	stats meter.ConnStats
-	end   *connEnd // nil: the connection has not ended
+	stats  meter.ConnStats
+	ending *connEnd // nil: the connection has not ended
 }
 
 // caller returns the client with its identities of some time. The connection stays locked while the

@@ -25,8 +25,8 @@ const sessionMoved = "the session moved to another connection, or ended"
 
 // noteEnd records how the connection ends. The first call counts. c is locked.
 func (c *conn) noteEnd(by, why string) {
-	if c.end == nil {
-		c.end = &connEnd{by: by, why: why, at: time.Now()}
+	if c.ending == nil {
+		c.ending = &connEnd{by: by, why: why, at: time.Now()}
 	}
 }
 
@@ -77,9 +77,9 @@ func (c *conn) storyLocked(now, alive time.Time) *facts.EndedClient {
 		TimeoutMs: int64(c.timeoutMs), Address: c.NetConn().RemoteAddr().String(), Identities: shownIdentities(c.IDs),
 		LastOp: cmp.Or(c.stats.LastOp.Info().Abbrev, "NA"), SilentMs: max(0, now.Sub(alive).Milliseconds()),
 		LongestMs: r.Longest.Milliseconds(), Pings: r.Intervals, PingEveryMs: r.PingEvery().Milliseconds(),
-		Open: c.end == nil && !c.ClosedLocked(),
+		Open: c.ending == nil && !c.ClosedLocked(),
 	}
-	if e := c.end; e != nil {
+	if e := c.ending; e != nil {
 		s.ClosedMs, s.ClosedBy, s.Why = time.Since(e.at).Milliseconds(), e.by, e.why
 	}
 	return s
