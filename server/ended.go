@@ -98,7 +98,8 @@ func shownIdentities(ids []proto.ID) (shown []string) {
 // noteEnded keeps the story of a session that all members know and that has ended. before is the
 // session. own: a request of this server itself ended it.
 func (a *applier) noteEnded(
-	req *datatree.Request, before datatree.SessionInfo, events []datatree.Event, timeMs int64, own bool, now time.Time,
+	req *datatree.Request, before datatree.SessionInfo, events []datatree.Event,
+	timeMs int64, own bool, now time.Time,
 ) {
 	s := a.s
 	e := facts.EndedSession{

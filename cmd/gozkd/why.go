@@ -79,8 +79,9 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 }
 
 // stories asks the members for stories, and joins them.
-func (t *adminTarget) stories(ctx context.Context, c cli.Command, members []string, query url.Values) []facts.EndedSession {
-	var told []facts.EndedSession
+func (t *adminTarget) stories(
+	ctx context.Context, c cli.Command, members []string, query url.Values,
+) (told []facts.EndedSession) {
 	for _, endpoint := range members {
 		var answer struct {
 			Sessions []facts.EndedSession `json:"ended_sessions"`

@@ -440,6 +440,7 @@ var table = slices.Concat(webTable, []box{
 		{"server/identity", "the superuser, who may"},
 		{"proto", "names the superuser"},
 		{"server", "wiring"},
+		{"server/facts", "the stories of sessions that ended"},
 		{"cmd/gozkd/internal/config", "the only reader of configuration"},
 		{"cmd/gozkd/internal/tlsconf", "key stores, and their reload"},
 		{"sasl", "mechanisms, and JAAS files"},

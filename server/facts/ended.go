@@ -37,7 +37,7 @@ const (
 	NoLeader     = "no leader"                        // the server knew no leader
 	NewLeader    = "new leader"                       // another server began to lead
 	OutOfTouch   = "out of touch with the leader"     // the leader did not answer the server's reports
-	ClockMoved   = "clock moved"                      // the embedding program moved the clock, which counts for sessions
+	ClockMoved   = "clock moved"                      // by the embedding program; it counts for sessions
 	ClockStepped = "clock step, which does not count" // the system's clock was set
 	TurnedAway   = "turned away"                      // the session's client came and was closed without an answer
 )
@@ -130,7 +130,9 @@ func JoinEnded(stories []EndedSession) (all []EndedSession) {
 // Matches reports whether a story is about a session, a client and an ephemeral znode, of those
 // that are not empty. session may be several, with commas between; an address may lack the port.
 func (e *EndedSession) Matches(session, address, path string) bool {
-	digits := func(id string) string { return strings.TrimLeft(strings.TrimPrefix(strings.ToLower(id), "0x"), "0") }
+	digits := func(id string) string {
+		return strings.TrimLeft(strings.TrimPrefix(strings.ToLower(id), "0x"), "0")
+	}
 	is := func(id string) bool { return digits(id) == digits(e.Session) }
 	from := ""
 	if e.Client != nil {

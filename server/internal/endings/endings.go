@@ -195,7 +195,7 @@ func (e *Endings) tell(s *facts.EndedSession, l *life, now, mono time.Time) {
 	if !e.last.mono.IsZero() && late >= e.interval {
 		e.note(facts.Pause, now.Add(-late), now, "")
 	}
-	window := time.Duration(s.TimeoutMs)*time.Millisecond + 2*e.tick // within which the leader ends a silent session
+	window := time.Duration(s.TimeoutMs)*time.Millisecond + 2*e.tick // then the leader ends it
 	if s.Client != nil {
 		window = max(window, time.Duration(s.Client.SilentMs)*time.Millisecond)
 	}
