@@ -36,7 +36,8 @@ type Client struct {
 	session Session
 	// A server with a quorum has given or confirmed the session, so all servers know the session.
 	global   bool
-	lastZxid proto.Zxid
+	lastZxid proto.Zxid // of all replies
+	latest   latest
 	link     *link // nil: no connection
 	// Submitted while there was no connection, in order; abandoned calls have over set.
 	waiting    []*call

@@ -24,8 +24,9 @@
 //	    arrived plus a constant.
 //	C8  After Close no goroutine of the Client runs.
 //
-// After a reconnect watches are set again relative to the highest zxid of any reply. Persistent
-// watches do not catch up on missed changes: a cache must read again.
+// After a reconnect watches are set again relative to the highest zxid of any reply or event. The
+// event of the new connection comes after the events that persistent watches missed. If it has
+// CaughtUp, they have missed nothing; otherwise, as always with ZooKeeper, a cache must read again.
 //
 // Outcomes of a write, by the code of its *Error:
 //

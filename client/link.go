@@ -34,6 +34,11 @@ type link struct {
 	out     []byte  // frames for the writer
 	pending []*call // sent or in out, in the order of their replies
 	auths   []*auth // the same for credentials, whose replies may overtake others
+	// rearming is the number of setWatches without a reply, if some of the watches are persistent:
+	// then the event of the connection follows the last reply. caughtUp says that they have missed
+	// nothing.
+	rearming int
+	caughtUp bool
 	// What the server can do besides ZooKeeper's protocol; nil: it was not asked. Immutable.
 	features *proto.Features
 
@@ -106,7 +111,7 @@ var errNoAnswer = errors.New("closed the connection without giving a session: it
 func (c *Client) handshake(l *link) error {
 	c.mu.Lock()
 	req := proto.ConnectRequest{
-		LastZxidSeen: c.lastZxid,
+		LastZxidSeen: max(c.lastZxid, c.latest.zxid),
 		TimeoutMs:    int32(min(c.cfg.SessionTimeout.Milliseconds(), 1<<31-1)),
 		Passwd:       make([]byte, proto.PasswdBytes),
 		ReadOnly:     c.cfg.ReadOnly,

@@ -171,15 +171,20 @@ func (c *Client) handle(l *link, frame []byte) error {
 	}
 	switch h.Xid {
 	case proto.XidEvent:
-		return c.handleEvent(h.Zxid, &d)
+		return c.handleEvent(l, h.Zxid, &d)
 	case proto.XidPing:
 		l.answered = true
+		c.lastZxid = max(c.lastZxid, h.Zxid)
 		return nil
 	case proto.XidAuth:
 		return c.handleAuth(l, h.Err)
 	case proto.XidSetWatches:
 		if h.Err != proto.OK {
 			return fmt.Errorf("watches can't be set again: %w", h.Err)
+		}
+		if l.rearming--; l.rearming == 0 {
+			c.latest.again = nil
+			c.tellConnected(l)
 		}
 		return nil
 	}
@@ -202,12 +207,16 @@ func (c *Client) handle(l *link, frame []byte) error {
 }
 
 // handleEvent passes on a watch event, unless the watch has been removed. c.mu is held.
-func (c *Client) handleEvent(zxid proto.Zxid, d *jute.Decoder) error {
+func (c *Client) handleEvent(l *link, zxid proto.Zxid, d *jute.Decoder) error {
 	var e proto.WatcherEvent
 	if e.Decode(d); d.Err() != nil {
 		return fmt.Errorf("event: %w", d.Err())
 	}
-	if c.watches.fire(e.Type, e.Path) {
+	if e.Path == proto.ReplayMark {
+		l.caughtUp = e.Type == proto.EventDataChanged
+		return nil
+	}
+	if !c.latest.repeated(zxid, e) && c.watches.fire(e.Type, e.Path) {
 		c.events.push(Event{Type: e.Type, State: c.state, Path: c.strip(e.Path), Zxid: zxid})
 	}
 	return nil
@@ -227,12 +236,18 @@ func (c *Client) establish(l *link) {
 	} else {
 		c.global = true
 	}
-	c.events.push(Event{Type: EventSession, State: c.state, Zxid: proto.NoZxid})
 	for _, a := range c.auths {
 		c.sendAuth(l, a)
 	}
-	for _, f := range c.watches.frames(c.lastZxid) {
+	frames := c.watches.frames(max(c.lastZxid, c.latest.zxid-1))
+	for _, f := range frames {
 		l.put(f)
+	}
+	if c.watches.persistent() {
+		l.rearming, c.latest.again = len(frames), slices.Clone(c.latest.events)
+	} else {
+		l.caughtUp = true
+		c.tellConnected(l)
 	}
 	for _, k := range c.waiting {
 		if !k.over {
@@ -240,6 +255,11 @@ func (c *Client) establish(l *link) {
 		}
 	}
 	c.waiting, c.nAbandoned = nil, 0
+}
+
+// tellConnected delivers the event of a connection. c.mu is held.
+func (c *Client) tellConnected(l *link) {
+	c.events.push(Event{Type: EventSession, State: c.state, Zxid: proto.NoZxid, CaughtUp: l.caughtUp})
 }
 
 // lost fails the calls in progress on a link and reports whether the session may be alive.
@@ -256,7 +276,9 @@ func (c *Client) lost(l *link) bool {
 	l.pending, l.out = nil, nil
 	c.state = Connecting
 	c.session.Server, c.session.ReadOnly = "", false
-	c.events.push(Event{Type: EventSession, State: Connecting, Zxid: proto.NoZxid})
+	if l.rearming <= 0 { // otherwise nobody was told of the connection
+		c.events.push(Event{Type: EventSession, State: Connecting, Zxid: proto.NoZxid})
+	}
 	return true
 }
 

@@ -87,6 +87,9 @@ func (t *watchTable) fire(event proto.EventType, path string) bool {
 	return wanted || event != proto.EventChildrenChanged && t.recursive(path)
 }
 
+// persistent reports whether there is a persistent or recursive watch.
+func (t *watchTable) persistent() bool { return len(t[watchPersistent])+len(t[watchRecursive]) > 0 }
+
 // recursive reports whether there is a recursive watch on path or above it.
 func (t *watchTable) recursive(path string) bool {
 	for len(t[watchRecursive]) > 0 {
@@ -133,7 +136,7 @@ const setWatchesBytes = 128 << 10
 func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 	op := proto.OpSetWatches
 	// Servers before 3.6 know neither these kinds nor setWatches2.
-	if len(t[watchPersistent])+len(t[watchRecursive]) > 0 {
+	if t.persistent() {
 		op = proto.OpSetWatches2
 	}
 	var lists [nWatchKinds][]string
@@ -141,6 +144,9 @@ func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 	flush := func() {
 		if size == 0 {
 			return
+		}
+		if len(lists[watchPersistent])+len(lists[watchRecursive]) > 0 {
+			lists[watchPersistent] = append(lists[watchPersistent], proto.ReplayMark)
 		}
 		for kind := range lists {
 			if lists[kind] == nil {
@@ -167,9 +173,9 @@ func (t *watchTable) frames(since proto.Zxid) (frames [][]byte) {
 }
 
 // AddWatch sets a persistent watch on a znode, which need not exist. With
-// proto.AddWatchPersistentRecursive the watch covers the znode and all znodes below it. Changes
-// during a disconnection cause no events: after the event of the new connection the caller must
-// read again.
+// proto.AddWatchPersistentRecursive the watch covers the znode and all znodes below it. The events
+// of changes during a disconnection come before the event of the new connection, if that has
+// CaughtUp set. Otherwise, as always with ZooKeeper, they are lost and the caller must read again.
 func (c *Client) AddWatch(ctx context.Context, path string, mode proto.AddWatchMode) error {
 	kind := watchPersistent
 	if mode == proto.AddWatchPersistentRecursive {
@@ -229,6 +235,34 @@ type Event struct {
 	State State      // the session's state when the event arrived
 	Path  string     // without the chroot; "" if Type is EventSession
 	Zxid  proto.Zxid // of the change; proto.NoZxid if the server does not send it
+	// CaughtUp is set with State Connected or ReadOnly if persistent watches have missed no change
+	// since they were set.
+	CaughtUp bool
+}
+
+// latest holds the events of the latest change that the server has told of. Another event of the
+// same change may be lost with the connection. Then a server sends all of them again, and those that
+// came are dropped.
+type latest struct {
+	zxid   proto.Zxid
+	events []proto.WatcherEvent
+	again  []proto.WatcherEvent // to drop, until the watches are set again
+}
+
+// repeated notes an event, and reports whether to drop it.
+func (l *latest) repeated(zxid proto.Zxid, e proto.WatcherEvent) bool {
+	if zxid > l.zxid {
+		*l = latest{zxid: zxid}
+	}
+	if zxid != l.zxid { // of no change
+		return false
+	}
+	if i := slices.Index(l.again, e); i >= 0 {
+		l.again = slices.Delete(l.again, i, i+1)
+		return true
+	}
+	l.events = append(l.events, e)
+	return false
 }
 
 // State is the state of the session.

@@ -238,6 +238,11 @@ func (n *native) event(e client.Event) {
 	case e.State == client.Connecting:
 		n.k.markSuspended()
 	case e.State == client.Connected:
+		for t := range n.trees {
+			if !e.CaughtUp {
+				t.f(client.Event{Type: EventMissed, Path: t.root})
+			}
+		}
 		n.k.markConnected()
 	}
 }

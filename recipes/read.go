@@ -20,6 +20,10 @@ type readResult struct {
 // a server refused to set it again.
 const EventNotWatching proto.EventType = -2
 
+// EventMissed is the type of an event that tells a persistent watch that it may have missed
+// changes: read again.
+const EventMissed proto.EventType = -3
+
 // readKind is what a request reads of a znode.
 type readKind int
 
@@ -103,10 +107,11 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *proto.S
 // events are relative to the namespace. f must not block, nor call methods of the Client.
 //
 // WatchPersistent returns when the server has set the watch, which ZooKeeper has since 3.6; before
-// 3.9 a server keeps one of the two kinds per path. While the connection or the session is lost,
-// changes cause no events. The watch is set again before the state is Reconnected: read again then.
-// If a server refuses that, f gets a last event, EventNotWatching. On a wrapped connection, and
-// on older servers, WatchPersistent fails.
+// 3.9 a server keeps one of the two kinds per path. The watch is set again before the state is
+// Reconnected. In the same session, f gets before that the events of all changes meanwhile, or
+// EventMissed, as always with ZooKeeper: read again then. In another session changes cause no events
+// meanwhile: read again. If a server refuses the watch, f gets a last event, EventNotWatching.
+// On a wrapped connection, and on older servers, WatchPersistent fails.
 func (c *Client) WatchPersistent(ctx context.Context, path string, recursive bool, f func(client.Event)) error {
 	k, full := c.core, c.absolute(path)
 	relative := func(e client.Event) {

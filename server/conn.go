@@ -41,7 +41,7 @@ type conn struct {
 	identity.Client
 	known   datatree.Decisions // about Client
 	skipACL bool               // no ACL is checked
-	missed  bool               // see reader.missed
+	replays replays
 	attachment
 
 	queue       queue

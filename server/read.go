@@ -18,10 +18,9 @@ type reader struct {
 	datatree.Caller
 	conn    watch.ConnID // gets the watches
 	session proto.SessionID
-	events  int64 // that setWatches put on the output
-	// missed says that events of persistent watches of the connection could not be sent.
-	missed *bool
-	meter  *meter.Meter
+	events  int64    // that setWatches put on the output
+	replays *replays // of the connection
+	meter   *meter.Meter
 }
 
 // read appends the reply to a read op to c.Out. The caller holds the tree's lock, and c is locked.
@@ -54,7 +53,7 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 		// c.caller would copy it: nearly all requests are reads.
 		r := reader{
 			Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known},
-			conn:   c.id, session: c.session, missed: &c.missed, meter: &c.server.meter,
+			conn:   c.id, session: c.session, replays: &c.replays, meter: &c.server.meter,
 		}
 		code = state.read(o, t, op, &d, &r)
 		c.stats.Sent += r.events
@@ -249,8 +248,8 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 				}
 				path = new(string) // as in addWatch
 			}
-			if list > child {
-				missed.add(*path, kind)
+			if list > child && !missed.add(*path, kind) {
+				continue
 			}
 			switch mzxid, pzxid, exists := s.tree.Lookup(*path); {
 			case list == exist && exists:

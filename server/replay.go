@@ -35,7 +35,13 @@ type replay struct {
 	// before it. Both are under the number 0. nil: there was no persistent watch in the request.
 	watches, told *watch.Table
 	prefix        string // of all paths of watches
-	marked        bool   // the request asks whether events were missed
+	marked        bool   // the request has the mark
+}
+
+// replays is what a connection has to know of the replays of its requests.
+type replays struct {
+	marked bool // a request had the mark
+	missed bool // one could not send what was missed
 }
 
 // missedEvent is an event to send.
@@ -45,8 +51,9 @@ type missedEvent struct {
 	path string
 }
 
-// add adds a persistent watch of the request before the connection has it.
-func (r *replay) add(path string, kind watch.Kind) {
+// add adds a persistent watch of the request before the connection has it. It returns false for the
+// mark, which is no watch.
+func (r *replay) add(path string, kind watch.Kind) bool {
 	if r.told == nil {
 		r.watches, r.told = watch.New(), watch.New()
 		r.state.watches.OfConn(r.client.conn, func(path string, k watch.Kind) bool {
@@ -57,7 +64,7 @@ func (r *replay) add(path string, kind watch.Kind) {
 	switch {
 	case path == proto.ReplayMark:
 		r.marked = true
-		return
+		return false
 	case r.watches.Empty():
 		r.prefix = strings.Clone(path)
 	}
@@ -65,6 +72,7 @@ func (r *replay) add(path string, kind watch.Kind) {
 	for !strings.HasPrefix(path, r.prefix) {
 		r.prefix = r.prefix[:len(r.prefix)-1]
 	}
+	return true
 }
 
 // send appends the events since a zxid, and the answer to those who ask whether these are all.
@@ -84,14 +92,15 @@ func (r *replay) send(o *link.Output, t *meter.BatchStats, since proto.Zxid) {
 			r.client.meter.Count(meter.EventsReplayed)
 		}
 	}
+	all := r.client.replays
+	all.marked, all.missed = all.marked || r.marked, all.missed || !ok
 	if !ok {
-		*r.client.missed = true
 		r.client.meter.Count(meter.ReplaysMissed)
 	}
 	switch {
-	case r.marked && !*r.client.missed:
+	case r.marked && !all.missed:
 		r.client.event(o, t, r.state.tree.LastZxid(), proto.EventDataChanged, proto.ReplayMark)
-	case r.marked, !ok && r.told.Has(0, proto.ReplayMark, proto.WatcherPersistent):
+	case r.marked, !ok && all.marked:
 		r.client.event(o, t, r.state.tree.LastZxid(), proto.EventDeleted, proto.ReplayMark)
 	}
 }

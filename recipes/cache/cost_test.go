@@ -2,11 +2,13 @@ package cache_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -149,6 +151,62 @@ func testCostTree(t *testing.T, o cache.TreeOptions) {
 		expectRequests(t, h, "removal", "children+watch /a")
 		must(t, other.Delete(t.Context(), "/a", -1))
 		expectRequests(t, h, "removal of the first", "exists+watch /a")
+	})
+}
+
+// TestCost_Election: caches whose server is lost read what changed meanwhile from another one, and
+// nothing else.
+func TestCost_Election(t *testing.T) {
+	caches, znodes := exhaustive.Or(6, 200), exhaustive.Or(50, 1000)
+	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
+		load, want := map[string]string{"/a": ""}, map[string]string{}
+		for i := range znodes {
+			load[fmt.Sprintf("/a/%04d", i)] = "x"
+		}
+		w.Load(load)
+		other := w.Client()
+		trees, hooks := make([]*cache.Tree, caches), make([]*recipetest.Hooks, caches)
+		clients := make([]*recipes.Client, caches)
+		for i := range trees {
+			clients[i], hooks[i] = w.Hooked()
+			trees[i] = cache.NewTree(clients[i], "/a", cache.TreeOptions{})
+			defer trees[i].Close()
+			must(t, trees[i].Start(t.Context()))
+		}
+		count := func(what string, most int) {
+			t.Helper()
+			time.Sleep(recipetest.Timeout)
+			reads := 0
+			for i, tree := range trees {
+				reads += len(hooks[i].Requests())
+				hooks[i].Arm(nil, nil)
+				want["/a"] = ""
+				if got := inTree(tree); !tree.Complete() || len(got) != len(want) || got["/a/0007"] != want["/a/0007"] {
+					t.Errorf("%s: cache %d: complete %t, %d znodes, want %d", what, i, tree.Complete(), len(got), len(want))
+				}
+			}
+			if t.Logf("%s: %d reads", what, reads); reads > most {
+				t.Errorf("%s: %d reads, want %d", what, reads, most)
+			}
+		}
+		maps.Copy(want, load)
+		count("start", caches*(2*znodes+2))
+		leader := w.Leader()
+		leader.Kill()
+		count("the leader is lost", 0)
+		leader.Start()
+		count("it is back", 0)
+		for _, c := range clients {
+			w.Unplug(c)
+		}
+		must(t, set(other, "/a/0007"))
+		must(t, create(other, "/a/new"))
+		must(t, other.Delete(t.Context(), "/a/0003", -1))
+		want["/a/0007"] = "set"
+		for _, c := range clients {
+			w.Plug(c)
+		}
+		count("three changes", 4*caches) // a list, two gets, and the list of the new znode
 	})
 }
 

@@ -49,6 +49,7 @@ type engine struct {
 	needsSync     bool             // the server may lag behind the cache: sync before any query
 	needsWatch    bool             // set the recursive watch before any query
 	preparing     bool             // a sync or the recursive watch is requested
+	missed        bool             // the recursive watch may have missed changes
 	epoch         int              // number of connections so far
 	unanswered    int              // number of unanswered queries
 	inFlight      int
@@ -122,9 +123,7 @@ func (g *engine) loop(ctx context.Context) {
 		case e := <-g.watchEvents:
 			g.handleWatch(e)
 		case <-g.treeEvents.wake:
-			for _, e := range g.treeEvents.take() {
-				g.handleTreeEvent(e)
-			}
+			g.handleTreeEvents()
 		case <-g.retryTimer.C:
 			paused = false
 		case <-g.deletionTimer.C:
@@ -141,13 +140,22 @@ func endCause(ctx context.Context) error {
 	return recipes.ErrClosed
 }
 
-// handleState follows the state of the connection. After a reconnect everything is read again: a
-// recursive watch, and watches of a wrapped connection, may have missed changes.
+// handleState follows the state of the connection. After a reconnect everything is read again,
+// unless the events of the recursive watch say what has changed: other watches, and those of a
+// wrapped connection, may have missed changes.
 func (g *engine) handleState(s recipes.ConnState) {
 	switch s {
 	case recipes.Connected, recipes.Reconnected:
 		g.view.setComplete(false) // in case the state in between was missed
 		session := g.client.Session()
+		g.missed = g.missed || g.tree == nil || g.session != session
+		g.handleTreeEvents()
+		if !g.missed {
+			g.connected = true
+			g.awaitRequested()
+			return
+		}
+		g.missed = false
 		if g.session != session {
 			g.needsSync = g.needsSync || g.session != nil
 			g.needsWatch, g.tree = g.scope.recursive, nil
@@ -164,15 +172,24 @@ func (g *engine) handleState(s recipes.ConnState) {
 
 // requestAll requests everything about e and its descendants.
 func (g *engine) requestAll(e *entry) {
-	for _, q := range []*query{e.data, e.list} {
-		if q != nil {
+	e.each(func(q *query) {
+		g.setUnanswered(q, true)
+		g.request(q)
+	})
+}
+
+// awaitRequested keeps the cache incomplete until everything that was requested is answered.
+func (g *engine) awaitRequested() {
+	wait := func(q *query) {
+		if q.state != idle {
 			g.setUnanswered(q, true)
-			g.request(q)
+		}
+		if q.repeat {
+			q.epoch = -1 // the answer under way does not count
 		}
 	}
-	for _, child := range e.children {
-		g.requestAll(child)
-	}
+	wait(g.root.exist)
+	g.root.each(wait)
 }
 
 // request makes sure that q is sent after this moment.

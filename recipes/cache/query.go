@@ -24,6 +24,18 @@ type entry struct {
 	exist *query // of the root only: fires on its creation
 }
 
+// each calls f with the queries about e and its descendants, except exist.
+func (e *entry) each(f func(*query)) {
+	for _, q := range []*query{e.data, e.list} {
+		if q != nil {
+			f(q)
+		}
+	}
+	for _, child := range e.children {
+		child.each(f)
+	}
+}
+
 // first returns the query that must be answered first: the children matter only if the data exist.
 func (e *entry) first() *query { return cmp.Or(e.data, e.list) }
 

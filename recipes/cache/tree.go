@@ -51,6 +51,17 @@ func (g *engine) handlePrepared(res result) time.Duration {
 	return 0
 }
 
+// handleTreeEvents handles the events that have come.
+func (g *engine) handleTreeEvents() {
+	for _, e := range g.treeEvents.take() {
+		if e.Type == recipes.EventMissed {
+			g.missed = true
+			continue
+		}
+		g.handleTreeEvent(e)
+	}
+}
+
 // handleTreeEvent does for an event of the recursive watch what the watches of the queries would
 // do. An event that is older than the present session causes superfluous requests.
 func (g *engine) handleTreeEvent(e client.Event) {

@@ -1,0 +1,83 @@
+package client_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
+)
+
+// A client whose connection breaks between two events of a change asks for both again, and delivers
+// each once, before the event of the connection. That event says what the server says of the rest.
+func TestReconnect_CatchesUp(t *testing.T) {
+	event := func(zxid proto.Zxid, typ proto.EventType, path string) []byte {
+		return reply(proto.XidEvent, zxid, proto.OK, (&proto.WatcherEvent{Type: typ, State: proto.StateConnected, Path: path}).Append(nil))
+	}
+	for said, caughtUp := range map[string]bool{
+		string(event(9, proto.EventDataChanged, proto.ReplayMark)): true,
+		string(event(9, proto.EventDeleted, proto.ReplayMark)):     false,
+		"": false, // ZooKeeper
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []string
+			f := &fake{handshake: func(r proto.ConnectRequest) []byte {
+				asked = append(asked, fmt.Sprintf("connect %d", r.LastZxidSeen))
+				return welcome(r)
+			}}
+			f.answer = polite(func(h proto.RequestHeader, body []byte) []byte {
+				switch h.Op {
+				case proto.OpAddWatch:
+					return reply(h.Xid, 3, proto.OK, make([]byte, 4))
+				case proto.OpSync: // two of the three events of the change 5 come
+					return slices.Concat(event(4, proto.EventCreated, "/r/old"),
+						event(5, proto.EventDataChanged, "/r/a"), event(5, proto.EventDataChanged, "/r/a"), reply(99, 5, proto.OK, nil))
+				case proto.OpSetWatches2:
+					var r proto.SetWatchesRequest
+					d := jute.NewDecoder(body)
+					r.Decode(&d, h.Op)
+					asked = append(asked, fmt.Sprintf("since %d %v %v", r.RelativeZxid, r.Persistent, r.PersistentRecursive))
+					again := slices.Repeat([]byte(event(5, proto.EventDataChanged, "/r/a")), 3)
+					return slices.Concat(again, event(6, proto.EventDeleted, "/r/a"), []byte(said), reply(h.Xid, 9, proto.OK, nil))
+				}
+				return reply(h.Xid, 9, proto.OK, make([]byte, proto.StatBytes))
+			})
+			c, e := connectFake(t, f)
+			if err := c.AddWatch(t.Context(), "/r", proto.AddWatchPersistentRecursive); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Sync(t.Context(), "/"); err == nil {
+				t.Fatal("the connection did not break")
+			}
+			if _, err := c.Set(t.Context(), "/r", nil, client.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.AwaitEvents(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for len(e) > 0 {
+				switch ev := <-e; {
+				case ev.Type != client.EventSession:
+					got = append(got, fmt.Sprintf("%d %v %s", ev.Zxid, ev.Type, ev.Path))
+				default:
+					got = append(got, fmt.Sprintf("%v %t", ev.State, ev.CaughtUp))
+				}
+			}
+			want := []string{
+				"CONNECTED true", "4 NodeCreated /r/old", "5 NodeDataChanged /r/a", "5 NodeDataChanged /r/a", "CONNECTING false",
+				"5 NodeDataChanged /r/a", "6 NodeDeleted /r/a", fmt.Sprintf("CONNECTED %t", caughtUp),
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("after %q:\n%s\nwant\n%s", said, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			if want := []string{"connect 0", "connect 5", "since 4 [/zookeeper/replay] [/r]"}; !slices.Equal(asked, want) {
+				t.Errorf("asked %q, want %q", asked, want)
+			}
+		})
+	}
+}
