@@ -232,7 +232,7 @@ func (c *Client) end(state State, err error) bool {
 		k.fail(c.endCode(), err)
 	}
 	c.waiting, c.nAbandoned = nil, 0
-	c.events.push(Event{Type: EventSession, State: state, Zxid: proto.NoZxid})
+	c.events.pushState(state, false)
 	c.events.close()
 	close(c.done)
 	return true

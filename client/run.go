@@ -184,7 +184,7 @@ func (c *Client) handle(l *link, frame []byte) error {
 		}
 		if l.rearming--; l.rearming == 0 {
 			c.latest.again = nil
-			c.tellConnected(l)
+			c.events.pushState(c.state, l.caughtUp)
 		}
 		return nil
 	}
@@ -246,8 +246,7 @@ func (c *Client) establish(l *link) {
 	if c.watches.persistent() {
 		l.rearming, c.latest.again = len(frames), slices.Clone(c.latest.events)
 	} else {
-		l.caughtUp = true
-		c.tellConnected(l)
+		c.events.pushState(c.state, true)
 	}
 	for _, k := range c.waiting {
 		if !k.over {
@@ -255,11 +254,6 @@ func (c *Client) establish(l *link) {
 		}
 	}
 	c.waiting, c.nAbandoned = nil, 0
-}
-
-// tellConnected delivers the event of a connection. c.mu is held.
-func (c *Client) tellConnected(l *link) {
-	c.events.push(Event{Type: EventSession, State: c.state, Zxid: proto.NoZxid, CaughtUp: l.caughtUp})
 }
 
 // lost fails the calls in progress on a link and reports whether the session may be alive.
@@ -277,7 +271,7 @@ func (c *Client) lost(l *link) bool {
 	c.state = Connecting
 	c.session.Server, c.session.ReadOnly = "", false
 	if l.rearming <= 0 { // otherwise nobody was told of the connection
-		c.events.push(Event{Type: EventSession, State: Connecting, Zxid: proto.NoZxid})
+		c.events.pushState(Connecting, false)
 	}
 	return true
 }

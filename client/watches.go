@@ -241,8 +241,8 @@ type Event struct {
 }
 
 // latest holds the events of the latest change that the server has told of. Another event of the
-// same change may be lost with the connection. Then a server sends all of them again, and those that
-// came are dropped.
+// same change may be lost with the connection. Then a server sends all of them again, and those
+// that came are dropped.
 type latest struct {
 	zxid   proto.Zxid
 	events []proto.WatcherEvent
@@ -327,6 +327,11 @@ func (q *eventQueue) push(e Event) {
 		q.events, q.idle = append(q.events, queuedEvent{Event: e}), false
 		q.change.Broadcast()
 	}
+}
+
+// pushState appends the event of a state.
+func (q *eventQueue) pushState(s State, caughtUp bool) {
+	q.push(Event{Type: EventSession, State: s, Zxid: proto.NoZxid, CaughtUp: caughtUp})
 }
 
 // close makes deliver return when the queue is empty.

@@ -109,9 +109,9 @@ func (c *Client) ChildrenW(ctx context.Context, path string) ([]string, *proto.S
 // WatchPersistent returns when the server has set the watch, which ZooKeeper has since 3.6; before
 // 3.9 a server keeps one of the two kinds per path. The watch is set again before the state is
 // Reconnected. In the same session, f gets before that the events of all changes meanwhile, or
-// EventMissed, as always with ZooKeeper: read again then. In another session changes cause no events
-// meanwhile: read again. If a server refuses the watch, f gets a last event, EventNotWatching.
-// On a wrapped connection, and on older servers, WatchPersistent fails.
+// EventMissed, as always with ZooKeeper: read again then. In another session changes cause no
+// events meanwhile: read again. If a server refuses the watch, f gets a last event,
+// EventNotWatching. On a wrapped connection, and on older servers, WatchPersistent fails.
 func (c *Client) WatchPersistent(ctx context.Context, path string, recursive bool, f func(client.Event)) error {
 	k, full := c.core, c.absolute(path)
 	relative := func(e client.Event) {

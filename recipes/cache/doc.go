@@ -17,8 +17,8 @@
 //   - C3 A znode that was deleted and created again is a new znode: Removed and Added, not Changed.
 //   - C4 Applying all events to an empty map gives the content of the cache.
 //   - C5 Complete means that everything that existed when the connection was made has been read
-//     since, or has not changed since it was read. From the loss of the connection until then a cache is not complete, and keeps its
-//     content.
+//     since, or has not changed since it was read. From the loss of the connection until then a
+//     cache is not complete, and keeps its content.
 //   - C6 There is one armed watch per znode and kind, and after a change only what changed is read
 //     again.
 //   - C7 After Close no goroutine of the cache runs.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -144,5 +145,26 @@ func TestRefused(t *testing.T) {
 		if all := children.All(); len(all) != 1 || all[0].Path != "/a/open" || !children.Complete() {
 			t.Errorf("%+v, %v", all, children.Complete())
 		}
+	})
+}
+
+// TestTree_ReadsAgainIfToldThatItMissed: while a client is away there are more changes than a
+// server sends again, so its cache reads everything.
+func TestTree_ReadsAgainIfToldThatItMissed(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		w.Load(map[string]string{"/a": "", "/a/b": ""})
+		c, other := w.Client(), w.Client()
+		tree := cache.NewTree(c, "/a", cache.TreeOptions{})
+		defer tree.Close()
+		must(t, tree.Start(t.Context()))
+		must(t, tree.Wait(t.Context()))
+		w.Unplug(c)
+		ops := slices.Repeat([]client.Op{client.SetOp("/a/b", []byte("1"), -1)}, 10_001)
+		_, err := other.Multi(t.Context(), ops...)
+		must(t, err)
+		must(t, create(other, "/a/new"))
+		w.Plug(c)
+		time.Sleep(time.Second)
+		expectTree(t, tree, map[string]string{"/a": "", "/a/b": "1", "/a/new": ""})
 	})
 }

@@ -219,6 +219,9 @@ func (w *world) watchOver() (end func()) {
 		wg.Go(func() { w.newMover(fmt.Sprintf("mover-%d", n), timeout).run(stop) }) // stopped and awaited by end
 	}
 	for n := range 2 {
+		v := &watcher{w: w, name: fmt.Sprintf("watcher-%d", n)}
+		v.rng = w.rand(v.name)
+		wg.Go(func() { v.run(stop) })                                         // stopped and awaited by end
 		wg.Go(func() { w.newGrower(fmt.Sprintf("grower-%d", n)).grow(stop) }) // stopped and awaited by end
 	}
 	for n := range stayers {

@@ -91,6 +91,9 @@ func TestSim(t *testing.T) {
 	if sum.Rested > 2*time.Hour && sum.Expired == 0 {
 		t.Error("no session expired at rest")
 	}
+	if sum.Virtual > 2*time.Hour && (sum.Watched == 0 || sum.CaughtUp == 0) {
+		t.Errorf("watchers compared %d changes, and caught up %d times", sum.Watched, sum.CaughtUp)
+	}
 	if *resultFlag != "" {
 		b, err := json.Marshal(sum)
 		if err != nil {
@@ -101,10 +104,11 @@ func TestSim(t *testing.T) {
 		}
 		return
 	}
-	t.Logf("%d runs, %.2f simulated hours, of rest %.2f, in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost, %d expired at rest\n"+
+	t.Logf("%d runs, %.2f simulated hours, of rest %.2f, in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost, %d expired at rest; "+
+		"watchers compared %d changes, caught up %d times, and not %d times\n"+
 		"longest time without a write while a majority was well: %v\n%d faults: %v",
 		seed-*seedFlag, sum.Virtual.Hours(), sum.Rested.Hours(), sum.CPU.Round(time.Millisecond), sum.Virtual.Seconds()/sum.CPU.Seconds(), sum.Records, sum.Lost, sum.Expired,
-		sum.Longest, sum.faults(), sum.faultList())
+		sum.Watched, sum.CaughtUp, sum.Missed, sum.Longest, sum.faults(), sum.faultList())
 }
 
 func allocate(n int) (objects [][]*byte) {
@@ -205,7 +209,10 @@ type result struct {
 	Faults  map[string]int
 	Rested  time.Duration // part of Virtual in which the clients rested
 	Expired int           // sessions of movers, at rest
-	Trace   uint64        // of a single run, if wanted: hash of the history
+	// Changes that watchers compared with their events, and how often they returned with and
+	// without all of these.
+	Watched, CaughtUp, Missed int64
+	Trace                     uint64 // of a single run, if wanted: hash of the history
 
 	problems []string
 }
@@ -218,6 +225,9 @@ func (r *result) add(o result) {
 	r.Longest = max(r.Longest, o.Longest)
 	r.Rested += o.Rested
 	r.Expired += o.Expired
+	r.Watched += o.Watched
+	r.CaughtUp += o.CaughtUp
+	r.Missed += o.Missed
 	if r.Faults == nil {
 		r.Faults = map[string]int{}
 	}
@@ -260,6 +270,7 @@ func runPlan(t *testing.T, p *plan) result {
 		history = w.rec.Take()
 		r.Virtual, r.Longest, r.problems = w.now(), w.longest, w.problems
 		r.Rested, r.Expired = w.rested, int(w.expired.Load())
+		r.Watched, r.CaughtUp, r.Missed = w.watched.Load(), w.caughtUp.Load(), w.missed.Load()
 	})
 	if p.modes.local {
 		history = withoutLocalLosses(history)

@@ -50,6 +50,9 @@ type world struct {
 	problems  []string
 
 	expired  atomic.Int64 // sessions of movers, at rest
+	watched  atomic.Int64 // changes that watchers compared with their events
+	caughtUp atomic.Int64 // returns of watchers with all events
+	missed   atomic.Int64 // and without
 	upgrades tally        // of requests that make a local session global
 	returns  tally        // of the first returns of such a session to its member
 }
