@@ -170,7 +170,7 @@ func TestStandby_Kills(t *testing.T) {
 					}
 				}
 				p.stop()
-				p.checkPromotion(lives)
+				p.checkPromotion()
 				if lives {
 					p.checkFenced()
 				}
@@ -193,7 +193,7 @@ func TestStandby_Kills(t *testing.T) {
 }
 
 // checkPromotion promotes the standby, and compares the new directory with the archive.
-func (p *standing) checkPromotion(lives bool) {
+func (p *standing) checkPromotion() {
 	p.t.Helper()
 	listed, err := p.listed()
 	if err != nil {
@@ -271,6 +271,48 @@ func (p *standing) checkFenced() {
 	if p.log.Count("the archive is closed to this ensemble") == 0 {
 		p.t.Error("no member says that it is fenced")
 	}
+}
+
+// A standby that was away while the archive deleted what follows its state begins anew, and goes on
+// to follow (W2). While the old ensemble lives, a promotion closes the archive to it, and its log is
+// kept for nobody; a fence that is deleted opens it again.
+func TestStandby_BeginsAnew(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 5, 1)
+		s.kill(1)
+		s.config.BaseInterval, s.config.Retention = time.Minute, 2*time.Minute
+		s.start(1)
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := s.write(ctx)
+		p := s.stand(filepath.Join(root, "a"))
+		time.Sleep(time.Minute)
+		p.stop()
+		time.Sleep(20 * time.Minute)
+		p = s.stand(p.standby.Into)
+		time.Sleep(5 * time.Minute)
+		s.sample()
+		if p.sample(); p.anew != 1 || p.standby.Stats().Lag > 2*shipInterval || time.Since(p.standby.Stats().Time) > 3*shipInterval {
+			t.Errorf("anew %d times, %+v", p.anew, p.standby.Stats())
+		}
+		p.stop()
+		time.Sleep(3 * shipInterval) // in which there is more than the standby has
+		p.checkPromotion()
+		p.checkFenced()
+		for _, name := range s.memory.Names() {
+			if strings.Contains(name, "/promoted/") {
+				s.memory.Change(name, func([]byte) []byte { return nil })
+			}
+		}
+		last := s.archived()
+		time.Sleep(time.Minute)
+		if s.archived() == last || s.procs[1].shipper.Stats().Fenced {
+			t.Error("the archive is still closed")
+		}
+		cancel()
+		wait()
+		s.end()
+	})
 }
 
 // A standby whose state differs from a base of the archive stops, and is not promoted (W3). serve

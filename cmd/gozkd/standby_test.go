@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/program"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// A standby shows what is archived, and its watches fire. When all three members are lost under
+// load, the promoted standby has everything that it has shown, and clients go on with their
+// sessions, ephemerals and sequence counters; the other members join it.
+func TestStandby_AllMembersLost(t *testing.T) {
+	tr := newTrio(t)
+	place, dir, port := t.TempDir(), filepath.Join(t.TempDir(), "standby"), reservePorts(t, 1)[0]
+	url := "file:///" + strings.TrimPrefix(filepath.ToSlash(place), "/")
+	tr.lines = append(tr.lines, "-o", "gozkd.archive.url="+url, "-o", "gozkd.archive.intervalMs=300")
+	tr.start(0, 1, 2)
+	var expired atomic.Int32
+	holder, _, err := zk.Connect(strings.Split(tr.addresses(0, 1, 2), ","), 60*time.Second, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+		if e.State == zk.StateExpired {
+			expired.Add(1)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	await(t, "a first write", func() error {
+		_, err := holder.Create("/load", nil, 0, zk.WorldACL(zk.PermAll))
+		return err
+	})
+	if _, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	next := func() (string, error) { return holder.Create("/load/n-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)) }
+	if _, err := next(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a base", func() error {
+		if bases, _ := filepath.Glob(filepath.Join(place, "*", "base", "*", "*.last")); len(bases) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	standby := func(args ...string) (status int, out string) {
+		var stdout, stderr strings.Builder
+		status = run("gozkd", append([]string{"standby"}, args...), outside(&stdout, &stderr))
+		return status, stdout.String() + stderr.String()
+	}
+	cmd := program.Command("standby", url, "--into", dir, "--client-port", port, "--client-address", "127.0.0.1",
+		"-o", "admin.enableServer=false", "-o", "gozkd.archive.intervalMs=300")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+
+	// Reads and watches, but no writes.
+	fired := make(chan string, 1000)
+	var reader *client.Client
+	await(t, "the standby serves", func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		reader, err = client.Connect(ctx, client.Config{
+			Servers: []string{"127.0.0.1:" + port}, ReadOnly: true,
+			OnEvent: func(e client.Event) {
+				select {
+				case fired <- e.Path:
+				default: // enough
+				}
+			},
+		})
+		return err
+	})
+	if err := reader.AddWatch(t.Context(), "/load", proto.AddWatchPersistentRecursive); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := reader.Create(t.Context(), "/wrong", nil, client.CreateOptions{}); err == nil {
+		t.Error("a standby takes writes")
+	}
+	load := write(t, tr.addresses(0, 1, 2), 2)
+	await(t, "load", func() error {
+		if n := len(load.so()); n < 200 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	shown := load.so()
+	await(t, "the standby has what was acknowledged", func() error {
+		_, _, err := reader.Get(t.Context(), shown[len(shown)-1], false)
+		return err
+	})
+	for path := ""; path != shown[0]; path = <-fired {
+	}
+	if status, out := standby("promote", dir); status == 0 || !strings.Contains(out, "Stop gozkd standby first") {
+		t.Errorf("promotion of a standby that runs: %d %s", status, out)
+	}
+
+	for i := range tr.procs {
+		tr.kill(i)
+	}
+	lost := time.Now()
+	if err := errors.Join(reader.Close(), cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		t.Error(err)
+	}
+	tr.dirs = [3]string{dir, t.TempDir(), t.TempDir()}
+	status, out := standby(append([]string{"promote", dir}, tr.flags(0)...)...)
+	if status != 0 || !strings.Contains(out, " sessions and their 1 ephemeral znodes") {
+		t.Fatalf("promote: %d %s", status, out)
+	}
+	acked := load.so() // nothing is acknowledged before the next line
+	tr.start(0)
+	session := holder.SessionID()
+	await(t, "the session goes on", func() error { _, _, err := holder.Get("/lock"); return err })
+	took := time.Since(lost)
+	if _, stat, err := holder.Get("/lock"); err != nil || stat.EphemeralOwner != session || holder.SessionID() != session || expired.Load() != 0 {
+		t.Errorf("%+v %v: session %#x is %#x, expired %d times", stat, err, session, holder.SessionID(), expired.Load())
+	}
+	if path, err := next(); err != nil || path <= "/load/n-0000000001" {
+		t.Errorf("the sequence counter goes on with %q, %v", path, err)
+	}
+	load.stop()
+	is := tree(t, holder, "/load")
+	missing := 0
+	for i, path := range acked {
+		if _, there := is[path]; !there {
+			if missing++; i < len(shown) {
+				t.Errorf("%s is missing, which the standby has shown", path)
+			}
+		}
+	}
+	t.Logf("lost %d of %d acknowledged writes; clients go on %v after the loss\n%s", missing, len(acked), took, out)
+
+	tr.start(1, 2)
+	for i := range 3 {
+		await(t, "all members are one ensemble", func() error {
+			config, _, err := connect(t, tr.addresses(i)).Get("/zookeeper/config")
+			if err == nil && strings.Count(string(config), "server.") != 3 {
+				err = fmt.Errorf("config %q", config)
+			}
+			return err
+		})
+	}
+	if fences, _ := filepath.Glob(filepath.Join(place, "*", "promoted", "*")); len(fences) != 1 {
+		t.Errorf("fences: %q", fences)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "standby")); err == nil {
+		t.Error("the data of the standby are left")
+	}
+}
