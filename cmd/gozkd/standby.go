@@ -53,6 +53,7 @@ func standby(ctx context.Context, args []string, env cli.Env) int {
 		cfg.Standby = follows
 		s := backup.Standby{Into: follows.Into}
 		cfg.Server.Dir, cfg.Server.LogDir, cfg.Server.Standby, cfg.Server.ReadOnlyMode = s.Dir(), s.Dir(), true, true
+		cfg.Server.Words = append(cfg.Server.Words, "mntr") // for gozkd status
 		cfg.MyID, cfg.Members, cfg.Archive.URL, cfg.ScaleURL, cfg.Found = backup.StandbyID, nil, "", "", false
 		return inv, cfg, err
 	}

@@ -45,7 +45,9 @@ func TestStandby_AllMembersLost(t *testing.T) {
 	if _, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		t.Fatal(err)
 	}
-	next := func() (string, error) { return holder.Create("/load/n-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)) }
+	next := func() (string, error) {
+		return holder.Create("/load/n-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	}
 	if _, err := next(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +91,10 @@ func TestStandby_AllMembersLost(t *testing.T) {
 	}
 	if _, _, err := reader.Create(t.Context(), "/wrong", nil, client.CreateOptions{}); err == nil {
 		t.Error("a standby takes writes")
+	}
+	var said strings.Builder
+	if run("gozkd", []string{"status", "-server", "127.0.0.1:" + port}, outside(&said, &said)); !strings.Contains(said.String(), "it is a standby, which has all that its archive had") {
+		t.Errorf("status: %s", &said)
 	}
 	load := write(t, tr.addresses(0, 1, 2), 2)
 	await(t, "load", func() error {

@@ -175,6 +175,14 @@ func (s *server) problem(ready bool) string {
 	return ""
 }
 
+// whyReadOnly returns why a server is read-only.
+func (s *server) whyReadOnly() string {
+	if lag, ok := s.monitor.Float("gozkd_standby_lag_seconds"); ok {
+		return fmt.Sprintf("it is a standby, which has all that its archive had %.1f s ago", lag)
+	}
+	return "it is not part of a quorum"
+}
+
 // judge returns what is wrong with the servers, one sentence each: nothing if every server serves
 // clients and, of several, exactly one leads, or they follow one of the others.
 func judge(servers []server, others []probe.Peer) []string {
@@ -188,7 +196,7 @@ func judge(servers []server, others []probe.Peer) []string {
 			problems = append(problems, s.address+": "+probe.Cause(s.err))
 			known = false
 		case s.state.Mode == probe.ModeReadOnly:
-			problems = append(problems, s.address+": serves only reads: it is not part of a quorum")
+			problems = append(problems, s.address+": serves only reads: "+s.whyReadOnly())
 		case s.state.Mode == probe.ModeStandalone && len(servers) > 1:
 			problems = append(problems, s.address+": is standalone, not a member of an ensemble")
 		case s.state.Mode == probe.ModeLeader:
