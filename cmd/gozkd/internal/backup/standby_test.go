@@ -274,8 +274,8 @@ func (p *standing) checkFenced() {
 }
 
 // A standby that was away while the archive deleted what follows its state begins anew, and goes on
-// to follow (W2). While the old ensemble lives, a promotion closes the archive to it; a fence that is
-// deleted opens it again.
+// to follow (W2). While the old ensemble lives, a promotion closes the archive to it; to delete the
+// fence opens it again.
 func TestStandby_BeginsAnew(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
