@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,6 +85,7 @@ func TestChildrenPages_SameWithoutPages(t *testing.T) {
 func TestChildrenPages_AsksEachConnection(t *testing.T) {
 	var features atomic.Bool // of the present connection
 	features.Store(true)
+	var pages atomic.Int32 // that were asked for
 	var c *client.Client
 	moved := make(chan struct{})
 	f := &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
@@ -101,7 +103,17 @@ func TestChildrenPages_AsksEachConnection(t *testing.T) {
 		}
 		return reply(h.Xid, 1, proto.OK, (&proto.ChildrenResponse{Children: []string{"d", "b", "a", "c"}}).Append(nil, proto.OpGetChildren2))
 	})}
-	c, e := connectFake(t, f)
+	// The client moves between the answer about the features and the page.
+	moves := func(_ context.Context, op, _ string) func(int, error) {
+		if op == proto.OpListPage.String() && pages.Add(1) == 2 {
+			features.Store(false)
+			c.Reconnect()
+			<-moved
+		}
+		return nil
+	}
+	var e events
+	c, e = connectFake(t, f, func(cfg *client.Config) { cfg.Hooks.Request = moves })
 	go func() {
 		for ev := range e {
 			if ev.State == client.Connected && !features.Load() {
@@ -115,11 +127,7 @@ func TestChildrenPages_AsksEachConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if names = append(names, child.Name); child.Name == "b" {
-			features.Store(false)
-			c.Reconnect()
-			<-moved
-		}
+		names = append(names, child.Name)
 	}
 	if want := []string{"a", "b", "c", "d"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)

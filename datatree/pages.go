@@ -116,7 +116,7 @@ func (x *pageIndex) load(s *znodeStore, p *znode, at int) []pageName {
 			s.prefetchIDs(c.ids[i:])
 		}
 		n := s.znodes.peek(id)
-		if n == nil || n.first == nil || n.parent != p.id || int(n.childIdx) >= x.built {
+		if n == nil || n.first == nil || n.parent != p.id {
 			continue
 		}
 		name := n.name()

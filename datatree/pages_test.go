@@ -31,6 +31,7 @@ func newPagesModel() *pagesModel {
 	res := m.limited.apply(proto.OpCreateSession, (&CreateSessionBody{TimeoutMs: 4000}).Append(nil))
 	m.session, m.epoch = res.SessionID, res.Zxid
 	m.createAt("/p", nil)
+	m.createAt("/q", nil) // its children take numbers of deleted children of /p
 	return m
 }
 
@@ -149,6 +150,8 @@ func TestPage_IsExact(t *testing.T) {
 				name, is := name(), modelChild{rapid.Bool().Draw(t, "ephemeral"), rapid.IntRange(0, 4).Draw(t, "hidden") == 0}
 				if m.multi(m.createOp(name, is)) {
 					m.there[name] = is
+				} else {
+					m.createAt("/q/"+name, nil)
 				}
 			case 3, 4:
 				name := name()
@@ -334,7 +337,7 @@ func TestPage_Errors(t *testing.T) {
 		t.Errorf("an unknown flag: %v", code)
 	}
 	page, _ := m.tree.Page(&proto.ListPageRequest{Path: "/"}, pagesReader)
-	if fmt.Sprint(page.Entries) != fmt.Sprint([]proto.PageEntry{{Name: "h"}, {Name: "p"}, {Name: "zookeeper"}}) {
+	if fmt.Sprint(page.Entries) != fmt.Sprint([]proto.PageEntry{{Name: "h"}, {Name: "p"}, {Name: "q"}, {Name: "zookeeper"}}) {
 		t.Errorf("the root: %+v", page)
 	}
 }

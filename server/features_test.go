@@ -72,7 +72,7 @@ func TestFeatures_AreToldButNotThere(t *testing.T) {
 		}
 		_, body = call(proto.OpGetData, &proto.PathWatchRequest{Path: path})
 		d = jute.NewDecoder(body)
-		if got.Decode(&d); string(got.Data) != "x" || got.Stat.Czxid == 0 {
+		if got.Decode(&d); string(got.Data) != "x" || got.Stat.Czxid == 0 || d.Remaining() > 0 {
 			t.Errorf("a znode with the path: %q, %+v", got.Data, got.Stat)
 		}
 	})
