@@ -85,9 +85,6 @@ type EndedClient struct {
 	ClosedMs    int64  `json:"closed_ms,omitempty"`
 	ClosedBy    string `json:"closed_by,omitempty"`
 	Why         string `json:"why,omitempty"`
-	// Answers says what the other end's system did when the server's system asked it: "yes" if it
-	// confirmed, "no" if it did not, "" if it was not asked.
-	Answers string `json:"answers,omitempty"`
 }
 
 // Incident befell a server in the last timeout of a session.

@@ -52,9 +52,6 @@ func TestVerdict_Table(t *testing.T) {
 			"session 0x10 of h:1 ended at 1970-01-01T00:00:00.000Z: silent for 6.0 s with a timeout of 6 s; its pings had come every 2.0 s; " +
 				"server 2 was well; the connection stayed open: the client's process or machine stood still, or the network to it was cut; " +
 				"server 2 cannot tell which"},
-		"the system answers": {func(e *facts.EndedSession) { e.Client.Answers = "yes" }, facts.ClientStood, "stood still"},
-		"the system does not": {func(e *facts.EndedSession) { e.Client.Answers = "no" }, facts.ClientUnreached,
-			"the other end's system did not confirm what came: the client's machine, or the network to it, was gone"},
 		"closed by the client's side":              {closed(facts.ClientSide, ""), facts.ClientLeft, "as if its process had ended"},
 		"closed by the server":                     {closed(facts.ServerSide, "memory"), facts.ServerClosed, "server 2 closed its connection 5.0 s before (memory), and the client did not come back"},
 		"broke":                                    {closed(facts.Network, "reset"), facts.ConnectionBroke, "(reset), and the client did not come back"},
@@ -123,8 +120,6 @@ var evidence = map[facts.Cause]func(e *facts.EndedSession, c facts.EndedClient) 
 		return !c.Open && c.ClosedBy == facts.ClientSide
 	},
 	facts.ConnectionBroke: func(_ *facts.EndedSession, c facts.EndedClient) bool { return !c.Open && c.ClosedBy == facts.Network },
-	facts.ClientStood:     func(e *facts.EndedSession, c facts.EndedClient) bool { return silent(e, c) && c.Answers == "yes" },
-	facts.ClientUnreached: func(e *facts.EndedSession, c facts.EndedClient) bool { return silent(e, c) && c.Answers == "no" },
 	facts.ClientSilent:    silent,
 }
 
@@ -160,7 +155,7 @@ func drawEnded(t *rapid.T) facts.EndedSession {
 		e.Client = &facts.EndedClient{
 			Address: "h:1", SilentMs: ms("silent"), LongestMs: ms("longest"), Pings: rapid.IntRange(0, 5).Draw(t, "pings"),
 			PingEveryMs: ms("every"), Open: rapid.Bool().Draw(t, "open"), ClosedMs: ms("closed"),
-			ClosedBy: of("by", facts.ClientSide, facts.ServerSide, facts.Network, ""), Answers: of("answers", "yes", "no", ""),
+			ClosedBy: of("by", facts.ClientSide, facts.ServerSide, facts.Network, ""),
 		}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "incidents") {

@@ -27,8 +27,6 @@ const (
 	ServerClosed    Cause = "the server closed the connection, and the client did not come back"
 	ClientLeft      Cause = "the client's side closed the connection, and the client did not come back"
 	ConnectionBroke Cause = "the connection broke, and the client did not come back"
-	ClientStood     Cause = "the client's process, or a proxy before it, stood still"
-	ClientUnreached Cause = "the client's machine, or the network to it, was gone"
 	ClientSilent    Cause = "the client's process or machine stood still, or the network was cut"
 	UnknownCause    Cause = "unknown"
 )
@@ -161,12 +159,6 @@ func (e *EndedSession) judgeOpen(c *EndedClient, at string) (Cause, string) {
 		return ServerCutOff, at + " heard the client, and was out of touch with the leader for " + seconds(untold)
 	case heard:
 		return UnknownCause, at + " heard the client; why " + Name(e.Decider) + " did not is unknown"
-	case c.Answers == "yes":
-		return ClientStood, "the other end's system still confirmed what came, and its program sent nothing: " +
-			"the client's process, or a proxy before it, stood still"
-	case c.Answers == "no":
-		return ClientUnreached, "the other end's system did not confirm what came: " +
-			"the client's machine, or the network to it, was gone"
 	}
 	return ClientSilent, "the client's process or machine stood still, or the network to it was cut; " +
 		at + " cannot tell which"
