@@ -53,7 +53,7 @@ bench-waiters: ## 10,000 waiters of one client on a lock, on a semaphore and in 
 	$(GO) run ./bench waiters -servers gozkd $(WAITERS)
 lint:     ## golangci-lint, at the version pinned in tools/go.mod
 	GOWORK=off $(GO) build -C tools -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	$(LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
+	$(LINT) run --allow-parallel-runners $$($(GO) list -m -f '{{.Dir}}/...')
 fmt:      ## gofmt everything
 	gofmt -l -w .
 compat:   ## against a real ZooKeeper and other people's clients; CLIENTS for flags, such as -server gozkd; PART=K/N of the recorded answers to configurations; MOVING='-releases all -rounds 3' for all; COMPAT_OPS (200000), COMPAT_TLS_OPS (3000 per format of stores), COMPAT_MEMBERS_OPS (2000 on ensembles) and COMPAT_SEED

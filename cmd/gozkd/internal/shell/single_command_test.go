@@ -100,16 +100,17 @@ func TestSingleCommand_Unreachable(t *testing.T) {
 		t.Errorf("-waitforconnection gives up after %v: %+v", took, got)
 	}
 	soon := watchdog.Context(t, 20*time.Second)
-	got = runCLI(t, "", nil, "-timeout", "200", "-server", "127.0.0.1:1,"+silent.Addr().String(), "ls", "/")
+	got = runCLI(t, "", nil, "-timeout", "200", "-server", silent.Addr().String(), "ls", "/")
 	if soon.Err() != nil {
 		t.Error("it took more than 20 s to see that nobody answers within 200 ms")
 	}
-	if got.status != cli.Failed || got.out != "" {
+	if got.status != cli.Failed || got.out != "" || !strings.Contains(got.err, silent.Addr().String()+": ") {
 		t.Errorf("%+v", got)
 	}
-	for _, want := range []string{"127.0.0.1:1: ", silent.Addr().String() + ": "} {
-		if !strings.Contains(got.err, want) {
-			t.Errorf("%q is not said: %q", want, got.err)
+	got = runCLI(t, "", nil, "-server", "127.0.0.1:1,127.0.0.1:2", "ls", "/")
+	for _, want := range []string{"127.0.0.1:1: ", "127.0.0.1:2: "} {
+		if got.status != cli.Failed || !strings.Contains(got.err, want) {
+			t.Errorf("%q is not said: %+v", want, got)
 		}
 	}
 }
