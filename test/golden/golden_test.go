@@ -30,6 +30,7 @@ func start(t *testing.T) string {
 		SuperDigest:       "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=",
 		EnforceQuota:      true,
 		ContainerInterval: time.Hour,
+		WatchReplay:       -1, // ZooKeeper sends no missed events
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ func keys() map[string]string {
 	k["znode.container.checkIntervalMs"] = "3600000"
 	k["enforceQuota"] = "true"
 	k["forceSync"] = "no"
+	k["gozkd.watchReplayKB"] = "-1" // ZooKeeper sends no missed events
 	return k
 }
 
