@@ -19,16 +19,17 @@ type logThread struct {
 
 // write does the work or queues it. inline asks for the work to be done now, on this goroutine: for
 // a lone client, two switches of goroutines, each with a wake-up, cost about as much as a sync.
-// Requests that come during the sync wait in the inbox and share one entry. In memory there is
-// nothing to wait for, so the work is always done now.
+// Requests that come during the sync wait in the inbox and share one entry. Work that needs no disk
+// is done now unless other work comes first: in memory all work, and answers to a leader that sends
+// no entries.
 func (l *logThread) write(work []turn.LogWork, inline bool) error {
 	inMemory := l.writer.log == nil
-	if inMemory || inline && l.mu.TryLock() {
-		if inMemory {
-			l.mu.Lock()
-		}
+	if inMemory {
+		l.mu.Lock()
+	}
+	if inMemory || l.mu.TryLock() {
 		defer l.mu.Unlock()
-		if l.queue.empty() { // otherwise the queued work comes first
+		if l.queue.empty() && (inMemory || inline || !l.writer.writes(work)) { // otherwise the queued work comes first
 			return l.writer.work(work)
 		}
 	}

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"go.etcd.io/raft/v3"
@@ -46,9 +47,24 @@ type logWriter struct {
 	data    []byte // of the entries and the state
 }
 
+// writes reports whether work may need the disk: it brings entries, a term, a vote or a checkpoint,
+// or is about the log itself. Answers to a leader, and its commit index, do not.
+func (w *logWriter) writes(items []turn.LogWork) bool {
+	if w.state.Term != w.written.Term || w.state.Vote != w.written.Vote {
+		return true
+	}
+	return slices.ContainsFunc(items, func(item turn.LogWork) bool {
+		m := item.Append
+		return item.Install != nil || item.Mark != nil || item.Compact > 0 || item.PersistCommit ||
+			m != nil && (len(m.GetEntries()) > 0 ||
+				m.Term != nil && (m.GetTerm() != w.written.Term || m.GetVote() != w.written.Vote))
+	})
+}
+
 // work does a list of work in order.
 func (w *logWriter) work(items []turn.LogWork) error {
 	var compact uint64
+	disk := w.writes(items)
 	for _, item := range items {
 		compact = max(compact, item.Compact)
 		w.settle = w.settle || item.PersistCommit
@@ -90,6 +106,9 @@ func (w *logWriter) work(items []turn.LogWork) error {
 			return err
 		}
 		w.size.Store(w.log.Size())
+	}
+	if !disk {
+		return nil
 	}
 	return w.place.checkNowAndThen()
 }

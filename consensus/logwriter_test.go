@@ -71,6 +71,9 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 			work = append(work, turn.LogWork{Append: m})
 		}
 		work[len(work)-1].Mark = tc.mark
+		if got, want := w.writes(work), tc.syncs > 0 || tc.name == "a term that no response needs"; got != want {
+			t.Errorf("%s: needs the disk: %v, want %v", tc.name, got, want)
+		}
 		if err := w.work(work); err != nil {
 			t.Fatal(tc.name, err)
 		}
