@@ -45,7 +45,9 @@
 // is kept between 20 ms and 50 ms (raftTick in server/server.go). Where messages take longer than
 // that, a member that sees late votes slows raft's clock down, up to four times, for a while.
 //
-// Goroutines: Run is the loop. Only the loop uses the core and calls the state machine. Another
+// Goroutines: the loop takes turns, one at a time. Only a turn uses the core and calls the state
+// machine. Run takes turns, and so does a goroutine that brings something for the loop, while there
+// is no crowd: the caller of Drive, a reader of package peer, the writer of the log. Another
 // goroutine, started and awaited by Run, writes the write-ahead log; in a standalone server the
 // loop writes the log itself when there is nothing else to do. Further goroutines live while a
 // checkpoint is written, sent or received, and package peer has its own. They all talk to the loop

@@ -28,7 +28,14 @@ func (h loopHost) WriteLog(work []turn.LogWork, idle bool) error {
 	return h.n.log.write(work, idle && h.n.cfg.PeerListener == nil && h.n.inbox.empty())
 }
 
-func (h loopHost) Apply(batches []core.Batch) { h.n.cfg.StateMachine.Apply(batches) }
+func (h loopHost) Apply(batches []core.Batch) {
+	requests := 0
+	for i := range batches {
+		requests += len(batches[i].Requests)
+	}
+	h.n.turns.noteRequests(requests)
+	h.n.cfg.StateMachine.Apply(batches)
+}
 
 func (h loopHost) Reconciled(r core.Reconciled) { h.n.cfg.OnReconciled(r) }
 

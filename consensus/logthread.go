@@ -39,7 +39,7 @@ func (l *logThread) write(work []turn.LogWork, inline bool) error {
 
 // run does the queued work, with one write and one sync for all that waits. run ends when stop is
 // closed, or returns the first error.
-func (l *logThread) run(stop <-chan struct{}) error {
+func (l *logThread) run(stop <-chan struct{}, done func()) error {
 	check := time.NewTicker(placeInterval)
 	defer check.Stop()
 	for {
@@ -47,6 +47,7 @@ func (l *logThread) run(stop <-chan struct{}) error {
 		select {
 		case <-l.queue.wake:
 			err = l.workQueued()
+			done()
 		case <-check.C:
 			err = l.checkPlace()
 		case <-stop:

@@ -33,12 +33,14 @@ type peerNetwork struct {
 	inbox       *inbox
 	wakeups     *wakeups
 	checkpoints *checkpoints
+	drive       func()      // Node.drive
+	urgent      atomic.Bool // messages were received that the loop must handle now
 
 	cluster atomic.Uint64                  // identifies this member's ensemble; 0: not known yet
 	levels  atomic.Pointer[core.LevelInfo] // of this member
 	// incarnations is core.AppendIncarnations of the present state.
 	incarnations atomic.Pointer[[]byte]
-	noted        uint64                 // owned by Run: counts the incarnations in incarnations
+	noted        uint64                 // guarded by turns: counts the incarnations in incarnations
 	own          atomic.Pointer[string] // Config.PeerAddress, or its successor
 
 	network   atomic.Pointer[peer.Network] // nil: not connected; never changes again
@@ -47,7 +49,7 @@ type peerNetwork struct {
 	hellos    map[uint64]hello  // by member: its last accepted hello
 	tls       *PeerTLS          // replaces that of the configuration; nil: that counts
 
-	unsent []uint64 // owned by Run: members that flush has messages for
+	unsent []uint64 // guarded by turns: members that flush has messages for
 }
 
 // hello is what members tell each other when they connect.
@@ -352,7 +354,14 @@ func (p *peerNetwork) Receive(from uint64, frame []byte) {
 	}
 	p.inbox.events.add(messageReceived{&m})
 	if !p.wakeups.mayWait(&m) {
-		p.inbox.signal()
+		p.urgent.Store(true)
+	}
+}
+
+// Drained makes the loop handle the messages that Receive has taken.
+func (p *peerNetwork) Drained() {
+	if p.urgent.Load() && p.urgent.Swap(false) {
+		p.drive()
 	}
 }
 

@@ -24,16 +24,17 @@ var ErrClosed = errors.New("consensus: closed")
 // goroutines use it.
 type Node struct {
 	cfg         *Config    // as completed by Open; never changes
-	core        *core.Core // owned by Run
-	loop        *turn.Loop // owned by Run
+	core        *core.Core // guarded by turns
+	loop        *turn.Loop // guarded by turns
 	inbox       *inbox
 	wakeups     *wakeups
+	turns       turns
 	log         logThread
 	checkpoints *checkpoints
 	network     *peerNetwork
 	status      statusBoard
-	peers       peerActivity // owned by Run
-	following   *followed    // owned by Run; nil: no entries of Follow wait to be applied
+	peers       peerActivity // guarded by turns
+	following   *followed    // guarded by turns; nil: no entries of Follow wait to be applied
 
 	reverted  bool         // see Status.Reverted
 	reserve   *vfs.Reserve // of the disk; nil: in memory
@@ -57,9 +58,12 @@ func Open(cfg Config) (_ *Node, err error) {
 		cfg: &cfg, inbox: newInbox(), peers: peerActivity{inStep: make(map[uint64]bool)}, loopEnded: make(chan struct{}),
 	}
 	n.wakeups = newWakeups(n.inbox)
+	n.turns.taken = make(chan struct{}, 1)
+	n.turns.taken <- struct{}{} // until Run begins
 	n.checkpoints = &checkpoints{cfg: n.cfg, inbox: n.inbox}
 	n.network = &peerNetwork{
-		cfg: n.cfg, inbox: n.inbox, wakeups: n.wakeups, checkpoints: n.checkpoints, hellos: make(map[uint64]hello),
+		cfg: n.cfg, inbox: n.inbox, wakeups: n.wakeups, drive: n.drive, checkpoints: n.checkpoints,
+		hellos: make(map[uint64]hello),
 	}
 	n.status.init()
 	n.log.queue = newMailbox[turn.LogWork](make(chan struct{}, 1))
@@ -67,7 +71,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.log.writer = &logWriter{
 		storage: raft.NewMemoryStorage(), watch: n.log.watch,
 		done: func(responses []*raftpb.Message, installed *turn.Received) {
-			n.inbox.logResults.put(logResult{responses, installed, n.cfg.Now()})
+			n.inbox.logResults.add(logResult{responses, installed, n.cfg.Now()})
 		},
 	}
 	defer func() {
@@ -149,11 +153,14 @@ func (n *Node) random() uint64 {
 // request may be in the log, so whether it takes effect is then unknown. The payload belongs to the
 // node and must not be nil.
 func (n *Node) Propose(payload []byte, ref any) {
-	n.inbox.requests.add(request{payload, ref})
+	n.Enqueue(payload, ref)
 	if !n.wakeups.proposals.delays() {
 		n.inbox.signal()
 	}
 }
+
+// Enqueue is Propose, but the request waits until Drive is called.
+func (n *Node) Enqueue(payload []byte, ref any) { n.inbox.requests.add(request{payload, ref}) }
 
 // Read calls f, on the loop's goroutine between two batches, when everything is applied here that
 // was committed anywhere at the time of the call. A node that stops earlier never calls f.
@@ -182,7 +189,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if !n.cfg.inMemory() {
 		// Stopped by stopLog and awaited below.
 		logDone.Go(func() {
-			if err := n.log.run(stopLog); err != nil {
+			if err := n.log.run(stopLog, n.drive); err != nil {
 				n.inbox.events.put(diskFailed{err})
 			}
 		})
@@ -248,53 +255,4 @@ func (n *Node) release() (err error) {
 		n.reserve.Close()
 	}
 	return err
-}
-
-// run takes turns until ctx ends or an error occurs.
-func (n *Node) run(ctx context.Context) error {
-	clock := newTickClock(n.cfg.Tick)
-	defer clock.timer.Stop()
-	defer n.wakeups.proposals.stop()
-	n.core.Read(func() { n.status.caughtUp = true })
-	for {
-		if err := n.loop.Turn(); err != nil {
-			return err
-		}
-		n.publish()
-		n.wakeups.proposals.set(n.core.ProposalDelay())
-		ticks, err := n.wakeups.wait(ctx, clock, n.loop.RestTicks())
-		if err != nil {
-			return err
-		}
-		// Before the inputs: a tick that has passed came before them.
-		if ticks > 0 {
-			n.peers.update(n.core)
-			for range ticks {
-				n.loop.Tick()
-			}
-		}
-		if err := n.receive(); err != nil {
-			return err
-		}
-	}
-}
-
-// receive hands the inputs from other goroutines to the core and the loop.
-func (n *Node) receive() error {
-	logResults, events, requests := n.inbox.logResults.take(), n.inbox.events.take(), n.inbox.requests.take()
-	n.wakeups.yielder.took(len(logResults) + len(events) + len(requests))
-	for _, r := range logResults {
-		if err := n.loop.LogWritten(r.responses, r.installed, r.at); err != nil {
-			return err
-		}
-	}
-	for _, e := range events {
-		if err := e.handle(n); err != nil {
-			return err
-		}
-	}
-	for _, r := range requests {
-		n.core.Propose(r.payload, r.ref)
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package consensus
 
 import (
-	"context"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -11,15 +9,15 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// wakeups decides when the loop takes its next turn. Only Run calls wait; any goroutine that adds
-// to the inbox may ask whether the loop must be woken.
+// wakeups decides whether an input needs a turn of the loop soon. Any goroutine that adds to the
+// inbox may ask.
 //
 // No wake-up is lost: a sender adds to the inbox and then reads proposals and resting; the loop
-// stores both and then, in wait, looks at the inbox.
+// stores both at the end of a turn, and then looks at the inbox (turns).
 type wakeups struct {
 	inbox     *inbox
 	proposals proposalTimer
-	yielder   yielder     // owned by Run
+	yielder   yielder     // guarded by turns
 	resting   atomic.Bool // see mayWait
 }
 
@@ -41,31 +39,11 @@ func (w *wakeups) mayWait(m *core.Message) bool {
 	return false
 }
 
-// wait waits until there is something for a turn, and returns how many ticks have passed. The loop
-// wakes up after that many ticks at the latest.
-func (w *wakeups) wait(ctx context.Context, clock *tickClock, ticks int) (passed int, err error) {
-	w.resting.Store(ticks > 1)
-	clock.sleep(ticks)
-	if !w.inbox.empty() { // an input may have been added without a signal
-		w.inbox.signal()
-	}
-	select {
-	case <-w.inbox.wake:
-		if w.yielder.shouldYield() {
-			runtime.Gosched()
-		}
-	case <-clock.timer.C:
-	case <-ctx.Done():
-		return 0, ErrClosed
-	}
-	return clock.passed(), nil
-}
-
 // proposalTimer spares a leader's loop the wake-ups for requests that would only wait. See
 // core.ProposalDelay.
 //
 // A request is looked at when core.BatchInterval has passed since it came, or as soon as it may be
-// proposed if that is sooner. If a proposer read the state of an earlier turn, wakeups.wait finds
+// proposed if that is sooner. If a proposer read the state of an earlier turn, the loop finds
 // its request in the inbox. Otherwise the loop may sleep, and the first proposer starts the timer.
 // For requests that the loop has taken out of the inbox already, the loop starts the timer itself.
 // Every turn looks at all requests, so starting the timer again does no harm.

@@ -30,6 +30,8 @@ type conn struct {
 	waitsSince time.Time // owned by serve: when the next write began to wait for others; zero: it does not
 
 	spending spending // owned by serve
+	proposed bool     // owned by serve: the burst enqueued writes
+	bursts   uint64   // owned by serve: connTable.bursts when the client last sent something
 
 	touched touched         // owned by the goroutine of Apply
 	removed bool            // from connTable; guarded by connTable.mu

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -26,7 +27,7 @@ type connTable struct {
 
 	locals *liveness.Locals[*conn]
 
-	mu        sync.Mutex // guards all below except turns
+	mu        sync.Mutex // guards all below except turns and bursts
 	byID      map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn
 	perAddr   map[string]int // without connections of DialAs
@@ -36,7 +37,8 @@ type connTable struct {
 	// that is closed or when their client asked for one, until the leader was told.
 	unattachedAt map[proto.SessionID]time.Time
 
-	turns *turns // not guarded
+	turns  *turns        // not guarded
+	bursts atomic.Uint64 // how often a connection had requests; not guarded
 }
 
 func (t *connTable) init(s *Server) {

@@ -107,6 +107,11 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 	c.SetHandling(true)
 	defer c.SetHandling(false)
 	turns, turn := c.server.conns.turns, false
+	bursts := c.server.conns.bursts.Add(1)
+	// No other client has sent anything since this one did, and what this one sends has room in its
+	// socket, so this goroutine may wait for the disk.
+	lone := bursts == c.bursts+1 && c.IsSocket()
+	c.bursts = bursts
 	for ; ; now = c.server.cfg.Now() {
 		if !c.awaitAudit(in) {
 			return false, nil
@@ -124,6 +129,11 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 			c.HoldInput(in)
 		}
 		c.SetHandling(true) // unless ReadAhead has unset it, it is
+		if c.proposed {
+			c.proposed = false
+			c.FlushAsync()
+			c.server.node.Drive(lone)
+		}
 		c.Flush()
 		switch {
 		case err != nil:
@@ -379,7 +389,8 @@ func (c *conn) write(r *received) pause {
 	payload := w.req.Append(make([]byte, 0, len(body)+64))
 	w.req.Body = payload[len(payload)-len(body):] // the record ends with the body; the frame's buffer is not kept
 	c.queue.push(w)
-	s.node.Propose(payload, w)
+	s.node.Enqueue(payload, w)
+	c.proposed = true
 	return pauseNone
 }
 

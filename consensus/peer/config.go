@@ -99,6 +99,9 @@ type Handler interface {
 	// this peer, which slows the sender down. Receive should return within 3 s: the peer closes a
 	// connection on which nothing is read.
 	Receive(from uint64, frame []byte)
+	// Drained is called on the goroutine of Receive when Receive has taken all frames that were
+	// read. What is said of Receive holds for Drained.
+	Drained()
 	// ReceiveCheckpoint handles a checkpoint, and may take long. r is valid until ReceiveCheckpoint
 	// returns. r returns io.EOF if the sender succeeded, otherwise io.ErrUnexpectedEOF. The sender
 	// gets the result: nil, or the text of the error.

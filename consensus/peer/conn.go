@@ -34,6 +34,7 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 type timeoutReader struct {
 	conn     net.Conn
 	in       io.Reader     // of conn
+	drained  func()        // called before each read of conn, if not nil
 	progress atomic.Uint64 // counts reads and received frames
 }
 
@@ -42,6 +43,9 @@ func newTimeoutReader(conn net.Conn) *timeoutReader {
 }
 
 func (p *timeoutReader) Read(b []byte) (int, error) {
+	if p.drained != nil {
+		p.drained()
+	}
 	if err := p.conn.SetReadDeadline(time.Now().Add(silenceTimeout)); err != nil {
 		return 0, err
 	}

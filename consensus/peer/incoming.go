@@ -181,6 +181,7 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 		return err
 	}
 	source := newTimeoutReader(conn)
+	source.drained = n.cfg.Handler.Drained
 	var before uint64
 	stop := startHeartbeats(ctx, conn, l.checked, func() bool {
 		was := before

@@ -3,7 +3,9 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -110,5 +112,38 @@ func TestP1_QueueForgetsFramesOfAClosedConnection(t *testing.T) {
 	q.open()
 	if frames := q.take(nil); len(frames) > 0 || q.bytes.Load() != 0 {
 		t.Errorf("the next connection begins with %q and %d bytes", frames, q.bytes.Load())
+	}
+}
+
+// Drained is called when all frames that have come were received, before more is awaited: once for
+// frames that came together, and also before the rest of a frame.
+func TestDrained(t *testing.T) {
+	here, there := net.Pipe()
+	n, calls := &Network{cfg: Config{MaxFrame: 100}}, make(chan string, 10)
+	handler := &member{receive: func(_ uint64, frame []byte) { calls <- string(frame) }}
+	n.cfg.Handler = handler
+	source := newTimeoutReader(here)
+	source.drained = func() { calls <- "drained" }
+	ended := make(chan error, 1)
+	go func() { ended <- n.takeFrames(t.Context(), source, &link{}) }() // ends with the pipe, awaited below
+	b := appendFrame(appendFrame(nil, typeData, []byte("a"), false), typeData, []byte("b"), false)
+	third := appendFrame(nil, typeData, []byte("c"), false)
+	for _, part := range [][]byte{append(b, third[:5]...), third[5:]} {
+		if _, err := there.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for range 6 {
+		got = append(got, <-calls)
+	}
+	if want := []string{"drained", "a", "b", "drained", "c", "drained"}; !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+	if err := there.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, io.EOF) {
+		t.Error(err)
 	}
 }

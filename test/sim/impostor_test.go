@@ -89,6 +89,8 @@ func (i *impostor) Down(uint64, bool) {}
 // Receive drops what a member sends to the impostor.
 func (i *impostor) Receive(uint64, []byte) {}
 
+func (i *impostor) Drained() {}
+
 // ReceiveCheckpoint drops a checkpoint.
 func (i *impostor) ReceiveCheckpoint(_ uint64, r io.Reader) error {
 	_, err := io.Copy(io.Discard, r)

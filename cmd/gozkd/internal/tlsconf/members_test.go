@@ -31,6 +31,7 @@ type member struct {
 func (m *member) Hello() []byte                                 { return []byte("hello") }
 func (m *member) Accept(uint64, []byte, bool) error             { return nil }
 func (m *member) Receive(uint64, []byte)                        { m.received.Add(1) }
+func (m *member) Drained()                                      {}
 func (m *member) ReceiveCheckpoint(_ uint64, r io.Reader) error { _, err := io.ReadAll(r); return err }
 func (m *member) Up(uint64)                                     { m.events <- "up" }
 func (m *member) Down(uint64, bool)                             { m.events <- "down" }
