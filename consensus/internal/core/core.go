@@ -60,6 +60,7 @@ type Core struct {
 	appliedMs    int64     // time of the last batch that was handed out
 	requests     []Request // buffer for the batches of the last Ready
 
+	Acks       *Acks
 	Admission  *Admission
 	Clock      *Clock
 	Levels     *Levels
@@ -116,6 +117,7 @@ func New(cfg Config) (_ *Core, err error) {
 		c.conf = &raftpb.ConfState{}
 	}
 	m := &c.raftState
+	c.Acks = &Acks{raftState: m}
 	c.LogStall = &LogStall{raftState: m, offers: make(map[uint64]int), probes: probes{last: make(map[uint64]probe)}}
 	c.Retention = &Retention{raftState: m, limits: cfg.Retention, pinned: make(map[uint64]pinnedIndex)}
 	c.Membership = newMembership(m, c.LogStall, c.Retention)
@@ -225,6 +227,7 @@ func (c *Core) Tick() {
 	c.Membership.tick()
 	c.Retention.tick()
 	c.Relays.tick()
+	c.Acks.tick()
 	c.Clock.tickRest()
 }
 
@@ -471,6 +474,7 @@ func (c *Core) HandOver(to uint64) bool {
 func (c *Core) Reachable(peer uint64) {
 	c.connected[peer] = connectionUp
 	c.LogStall.forget(peer)
+	c.Acks.forget(peer)
 	if peer == c.leader && c.role != raft.StateLeader {
 		c.own.resend()
 		c.retryReadRound()
@@ -486,6 +490,7 @@ func (c *Core) Unreachable(peer uint64, gone bool) {
 	c.Levels.unreachable(peer)
 	c.Relays.unreachable(peer)
 	c.LogStall.forget(peer)
+	c.Acks.forget(peer)
 	c.raft.ReportUnreachable(peer)
 	if gone && peer == c.leader && c.role == raft.StateFollower {
 		c.Clock.leaderGone()

@@ -75,7 +75,7 @@ func (l *Loop) LogWritten(responses []*raftpb.Message, installed *Received, at t
 	}
 	for _, m := range responses {
 		if m.GetTo() != l.core.ID() {
-			if !l.core.Relays.Withheld(m) {
+			if !l.core.Relays.Withheld(m) && !l.core.Acks.Held(m) {
 				l.host.Send(core.Message{To: m.GetTo(), From: l.core.ID(), Raft: m})
 			}
 			continue
