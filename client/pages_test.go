@@ -73,7 +73,10 @@ func TestChildrenPages_SameWithoutPages(t *testing.T) {
 			if got, err := pagesOf(t, zk, "/none", client.PageOptions{}); !errors.Is(err, proto.ErrNoNode) || got != nil {
 				t.Errorf("no znode: %v, %v", got, err)
 			}
-			for range zk.ChildrenPages(t.Context(), "/p", client.PageOptions{}) {
+			for _, err := range zk.ChildrenPages(t.Context(), "/p", client.PageOptions{}) {
+				if err != nil {
+					t.Error(err)
+				}
 				break
 			}
 		}

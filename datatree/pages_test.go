@@ -5,6 +5,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -323,6 +324,41 @@ func TestPageIndex_IsSmall(t *testing.T) {
 	if len(pages.of) != 0 {
 		t.Error("the index stays when half of the children are gone")
 	}
+}
+
+// TestPage_ReadersAtOnce: goroutines may read pages of one list, and drop its index, at once. A page
+// is in order whatever the others do. The race detector checks the rest.
+func TestPage_ReadersAtOnce(t *testing.T) {
+	m := newPagesModel()
+	for i := range 200 {
+		m.createAt(fmt.Sprintf("/p/%03d", i*7%200), nil)
+	}
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			seen := 0
+			for r := (proto.ListPageRequest{Path: "/p", Limit: 3}); ; {
+				page, code := m.tree.Page(&r, Caller{SkipACL: true})
+				for _, e := range page.Entries {
+					if e.Name != fmt.Sprintf("%03d", seen) {
+						t.Errorf("%q comes as number %d", e.Name, seen)
+					}
+					seen++
+				}
+				if seen%10 == 0 {
+					m.tree.AgePages()
+				}
+				if code != proto.OK || page.Next == nil {
+					break
+				}
+				r.StartAfter = *page.Next
+			}
+			if seen != 200 {
+				t.Errorf("%d names", seen)
+			}
+		})
+	}
+	readers.Wait()
 }
 
 func TestPage_Errors(t *testing.T) {
