@@ -326,8 +326,8 @@ func TestPageIndex_IsSmall(t *testing.T) {
 	}
 }
 
-// TestPage_ReadersAtOnce: goroutines may read pages of one list, and drop its index, at once. A page
-// is in order whatever the others do. The race detector checks the rest.
+// TestPage_ReadersAtOnce: goroutines may read pages of one list, and drop its index, at once. A
+// page is in order whatever the others do. The race detector checks the rest.
 func TestPage_ReadersAtOnce(t *testing.T) {
 	m := newPagesModel()
 	for i := range 200 {
