@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )
@@ -113,6 +114,20 @@ func TestEvents_Continue(t *testing.T) {
 		s.want(200, "", "PUT", "/znodes/v2/a", fmt.Sprint(i), "If-Match: *")
 	}
 	s.stream("/znodes/v2/?watch=recursive", middle).want("reset")
+}
+
+// A stream whose connection to the server breaks goes on, with reset only if events may be missing.
+func TestEvents_ResetIfMissed(t *testing.T) {
+	for bytes, want := range map[int64]string{1 << 20: "created /a", -1: "reset"} {
+		s := open(t, server.Config{WatchReplay: bytes}, web.Options{Anonymous: web.Write})
+		st := s.stream("/znodes/v2/?watch=recursive", "")
+		st.want("")
+		if s.s.ShedConnections(100) == 0 {
+			t.Fatal("there was no connection")
+		}
+		s.create(s.connect(), client.CreateOptions{}, "/a")
+		st.want(want)
+	}
 }
 
 // A stream ends with the session that its watch belongs to.

@@ -163,7 +163,7 @@ func (t *streams) on(e client.Event) {
 	defer t.mu.Unlock()
 	if e.Type == client.EventSession {
 		for _, r := range t.rings {
-			if e.State == client.Connected || e.State == client.ReadOnly {
+			if (e.State == client.Connected || e.State == client.ReadOnly) && !e.CaughtUp {
 				t.push(r, event{text: resetText}, max(e.Zxid, 0))
 			}
 			if e.State.Ended() {
