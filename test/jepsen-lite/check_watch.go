@@ -20,13 +20,18 @@ type armed struct {
 
 // watchTable holds the armed watches of a connection, as its server should have them.
 type watchTable struct {
-	data, child map[string]armed
-	// Of a setWatches without a reply yet. The server reports at once what changed since the
-	// request's zxid, list by list, and leaves watches of other requests alone.
-	againData, againChild map[string]armed
+	watches
+	// again are those of each setWatches without a reply yet, in the order of the requests. The
+	// server reports what changed since the zxid of a request before its reply, list by list, and
+	// leaves watches of other requests alone. go-zookeeper may send two on a connection: the
+	// goroutine that sends them after a reconnect can outlive its connection.
+	again []watches
 	// The watches that fired, until a read shows the change that the event reported.
 	firedData, firedChild map[string]fired
 }
+
+// watches are armed watches by their paths.
+type watches struct{ data, child map[string]armed }
 
 // A fired watch reported a change that is newer than its zxid.
 type fired struct {
@@ -36,7 +41,7 @@ type fired struct {
 
 func newWatchTable() *watchTable {
 	return &watchTable{
-		data: map[string]armed{}, child: map[string]armed{}, againData: map[string]armed{}, againChild: map[string]armed{},
+		watches:   watches{map[string]armed{}, map[string]armed{}},
 		firedData: map[string]fired{}, firedChild: map[string]fired{},
 	}
 }
@@ -121,15 +126,19 @@ func (t *watchTable) fire(r *Record) bool {
 		}
 		return ok
 	}
+	var again watches
+	if len(t.again) > 0 {
+		again = t.again[0]
+	}
 	switch r.Event {
 	case proto.EventCreated, proto.EventDataChanged:
-		return take(t.againData, t.firedData) || take(t.data, t.firedData)
+		return take(again.data, t.firedData) || take(t.data, t.firedData)
 	case proto.EventChildrenChanged:
-		return take(t.againChild, t.firedChild) || take(t.child, t.firedChild)
+		return take(again.child, t.firedChild) || take(t.child, t.firedChild)
 	case proto.EventDeleted:
 		// A deletion is reported once for data and child watches together, but once for each list
 		// of a setWatches.
-		if take(t.againData, t.firedData) || take(t.againChild, t.firedChild) {
+		if take(again.data, t.firedData) || take(again.child, t.firedChild) {
 			return true
 		}
 		data, child := take(t.data, t.firedData), take(t.child, t.firedChild)
@@ -159,14 +168,16 @@ func (t *watchTable) arm(r *Record) {
 
 // setAgain adds the watches that a client restores on a new connection.
 func (t *watchTable) setAgain(r *Record) {
+	again := watches{map[string]armed{}, map[string]armed{}}
 	add := func(table map[string]armed, paths []string, existed bool) {
 		for _, p := range paths {
 			table[p] = armed{by: r, sent: r.Call, existed: existed, zxid: r.Relative}
 		}
 	}
-	add(t.againData, r.Data, true)
-	add(t.againData, r.Exist, false)
-	add(t.againChild, r.Child, true)
+	add(again.data, r.Data, true)
+	add(again.data, r.Exist, false)
+	add(again.child, r.Child, true)
+	t.again = append(t.again, again)
 }
 
 // setDone handles the reply to setWatches: unreported watches are armed like any other.
@@ -177,10 +188,11 @@ func (t *watchTable) setDone() {
 				to[p] = a
 			}
 		}
-		clear(from)
 	}
-	move(t.data, t.againData)
-	move(t.child, t.againChild)
+	again := t.again[0] // replies are in the order of the requests
+	t.again = t.again[1:]
+	move(t.data, again.data)
+	move(t.child, again.child)
 }
 
 // missed returns an armed watch whose change a read shows, and a description.

@@ -63,6 +63,29 @@ func (w *watcher) again(relative proto.Zxid, data, exist, child bool, rest func(
 	w.add(r)
 }
 
+// Of two setWatches that are under way at the same time, each reports what the client missed before
+// its own reply, and no more.
+func TestWatch_TwoAgain(t *testing.T) {
+	for events, found := range map[int]int{1: 0, 2: 1} {
+		w := &watcher{now: 20}
+		again := func(call, reply int) {
+			w.add(Record{Client: "watch-0", Op: proto.OpSetWatches, Call: at(call), Return: at(reply), Relative: 3, Data: []string{"/k"}})
+		}
+		w.event(proto.EventDeleted) // at 30
+		again(10, 40)
+		w.now = 40
+		for range events {
+			w.event(proto.EventDeleted)
+		}
+		again(20, 70)
+		n := 0
+		findWatch(w.h, func(string, ...*Record) { n++ })
+		if n != found {
+			t.Errorf("%d events of the second one: %d anomalies, want %d", events, n, found)
+		}
+	}
+}
+
 func TestWatch(t *testing.T) {
 	const unasked = "for no watch"
 	const missed = "no event came before"
