@@ -79,7 +79,7 @@ func Promote(ctx context.Context, args []string, env cli.Env) int {
 		}
 	}
 	begun := time.Now()
-	done, err := promote(ctx, s, target{id: max(1, server.ID), dir: dir, logDir: dir}, begun)
+	done, err := promote(ctx, s, target{id: max(1, server.ID), dir: dir, logDir: server.LogDir}, begun)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -98,21 +98,27 @@ Next: start this server with gozkd serve --data-dir `+dir+`, and wait until it s
 	return cli.OK
 }
 
+// leftovers are what a promotion leaves if it is interrupted.
+var leftovers = []string{"wal", "LOCK"}
+
 // promote founds a new ensemble from the standby in t.dir. Without a store, there is no fence, and
 // nothing is read from the archive.
 func promote(ctx context.Context, s store.Store, t target, now time.Time) (*restored, error) {
 	data := filepath.Join(t.dir, standbyFolder)
 	at, err := readPlace(data)
-	if err := errors.Join(CheckNotPromoted(t.dir), err, checkDiverged(data)); err != nil {
+	err = errors.Join(CheckNotPromoted(t.dir), err, checkInto(t.dir, true), checkDiverged(data))
+	if t.logDir != t.dir {
+		err = errors.Join(err, CheckEmpty(t.logDir))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w\nNothing was promoted", err)
 	}
 	lock, err := vfs.OS{}.Lock(filepath.Join(data, "LOCK"))
 	if err != nil {
 		return nil, fmt.Errorf("%w\nStop gozkd standby first", err)
 	}
-	// What an earlier promotion left before its end.
 	err = lock.Close()
-	for _, name := range []string{"wal", "LOCK"} {
+	for _, name := range leftovers {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(t.dir, name)))
 	}
 	if err == nil && s != nil {

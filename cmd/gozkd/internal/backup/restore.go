@@ -268,7 +268,7 @@ func CheckEmpty(dir string, besides ...string) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains(append(besides, "myid", "initialize", "admin.token", "lost+found"), e.Name()) {
-			return fmt.Errorf("%s is not empty, it holds %s: a restore never writes to a directory with data; move it away, or choose another one", dir, e.Name())
+			return fmt.Errorf("%s is not empty, it holds %s: a new state is never written to a directory with data; move it away, or choose another one", dir, e.Name())
 		}
 	}
 	return nil

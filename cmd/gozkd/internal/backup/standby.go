@@ -84,12 +84,15 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	}
 	s.lastGood.CompareAndSwap(0, time.Now().UnixMilli())
 	at, err := readPlace(s.Dir())
+	if err := checkInto(s.Into, err == nil); err != nil {
+		return err
+	}
 	if s.Ensemble == "" && err == nil {
 		s.Ensemble = fmt.Sprintf("%016x", at.Ensemble)
 	}
 	if err == nil && s.Ensemble == fmt.Sprintf("%016x", at.Ensemble) && !s.anew {
 		s.set(at)
-		return nil
+		return s.writeSource()
 	}
 	a, err := archive.Open(ctx, s.Store, s.Ensemble)
 	if err != nil {
@@ -110,13 +113,28 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	if err := state.held.FollowEnsemble(begin, state.tree.CaptureAll()); err != nil {
 		return err
 	}
-	if err := vfs.WriteFile(vfs.OS{}, filepath.Join(s.Dir(), "source"), []byte(s.URL+"\n")); err != nil {
+	if err := s.writeSource(); err != nil {
 		return err
 	}
 	s.anew = false
 	s.Logger.Info("the standby begins; what is not archived yet would be lost if the ensemble were",
 		"archive", a.String(), "index", span.Last, "zxid", state.tree.LastZxid().String())
 	return s.moveTo(a.EndOf(span))
+}
+
+// writeSource notes which archive promote must fence.
+func (s *Standby) writeSource() error {
+	return vfs.WriteFile(vfs.OS{}, filepath.Join(s.Dir(), "source"), []byte(s.URL+"\n"))
+}
+
+// checkInto refuses a directory in which something else is than a standby: promote would refuse it.
+// begun: the standby has a state, and promote may have been interrupted.
+func checkInto(dir string, begun bool) error {
+	besides := []string{standbyFolder}
+	if begun {
+		besides = append(besides, leftovers...)
+	}
+	return CheckEmpty(dir, besides...)
 }
 
 // Run feeds a server until ctx ends. digest returns the last zxid of the server and its digest. The

@@ -353,3 +353,58 @@ func TestStandby_Diverged(t *testing.T) {
 		}
 	})
 }
+
+// A standby refuses a directory that promote would refuse, and promote refuses before it fences.
+// The fence is for the archive that the standby followed last, and the log goes where serve looks
+// for it.
+func TestStandby_Directories(t *testing.T) {
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 1, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := s.write(ctx)
+		time.Sleep(time.Minute)
+		cancel()
+		wait()
+		s.end()
+		into, logs := filepath.Join(root, "a"), filepath.Join(root, "logs")
+		standby := func(url string) *Standby {
+			return &Standby{Store: s.memory.Client(), URL: url, Into: into, Interval: shipInterval, Logger: s.logger}
+		}
+		stray := filepath.Join(into, "wal") // of a server whose data directory is another
+		put := func() {
+			if err := errors.Join(os.MkdirAll(into, 0o700), os.WriteFile(stray, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put()
+		if err := standby("file:///a").Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "it holds wal") {
+			t.Errorf("a used directory: %v", err)
+		}
+		if err := os.Remove(stray); err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range []string{"file:///a", "file:///b"} {
+			if err := standby(url).Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			source, err := os.ReadFile(filepath.Join(into, "standby", "source"))
+			if string(source) != url+"\n" {
+				t.Errorf("the source is %q, %v; followed is %s", source, err, url)
+			}
+		}
+		stray = filepath.Join(into, "stray")
+		put()
+		_, err := promote(t.Context(), s.memory.Client(), target{1, into, into}, time.Now())
+		if err == nil || slices.ContainsFunc(s.memory.Names(), func(n string) bool { return strings.Contains(n, "/promoted/") }) {
+			t.Errorf("promote: %v; the archive has %q", err, s.memory.Names())
+		}
+		if err := os.Remove(stray); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, Promote, into, "--unfenced", "-o", "dataLogDir="+logs)
+		if _, err := readSource(into, logs); err != nil {
+			t.Error(err)
+		}
+	})
+}
