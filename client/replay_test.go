@@ -81,3 +81,66 @@ func TestReconnect_CatchesUp(t *testing.T) {
 		})
 	}
 }
+
+// A connection that breaks between several requests to set watches has brought the events of some
+// watches only. Those of the others are asked for again as of the time that they are known to.
+func TestReconnect_BreaksWhileWatchesAreSet(t *testing.T) {
+	const oneShot = proto.AddWatchMode(-1)
+	for _, mode := range []proto.AddWatchMode{proto.AddWatchPersistentRecursive, oneShot} {
+		synctest.Test(t, func(t *testing.T) {
+			first, second := "/"+strings.Repeat("a", 200_000), "/b"
+			var asked []string
+			f := &fake{}
+			f.answer = polite(func(h proto.RequestHeader, body []byte) []byte {
+				switch h.Op {
+				case proto.OpAddWatch, proto.OpGetData:
+					return reply(h.Xid, 3, proto.OK, make([]byte, 4+proto.StatBytes))
+				case proto.OpSync:
+					return reply(99, 3, proto.OK, nil)
+				case proto.OpSetWatches, proto.OpSetWatches2:
+					var r proto.SetWatchesRequest
+					d := jute.NewDecoder(body)
+					r.Decode(&d, h.Op)
+					asked = append(asked, fmt.Sprint("since ", int64(r.RelativeZxid)))
+					switch len(asked) {
+					case 1: // meanwhile the change 9 is told to the watch of this request
+						e := proto.WatcherEvent{Type: proto.EventDataChanged, State: proto.StateConnected, Path: first}
+						return slices.Concat(reply(h.Xid, 9, proto.OK, nil), reply(proto.XidEvent, 9, proto.OK, e.Append(nil)))
+					case 2:
+						return reply(99, 9, proto.OK, nil)
+					}
+					return reply(h.Xid, 9, proto.OK, nil)
+				}
+				return reply(h.Xid, 9, proto.OK, make([]byte, proto.StatBytes))
+			})
+			c, _ := connectFake(t, f)
+			for _, path := range []string{first, second} {
+				var err error
+				if mode == oneShot {
+					_, _, err = c.Get(t.Context(), path, true)
+				} else {
+					err = c.AddWatch(t.Context(), path, mode)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := c.Sync(t.Context(), "/"); err == nil {
+				t.Fatal("the connection did not break")
+			}
+			if _, err := c.Set(t.Context(), "/r", nil, client.AnyVersion); err == nil {
+				t.Fatal("the second connection did not break")
+			}
+			if _, err := c.Set(t.Context(), "/r", nil, client.AnyVersion); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"since 3", "since 3", "since 3", "since 3"}
+			if mode == oneShot {
+				want = want[1:] // the first watch has fired
+			}
+			if !slices.Equal(asked, want) {
+				t.Errorf("mode %d: asked %q, want %q: changes of the second watch are lost", mode, asked, want)
+			}
+		})
+	}
+}

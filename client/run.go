@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,8 +184,11 @@ func (c *Client) handle(l *link, frame []byte) error {
 			return fmt.Errorf("watches can't be set again: %w", h.Err)
 		}
 		if l.rearming--; l.rearming == 0 {
-			c.latest.again = nil
-			c.events.pushState(c.state, l.caughtUp)
+			c.rearming, c.latest.again = 0, nil
+			if !l.told {
+				c.events.pushState(c.state, l.caughtUp)
+				l.told = true
+			}
 		}
 		return nil
 	}
@@ -239,14 +243,23 @@ func (c *Client) establish(l *link) {
 	for _, a := range c.auths {
 		c.sendAuth(l, a)
 	}
-	frames := c.watches.frames(max(c.lastZxid, c.latest.zxid-1))
+	since := cmp.Or(c.rearming, max(c.lastZxid, c.latest.zxid-1))
+	frames := c.watches.frames(since)
 	for _, f := range frames {
 		l.put(f)
 	}
+	switch l.rearming = len(frames); l.rearming {
+	case 0:
+		c.rearming = 0
+	case 1: // the events of one request come in order
+	default:
+		c.rearming = since
+	}
 	if c.watches.persistent() {
-		l.rearming, c.latest.again = len(frames), slices.Clone(c.latest.events)
+		c.latest.again = slices.Clone(c.latest.events)
 	} else {
 		c.events.pushState(c.state, true)
+		l.told = true
 	}
 	for _, k := range c.waiting {
 		if !k.over {
@@ -270,7 +283,7 @@ func (c *Client) lost(l *link) bool {
 	l.pending, l.out = nil, nil
 	c.state = Connecting
 	c.session.Server, c.session.ReadOnly = "", false
-	if l.rearming <= 0 { // otherwise nobody was told of the connection
+	if l.told {
 		c.events.pushState(Connecting, false)
 	}
 	return true
