@@ -38,8 +38,8 @@ type Client struct {
 	global   bool
 	lastZxid proto.Zxid // of all replies
 	latest   latest
-	// rearming is as of when the watches are set again, until several requests are answered: latest may
-	// be of some of them. 0 at other times.
+	// rearming is as of when the watches are set again, until several requests are answered:
+	// latest may be of some of them. 0 at other times.
 	rearming proto.Zxid
 	link     *link // nil: no connection
 	// Submitted while there was no connection, in order; abandoned calls have over set.
