@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/datatree"
@@ -49,6 +50,7 @@ type missedEvent struct {
 	zxid proto.Zxid
 	typ  proto.EventType
 	path string
+	acl  []byte // of a znode that was deleted
 }
 
 // add adds a persistent watch of the request before the connection has it. It returns false for the
@@ -80,17 +82,10 @@ func (r *replay) send(o *link.Output, t *meter.BatchStats, since proto.Zxid) {
 	if r.told == nil {
 		return
 	}
-	events, gone, ok := r.collect(since)
+	events, ok := r.collect(since)
 	for _, e := range events {
-		readable, exists := r.state.tree.ReadableNow(e.path, r.client.Caller)
-		if !exists {
-			acl, known := gone[e.path]
-			readable = known && r.state.tree.Readable(datatree.DecodeACL(acl), r.client.Caller)
-		}
-		if readable {
-			r.client.event(o, t, e.zxid, e.typ, e.path)
-			r.client.meter.Count(meter.EventsReplayed)
-		}
+		r.client.event(o, t, e.zxid, e.typ, e.path)
+		r.client.meter.Count(meter.EventsReplayed)
 	}
 	all := r.client.replays
 	all.marked, all.missed = all.marked || r.marked, all.missed || !ok
@@ -105,17 +100,23 @@ func (r *replay) send(o *link.Output, t *meter.BatchStats, since proto.Zxid) {
 	}
 }
 
-// collect returns the events since a zxid, and the ACLs of the znodes that were deleted. It returns
-// false and no events if these are not known, or too many.
-func (r *replay) collect(since proto.Zxid) (events []missedEvent, gone map[string][]byte, ok bool) {
+// collect returns the events since a zxid that the client may see. It returns false and no events
+// if these are not known, or too many.
+func (r *replay) collect(since proto.Zxid) (events []missedEvent, ok bool) {
 	if !r.state.history.Covers(since) || since > r.state.tree.LastZxid() {
-		return nil, nil, false
+		return nil, false
 	}
-	gone = make(map[string][]byte)
+	gone := make(map[string][]byte) // the latest ACLs of znodes that were deleted
 	bytes, one := 0, make([]watch.ConnID, 0, 1)
-	add := func(zxid proto.Zxid, typ proto.EventType, path string) {
-		if len(r.watches.Match(one, typ, path)) > 0 && len(r.told.Match(one, typ, path)) == 0 {
-			events = append(events, missedEvent{zxid, typ, path})
+	add := func(zxid proto.Zxid, typ proto.EventType, path string, acl []byte) {
+		if len(r.watches.Match(one, typ, path)) == 0 {
+			return
+		}
+		if typ == proto.EventDeleted {
+			gone[path] = acl
+		}
+		if len(r.told.Match(one, typ, path)) == 0 {
+			events = append(events, missedEvent{zxid, typ, path, acl})
 			bytes += len(path)
 		}
 	}
@@ -124,17 +125,27 @@ func (r *replay) collect(since proto.Zxid) (events []missedEvent, gone map[strin
 			return true
 		}
 		path := string(c.Path)
-		if c.Type == proto.EventDeleted {
-			gone[path] = c.ACL
-		}
-		add(c.Zxid, c.Type, path)
+		add(c.Zxid, c.Type, path, c.ACL)
 		if c.Type != proto.EventDataChanged {
-			add(c.Zxid, proto.EventChildrenChanged, proto.ParentPath(path))
+			add(c.Zxid, proto.EventChildrenChanged, proto.ParentPath(path), nil)
 		}
 		return len(events) <= maxReplayed && bytes <= maxReplayedBytes
 	})
 	if len(events) > maxReplayed || bytes > maxReplayedBytes {
-		return nil, nil, false
+		return nil, false
 	}
-	return events, gone, true
+	may := func(acl []byte) bool { return r.state.tree.Readable(datatree.DecodeACL(acl), r.client.Caller) }
+	hidden := false // the client saw a deletion, and may not see the path any longer
+	events = slices.DeleteFunc(events, func(e missedEvent) bool {
+		readable, exists := r.state.tree.ReadableNow(e.path, r.client.Caller)
+		if acl, known := gone[e.path]; !exists && known {
+			readable = may(acl)
+		}
+		hidden = hidden || !readable && e.typ == proto.EventDeleted && may(e.acl)
+		return !readable
+	})
+	if hidden {
+		return nil, false
+	}
+	return events, true
 }

@@ -271,3 +271,39 @@ func TestReplay_ChecksACLs(t *testing.T) {
 		}
 	})
 }
+
+// A deletion that a client could see is told, or the client is told that it missed something, also
+// if a later znode at the path may not be read.
+func TestReplay_DeletionBeforeAnUnreadableZnode(t *testing.T) {
+	bubble(t, server.Config{}, func(t *testing.T, dial func() *raw) {
+		owner := dialed(dial)
+		owner.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte("user:password")})
+		own := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
+		made := func(path string, acl []proto.ACL) proto.MultiOp {
+			return proto.MultiOp{Op: proto.OpCreate, Path: path, ACL: acl}
+		}
+		del := func(path string) proto.MultiOp { return proto.MultiOp{Op: proto.OpDelete, Path: path, Version: -1} }
+		open := proto.OpenACL()
+		for i, c := range []struct {
+			ops  func(path string) []proto.MultiOp
+			mark proto.EventType
+		}{
+			{func(p string) []proto.MultiOp { return []proto.MultiOp{del(p), made(p, own)} }, proto.EventDeleted},
+			{func(p string) []proto.MultiOp { return []proto.MultiOp{del(p), made(p, own), del(p)} }, proto.EventDeleted},
+			{func(p string) []proto.MultiOp { return []proto.MultiOp{del(p), made(p, own), del(p), made(p, open)} }, proto.EventDataChanged},
+		} {
+			path := fmt.Sprint("/z", i)
+			h, _ := owner.call(1, proto.OpCreate, create{path: path, op: proto.OpCreate})
+			if h, _ := owner.call(2, proto.OpMulti, &proto.MultiRequest{Ops: c.ops(path)}); h.Err != proto.OK {
+				t.Fatal(h.Err)
+			}
+			got := again(t, dialed(dial), h.Zxid, []string{proto.ReplayMark}, []string{path})
+			if mark := got[len(got)-1]; mark.path != proto.ReplayMark || mark.typ != c.mark {
+				t.Errorf("case %d: %v", i, got)
+			}
+			if c.mark == proto.EventDeleted && len(got) != 1 {
+				t.Errorf("case %d: a znode that may not be read is shown: %v", i, got)
+			}
+		}
+	})
+}
