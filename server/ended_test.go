@@ -149,6 +149,27 @@ var stagedEndings = []staged{
 		cause: facts.ServerPaused, says: []string{"stood still for 1", "could not hear its clients"},
 	},
 	{
+		name: "client killed, and then its server paused",
+		stage: func(e *ensemble) proto.SessionID {
+			id := e.followers()[0]
+			r := e.connect(id, endedTimeout).pings(3, time.Second)
+			_ = r.nc.Close()
+			e.pauses(id)
+			return r.id
+		},
+		cause: facts.ClientLeft, says: []string{"as if its process had ended", "pause"},
+	},
+	{
+		name: "client stopped, and then its server paused for a moment",
+		stage: func(e *ensemble) proto.SessionID {
+			id := e.followers()[0]
+			r := e.connect(id, endedTimeout).pings(3, time.Second)
+			e.pauses(id)
+			return r.id
+		},
+		cause: facts.ClientSilent, says: []string{"cannot tell which", "pause"},
+	},
+	{
 		name: "leader paused",
 		stage: func(e *ensemble) proto.SessionID {
 			id := e.leader()
@@ -286,6 +307,14 @@ var stagedEndings = []staged{
 		},
 		cause: facts.ClientSilent, says: []string{"moves between servers: 2", "was well"},
 	},
+}
+
+// pauses pauses a server for half of endedTimeout, after a moment.
+func (e *ensemble) pauses(id int) {
+	time.Sleep(500 * time.Millisecond)
+	e.m(id).pause(true)
+	time.Sleep(endedTimeout / 2)
+	e.m(id).pause(false)
 }
 
 // keepPinging sends pings as a client that is well does, until the function is called.

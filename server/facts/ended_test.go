@@ -52,11 +52,24 @@ func TestVerdict_Table(t *testing.T) {
 			"session 0x10 of h:1 ended at 1970-01-01T00:00:00.000Z: silent for 6.0 s with a timeout of 6 s; its pings had come every 2.0 s; " +
 				"server 2 was well; the connection stayed open: the client's process or machine stood still, or the network to it was cut; " +
 				"server 2 cannot tell which"},
-		"closed by the client's side":              {closed(facts.ClientSide, ""), facts.ClientLeft, "as if its process had ended"},
-		"closed by the server":                     {closed(facts.ServerSide, "memory"), facts.ServerClosed, "server 2 closed its connection 5.0 s before (memory), and the client did not come back"},
-		"broke":                                    {closed(facts.Network, "reset"), facts.ConnectionBroke, "(reset), and the client did not come back"},
-		"closed by nobody":                         {closed("", ""), facts.UnknownCause, "its connection ended 5.0 s before: the cause is unknown"},
-		"a pause that explains the silence":        {incident(2, facts.Pause, 4000, 3000), facts.ServerPaused, "server 2 stood still for 3.0 s, and could not hear its clients meanwhile"},
+		"closed by the client's side":       {closed(facts.ClientSide, ""), facts.ClientLeft, "as if its process had ended"},
+		"closed by the server":              {closed(facts.ServerSide, "memory"), facts.ServerClosed, "server 2 closed its connection 5.0 s before (memory), and the client did not come back"},
+		"broke":                             {closed(facts.Network, "reset"), facts.ConnectionBroke, "(reset), and the client did not come back"},
+		"closed by nobody":                  {closed("", ""), facts.UnknownCause, "its connection ended 5.0 s before: the cause is unknown"},
+		"a pause that explains the silence": {incident(2, facts.Pause, 4000, 3000), facts.ServerPaused, "server 2 stood still for 3.0 s, and could not hear its clients meanwhile"},
+		"a pause after which the client would have been heard": {incident(2, facts.Pause, 5900, 3000), facts.ClientSilent, "server 2 cannot tell which"},
+		"a pause that is too short": {func(e *facts.EndedSession) {
+			e.Client.SilentMs = 9000
+			incident(2, facts.Pause, 1500, 1000)(e)
+		}, facts.ClientSilent, "server 2 cannot tell which"},
+		"a pause after the close": {func(e *facts.EndedSession) {
+			closed(facts.ClientSide, "")(e)
+			incident(2, facts.Pause, 4000, 3000)(e)
+		}, facts.ClientLeft, "as if its process had ended"},
+		"a pause until the close": {func(e *facts.EndedSession) {
+			closed(facts.ClientSide, "")(e)
+			incident(2, facts.Pause, 6000, 1000)(e)
+		}, facts.ServerPaused, "server 2 stood still for 1.0 s, and could not hear its clients meanwhile"},
 		"a pause of another server":                {incident(1, facts.Pause, 4000, 3000), facts.ClientSilent, "server 2 cannot tell which"},
 		"a pause before the silence":               {incident(2, facts.Pause, 9000, 3000), facts.ClientSilent, "server 2 cannot tell which"},
 		"heard after a pause as long as a timeout": {heard(incident(2, facts.Pause, 9000, 8000)), facts.ServerPaused, "meanwhile"},

@@ -2,7 +2,6 @@ package facts
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -100,7 +99,7 @@ func (e *EndedSession) judge() (Cause, string) {
 	c, at, moved := e.Client, Name(e.Server), int64(0)
 	for _, i := range e.Incidents { // the clocks of all members may move at once
 		if i.Kind == ClockMoved {
-			moved = max(moved, e.sum(ClockMoved, i.Server, math.MaxInt64))
+			moved = max(moved, e.sum(ClockMoved, i.Server))
 		}
 	}
 	away := slices.IndexFunc(e.Incidents, func(i Incident) bool { return i.Kind == TurnedAway })
@@ -151,7 +150,7 @@ const notBack = ", and the client did not come back"
 
 // judgeOpen is judge for a session that expired while its connection was open.
 func (e *EndedSession) judgeOpen(c *EndedClient, at string) (Cause, string) {
-	paused, untold := e.paused(c), e.sum(OutOfTouch, e.Server, math.MaxInt64)
+	paused, untold := e.paused(c), e.sum(OutOfTouch, e.Server)
 	switch heard := c.SilentMs < e.TimeoutMs; {
 	case paused > 0:
 		return ServerPaused, stoodStill(at, paused)
@@ -165,15 +164,26 @@ func (e *EndedSession) judgeOpen(c *EndedClient, at string) (Cause, string) {
 }
 
 // paused returns for how long the server of the connection stood still, if that explains the end:
-// in the silence that it saw, or, if it has heard the client since, for a whole timeout.
-func (e *EndedSession) paused(c *EndedClient) int64 {
+// until the silence or the connection ended, or, if it has heard the client since, for a whole
+// timeout. After an earlier pause, the server would have read what had come meanwhile.
+func (e *EndedSession) paused(c *EndedClient) (ms int64) {
 	if c.SilentMs < e.TimeoutMs {
-		if ms := e.sum(Pause, e.Server, math.MaxInt64); ms >= e.TimeoutMs {
+		if ms := e.sum(Pause, e.Server); ms >= e.TimeoutMs {
 			return ms
 		}
 		return 0
 	}
-	if ms := e.sum(Pause, e.Server, c.SilentMs); c.SilentMs-ms < e.TimeoutMs {
+	var closed int64
+	if !c.Open {
+		closed = c.ClosedMs
+	}
+	for _, i := range e.Incidents {
+		until := i.AgoMs - i.Ms
+		if i.Kind == Pause && i.Server == e.Server && until <= closed+max(1000, c.PingEveryMs) {
+			ms += max(0, min(i.AgoMs, c.SilentMs)-max(until, closed))
+		}
+	}
+	if c.SilentMs-ms < e.TimeoutMs {
 		return ms
 	}
 	return 0
@@ -183,12 +193,11 @@ func stoodStill(server string, ms int64) string {
 	return server + " stood still for " + seconds(ms) + ", and could not hear its clients meanwhile"
 }
 
-// sum returns for how long a kind of incident lasted on a server within so many milliseconds before
-// the end.
-func (e *EndedSession) sum(kind string, server int, within int64) (ms int64) {
+// sum returns for how long a kind of incident lasted on a server.
+func (e *EndedSession) sum(kind string, server int) (ms int64) {
 	for _, i := range e.Incidents {
 		if i.Kind == kind && i.Server == server {
-			ms += max(0, i.Ms-max(0, i.AgoMs-within))
+			ms += i.Ms
 		}
 	}
 	return ms
