@@ -21,6 +21,9 @@ type connEnd struct {
 	at      time.Time // by the runtime's clock, because Config.Now may wait in tests, and c is locked
 }
 
+// maxStoryIDs bounds the identities that a story has, in bytes.
+const maxStoryIDs = 1 << 10
+
 const sessionMoved = "the session moved to another connection, or ended"
 
 // noteEnd records how the connection ends. The first call counts. c is locked.
@@ -78,6 +81,11 @@ func (c *conn) storyLocked(now, alive time.Time) *facts.EndedClient {
 		LastOp: cmp.Or(c.stats.LastOp.Info().Abbrev, "NA"), SilentMs: max(0, now.Sub(alive).Milliseconds()),
 		LongestMs: r.Longest.Milliseconds(), Pings: r.Intervals, PingEveryMs: r.PingEvery().Milliseconds(),
 		Open: c.ending == nil && !c.ClosedLocked(),
+	}
+	for size, i := 0, 0; i < len(s.Identities); i++ {
+		if size += len(s.Identities[i]); size > maxStoryIDs { // a stranger can claim as many bytes as IDs hold
+			s.Identities = append(s.Identities[:i:i], "…")
+		}
 	}
 	if e := c.ending; e != nil {
 		s.ClosedMs, s.ClosedBy, s.Why = time.Since(e.at).Milliseconds(), e.by, e.why

@@ -376,3 +376,19 @@ func TestEnded_Staged(t *testing.T) {
 		})
 	}
 }
+
+// A story has few bytes of the names that a client claims.
+func TestEnded_LongIdentities(t *testing.T) {
+	withEnsemble(t, 1, func(t *testing.T, e *ensemble) {
+		e.startAll()
+		r := e.connect(1, endedTimeout)
+		for i := range 7 {
+			auth := fmt.Sprintf("%d%s:pw", i, strings.Repeat("x", 1000))
+			r.call(proto.XidAuth, proto.OpAuth, &proto.AuthRequest{Scheme: "digest", Auth: []byte(auth)})
+		}
+		r.call(1, proto.OpCloseSession, nil)
+		if s := e.ended(r.id); len(s.Story) > 2000 || len(s.Client.Identities) != 2 || s.Client.Identities[1] != "…" {
+			t.Errorf("%d bytes, identities %q", len(s.Story), s.Client.Identities)
+		}
+	})
+}

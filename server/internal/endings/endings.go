@@ -296,14 +296,15 @@ func (e *Endings) Led(leader uint64, now time.Time) {
 // owns the result, and changes no field of a field.
 func (e *Endings) List(keep func(*facts.EndedSession) bool, limit int) (found []facts.EndedSession) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	a, b := len(e.ended)-1, len(e.refused)-1
+	ended, refused := slices.Clone(e.ended), slices.Clone(e.refused) // keep may take long
+	e.mu.Unlock()
+	a, b := len(ended)-1, len(refused)-1
 	for (a >= 0 || b >= 0) && len(found) < limit {
 		var s *facts.EndedSession
-		if b < 0 || a >= 0 && e.ended[a].EndedMs >= e.refused[b].EndedMs {
-			s, a = &e.ended[a], a-1
+		if b < 0 || a >= 0 && ended[a].EndedMs >= refused[b].EndedMs {
+			s, a = &ended[a], a-1
 		} else {
-			s, b = &e.refused[b], b-1
+			s, b = &refused[b], b-1
 		}
 		if keep(s) {
 			found = append(found, *s)

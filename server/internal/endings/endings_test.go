@@ -163,6 +163,20 @@ func TestList_Bounds(t *testing.T) {
 	}
 }
 
+// A search does not hold up what ends meanwhile.
+func TestList_Unlocked(t *testing.T) {
+	e := endings.New(2, false, tick, interval)
+	expire(e, 1, at(1))
+	e.Refused(2, "h:1", true, at(1))
+	found := e.List(func(s *facts.EndedSession) bool {
+		expire(e, 3, at(2))
+		return s.Session == "0x1"
+	}, 10)
+	if len(found) != 1 {
+		t.Errorf("found %+v", found)
+	}
+}
+
 // Paths of ephemerals take 32 KiB of a story, and 4 MiB of all.
 func TestList_Paths(t *testing.T) {
 	e := endings.New(2, false, tick, interval)
