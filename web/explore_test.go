@@ -66,6 +66,38 @@ func TestExplore_Sessions(t *testing.T) {
 	s.want(404, "no session", "POST", "/ui/api/sessions/"+id+"/end", "")
 }
 
+// A session that ended is found by each of its parameters and by words of its story, and by no
+// others. The list is bounded, and so are the paths of a session.
+func TestExplore_Ended(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
+	first, second := s.connect(), s.connect()
+	id := fmt.Sprintf("0x%x", uint64(first.Session().ID))
+	for i := range 12 {
+		s.create(first, client.CreateOptions{Ephemeral: true}, fmt.Sprintf("/worker-%d", 10+i))
+	}
+	s.want(200, `{"ended":[]}`, "GET", "/ui/api/ended?session="+id, "")
+	s.want(200, id, "POST", "/ui/api/sessions/"+id+"/end", "")
+	<-first.Done()
+	for _, query := range []string{"session=" + id, "path=/worker-21", "filter=ker-21", "filter=an+administrator", "path=/worker-21&limit=1"} {
+		r := s.want(200, `"session":"`+id+`"`, "GET", "/ui/api/ended?"+query, "")
+		for _, part := range []string{"an administrator, or the embedding program, ended it", `"more_ephemerals":2`, "/worker-19"} {
+			if !strings.Contains(r.body, part) || strings.Contains(r.body, "/worker-20") || strings.Contains(r.body, "truncated") {
+				t.Errorf("%s: %s lacks %s, or has more paths than ten, or is truncated", query, r.body, part)
+			}
+		}
+	}
+	for _, query := range []string{"session=0x1", "address=10.0.0.1", "path=/worker-", "filter=nothing", "session=" + id + "&filter=nothing"} {
+		s.want(200, `{"ended":[]}`, "GET", "/ui/api/ended?"+query, "")
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.want(200, `its client closed it`, "GET", "/ui/api/ended?limit=1", ""); !strings.Contains(r.body, `"truncated":true`) || strings.Contains(r.body, id) {
+		t.Errorf("%s: not the newest alone", r.body)
+	}
+	s.want(400, "limit", "GET", "/ui/api/ended?limit=0", "")
+}
+
 // A client with TLS is shown as one, whatever port it came to.
 func TestExplore_TLS(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
@@ -114,7 +146,7 @@ func TestExplore_RolesOfFacts(t *testing.T) {
 		ProxyHeader: "X-User", Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	s.connect()
 	as := func(user string) []string { return []string{"X-Forwarded-For: 10.0.0.9", "X-User: " + user} }
-	for _, path := range []string{"/ui/api/sessions", "/ui/api/watches"} {
+	for _, path := range []string{"/ui/api/sessions", "/ui/api/ended", "/ui/api/watches"} {
 		s.want(200, "", "GET", path, "", as("boss")...)
 		s.want(403, "role admin", "GET", path, "", as("ann")...)
 	}

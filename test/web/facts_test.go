@@ -20,7 +20,8 @@ import (
 
 func id(zk *client.Client) string { return fmt.Sprintf("0x%x", uint64(zk.Session().ID)) }
 
-// Sessions are listed with their clients, and an administrator ends one.
+// Sessions are listed with their clients, and an administrator ends one. It is listed then with the
+// reason, which the page of its ephemeral znode leads to.
 func TestSessions(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Admin})
 	one, two := x.connect(client.Auth{Scheme: "digest", Credential: []byte("ann:secret")}), x.connect()
@@ -44,10 +45,19 @@ func TestSessions(t *testing.T) {
 	b.click("button", "End the session")
 	<-one.Done()
 	b.see(".toast", "has ended")
-	b.until("!person.has('tbody', " + quote(id(one)) + ")")
+	b.until("!person.has('.stack > .table-wrap tbody', " + quote(id(one)) + ")")
 	if _, ok, err := two.Exists(t.Context(), "/live", false); err != nil || ok {
 		t.Errorf("%v %v", ok, err)
 	}
+	b.see(".card", "gozkd why SESSION")
+	b.see(".card tbody", id(one))
+	b.fill("input", "Filter by id", id(two))
+	b.gone(".card tbody", id(one))
+	b.gotoHash("#/z/live")
+	b.click("a", "Did its session end?")
+	b.until("location.hash === '#/sessions?filter=%2Flive'")
+	b.see(".card tbody td div", "an administrator, or the embedding program, ended it at the server")
+	b.see(".card tbody td div", "deleted /live")
 }
 
 func TestWatches(t *testing.T) {

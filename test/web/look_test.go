@@ -20,7 +20,7 @@ var views = []struct{ name, hash, text string }{
 	{"overview", "#/overview", "What lives here"},
 	{"znode", "#/z/app/config", "5432"},
 	{"children", "#/z/app", "Children"},
-	{"sessions", "#/sessions?filter=0x1", "on this server"},
+	{"sessions", "#/sessions?filter=0x1", "its client closed it"},
 	{"watches", "#/watches?path=/app/*", "shown"},
 	{"locks", "#/locks?filter=/fx", "/fx/lock"},
 	{"ensemble", "#/ensemble", "this server"},
@@ -41,7 +41,11 @@ func furnish(t *testing.T, o web.Options) *site {
 	}
 	x.fill(znodes)
 	kazoo(x)
-	zk := x.connect()
+	zk, ended := x.connect(), x.connect()
+	x.create(ended, "/app/lost", "", client.CreateOptions{Ephemeral: true})
+	if err := ended.Close(); err != nil {
+		t.Fatal(err)
+	}
 	x.create(zk, "/app/live", "", client.CreateOptions{Ephemeral: true})
 	if _, _, err := zk.Get(t.Context(), "/app/config", true); err != nil {
 		t.Fatal(err)

@@ -106,6 +106,7 @@ func Register(mux *http.ServeMux, d Deps) (stop func()) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { e.walk(w, r, may, f) })
 	}
 	short("GET /ui/api/sessions", insider, e.sessions)
+	short("GET /ui/api/ended", insider, e.ended)
 	short("POST /ui/api/sessions/{id}/end", admin, e.endSession)
 	short("GET /ui/api/watches", insider, e.watches)
 	short("GET /ui/api/locks", reader, e.locks)

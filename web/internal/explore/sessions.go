@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
@@ -114,6 +115,34 @@ func (e *explorer) endSession(q *request) (any, error) {
 		return nil, answer.Errorf(http.StatusNotFound, "there is no session %s (any more)", idText(id))
 	}
 	return map[string]string{"ended": idText(id)}, err
+}
+
+// maxDeleted bounds the paths of an ended session.
+const maxDeleted = 10
+
+// ended answers with the sessions that this server saw end or refused, the newest first: those that
+// session, address and path choose, of which the story or a deleted path contains filter.
+func (e *explorer) ended(q *request) (any, error) {
+	limit, get := q.rows(), q.query.Get
+	if q.err != nil {
+		return nil, q.err
+	}
+	filter := get("filter")
+	contains := func(text string) bool { return strings.Contains(text, filter) }
+	list := e.Server.Facts().EndedSessions(func(s *server.EndedSession) bool {
+		return s.Matches(get("session"), get("address"), get("path")) &&
+			(contains(s.Story) || slices.ContainsFunc(s.Ephemerals, contains))
+	}, limit+1)
+	found := struct {
+		Ended     []server.EndedSession `json:"ended"`
+		Truncated bool                  `json:"truncated,omitempty"`
+	}{append([]server.EndedSession{}, list[:min(len(list), limit)]...), len(list) > limit}
+	for i := range found.Ended {
+		s := &found.Ended[i]
+		shown := min(len(s.Ephemerals), maxDeleted)
+		s.Ephemerals, s.MoreEphemerals = s.Ephemerals[:shown], s.MoreEphemerals+len(s.Ephemerals)-shown
+	}
+	return found, nil
 }
 
 // watchRow is a watch in JSON.

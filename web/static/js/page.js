@@ -145,7 +145,8 @@ export function page({ctx, act, following, showTree, updated}) {
       replace(aclCard);
       replace(childCard);
       replace(dataCard, empty('There is no znode ' + path, before ? 'It was deleted while you looked at it.' : api.past() ? 'There was none as of ' + moment(api.past()) + '.' : 'It may have been deleted, or the path is misspelt.',
-        h('a', {class: 'button', href: znodeHref(parent(path))}, 'Go to ' + parent(path))));
+        h('a', {class: 'button', href: znodeHref(parent(path))}, 'Go to ' + parent(path)),
+        !api.past() && h('a', {class: 'button quiet', href: '#/sessions?filter=' + encodeURIComponent(path)}, 'Did its session end?')));
       [factCard, aclCard, childCard].forEach((card) => (card.hidden = true));
       drawHead();
       return;

@@ -1,12 +1,13 @@
-// Sessions: their clients, and how to end them.
-import {badge, button, h} from '../js/dom.js';
+// Sessions: their clients, how to end them, and why they ended.
+import {badge, button, debounce, h} from '../js/dom.js';
 import {filterBox, table} from '../js/list.js';
-import {client, count, duration, time} from '../js/format.js';
+import {client, count, duration, time, znodeLink} from '../js/format.js';
 import {endSession, mayEnd, more, page} from './list.js';
 
 export default function (ctx) {
   let text = ctx.params.get('filter') || '';
   let shown = null;
+  const search = debounce(300, () => view.reload()); // the server filters the ended ones, because it has more than are shown
   const end = (s) => endSession(ctx, s, () => view.reload());
   const columns = [
     {key: 'id', title: 'Session and client', value: (s) => s.id + ' ' + (s.address || ''), cell: (s) => [h('div', {class: 'mono nowrap'}, s.id),
@@ -27,15 +28,33 @@ export default function (ctx) {
       text = t;
       ctx.setParams({filter: t});
       shown?.filter(t);
+      search();
     }, {placeholder: 'Filter by id, client or identity', value: text}),
-    load: () => ctx.api.get('sessions', {limit: 5000}),
-    draw: (data, keep) => {
+    load: () => Promise.all([ctx.api.get('sessions', {limit: 5000}), ctx.api.get('ended', {limit: 200, filter: text.trim() || null})]),
+    draw: ([data, past], keep) => {
       shown = keep('sessions', () => table({columns, caption: 'Sessions', sort: 'id', emptyTitle: 'No sessions', emptyText: 'No client has connected.'}));
       shown.set(data.sessions);
       shown.filter(text);
       return [h('div', {class: 'row'}, badge(count(data.total) + ' sessions in the ensemble'),
-        badge(count(data.sessions.filter((s) => s.connected).length) + ' on this server', 'accent'), more(data.truncated)), shown.element];
+        badge(count(data.sessions.filter((s) => s.connected).length) + ' on this server', 'accent'), more(data.truncated)), shown.element, ended(past, keep)];
     },
   });
   return view;
+}
+
+function ended(past, keep) {
+  const list = keep('ended', () => table({columns: [
+    {key: 'ended_ms', title: 'When', class: 'nowrap', cell: (s) => time(s.ended_ms)},
+    {key: 'session', title: 'Session and client', cell: (s) => [h('div', {class: 'mono nowrap'}, s.session), h('div', {class: 'nowrap dim'}, s.client ? client(s.client.address) : '')]},
+    {key: 'story', title: 'Why', cell: (s) => [h('div', null, sentence(s)), s.ephemerals && h('div', {class: 'dim'}, 'deleted ',
+      s.ephemerals.map((p) => [znodeLink(p), ' ']), s.more_ephemerals > 0 && 'and ' + count(s.more_ephemerals) + ' more')]},
+  ], caption: 'Ended sessions', sort: 'ended_ms', descending: true, emptyTitle: 'No ended sessions', emptyText: 'This server remembers no end that fits.'}));
+  list.set(past.ended);
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Ended lately'), more(past.truncated),
+    h('span', {class: 'dim'}, 'As far as this server knows. Others may know more: ', h('code', null, 'gozkd why SESSION'))), list.element);
+}
+
+/** sentence is the story without its subject, which the other columns show. */
+function sentence(s) {
+  return s.story.replace(/^session .*? at \d{4}-\S+Z: /, '');
 }
