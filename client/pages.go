@@ -73,7 +73,7 @@ func (c *Client) ChildrenPages(ctx context.Context, path string, o PageOptions) 
 					return
 				}
 			}
-			if page.Next == nil {
+			if page.Next == nil || *page.Next > o.Prefix && !strings.HasPrefix(*page.Next, o.Prefix) {
 				return
 			}
 			if len(page.Entries) > 0 || *page.Next != p.StartAfter {

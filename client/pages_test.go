@@ -168,3 +168,28 @@ func TestChildrenPages_Odd(t *testing.T) {
 		}
 	}
 }
+
+// TestChildrenPages_EndsAfterThePrefix: pages of a filter may be empty. The next one is not asked
+// for if it begins after all names with the prefix.
+func TestChildrenPages_EndsAfterThePrefix(t *testing.T) {
+	var asked []string
+	nexts := []string{"a", "b", "b7", "c", "d"}
+	c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, body []byte) []byte {
+		if h.Op == proto.OpGetData {
+			return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(`{"ops":{"listPage":2601}}`)}).Append(nil))
+		}
+		var r proto.ListPageRequest
+		d := jute.NewDecoder(body)
+		r.Decode(&d)
+		page := proto.ListPageResponse{}
+		if len(asked) < len(nexts) {
+			page.Next = &nexts[len(asked)]
+		}
+		asked = append(asked, r.StartAfter)
+		return reply(h.Xid, 1, proto.OK, page.Append(nil, r.Flags))
+	})})
+	got, err := pagesOf(t, c, "/p", client.PageOptions{Prefix: "b", Flags: proto.PageEphemeral})
+	if want := []string{"b", "a", "b", "b7"}; !slices.Equal(asked, want) || len(got) > 0 || err != nil {
+		t.Errorf("asked for pages after %q, want %q; %v, %v", asked, want, got, err)
+	}
+}
