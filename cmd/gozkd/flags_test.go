@@ -23,6 +23,8 @@ var owners = map[string]string{
 	"cmd/gozkd":                                    "serve",
 	"cmd/gozkd/commands_admin.go":                  "admin",
 	"cmd/gozkd/init.go":                            "init",
+	"cmd/gozkd/standby.go":                         "standby",
+	"cmd/gozkd/why.go":                             "why",
 	"cmd/gozkd/internal/adminclient":               "admin backup export",
 	"cmd/gozkd/internal/archive":                   "verify restore inspect history",
 	"cmd/gozkd/internal/backup":                    "backup restore export",
@@ -30,6 +32,7 @@ var owners = map[string]string{
 	"cmd/gozkd/internal/backup/backup.go":          "backup",
 	"cmd/gozkd/internal/backup/foreign.go":         "export",
 	"cmd/gozkd/internal/backup/inspect.go":         "inspect",
+	"cmd/gozkd/internal/backup/promote.go":         "standby",
 	"cmd/gozkd/internal/backup/restore.go":         "restore",
 	"cmd/gozkd/internal/backup/subtree.go":         "restore",
 	"cmd/gozkd/internal/backup/verify.go":          "verify",
@@ -59,7 +62,7 @@ var former = map[string][]string{
 }
 
 // variants are the words before the flags of commands that have several sets of them.
-var variants = map[string][][]string{"migrate": {nil, {"finish"}}, "restore": {nil, {"--subtree=/a"}}}
+var variants = map[string][][]string{"migrate": {nil, {"finish"}}, "restore": {nil, {"--subtree=/a"}}, "standby": {nil, {"promote", "DIR"}}}
 
 // hasFlag reports whether a command has a flag, by a command line that is wrong otherwise.
 func hasFlag(command, name string) bool {
