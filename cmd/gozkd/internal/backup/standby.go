@@ -106,7 +106,7 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := os.RemoveAll(s.Dir()); err != nil {
+	if err := s.empty(); err != nil {
 		return err
 	}
 	begin := consensus.Foundation{ID: StandbyID, Dir: s.Dir()}
@@ -120,6 +120,30 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	s.Logger.Info("the standby begins; what is not archived yet would be lost if the ensemble were",
 		"archive", a.String(), "index", span.Last, "zxid", state.tree.LastZxid().String())
 	return s.moveTo(a.EndOf(span))
+}
+
+// empty removes the state, unless a standby runs with it: the place first, because it is never
+// without the state. The fence of the same ensemble stays (W6).
+func (s *Standby) empty() error {
+	if err := (vfs.OS{}).MkdirAll(s.Dir()); err != nil {
+		return err
+	}
+	lock, err := vfs.OS{}.Lock(filepath.Join(s.Dir(), "LOCK"))
+	if err != nil {
+		return fmt.Errorf("%w\nStop the other gozkd standby first", err)
+	}
+	defer lock.Close()
+	if err := os.RemoveAll(placeIn(s.Dir())); err != nil {
+		return err
+	}
+	fence, _ := os.ReadFile(filepath.Join(s.Dir(), "fence")) // there is one if a promotion was interrupted
+	entries, err := os.ReadDir(s.Dir())
+	for _, e := range entries {
+		if name := e.Name(); name != "LOCK" && !(name == "fence" && strings.HasPrefix(string(fence), s.Ensemble+"/")) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir(), name)))
+		}
+	}
+	return err
 }
 
 // writeSource notes which archive promote must fence.

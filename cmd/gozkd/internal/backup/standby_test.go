@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -393,9 +394,32 @@ func TestStandby_Directories(t *testing.T) {
 				t.Errorf("the source is %q, %v; followed is %s", source, err, url)
 			}
 		}
+		fence := filepath.Join(into, "standby", "fence") // of a promotion that was interrupted
+		name := fmt.Sprintf("%016x/promoted/1-a", s.open().Ensemble())
+		if err := os.WriteFile(fence, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again := standby("file:///b")
+		again.anew = true
+		lock, err := vfs.OS{}.Lock(filepath.Join(into, "standby", "LOCK"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.Prepare(t.Context()); !errors.Is(err, vfs.ErrLocked) {
+			t.Errorf("a standby that runs begins anew: %v", err)
+		}
+		if err := errors.Join(lock.Close(), again.Prepare(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := os.ReadFile(fence); string(kept) != name {
+			t.Errorf("the fence is %q, %v", kept, err)
+		}
+		if err := os.Remove(fence); err != nil {
+			t.Fatal(err)
+		}
 		stray = filepath.Join(into, "stray")
 		put()
-		_, err := promote(t.Context(), s.memory.Client(), target{1, into, into}, time.Now())
+		_, err = promote(t.Context(), s.memory.Client(), target{1, into, into}, time.Now())
 		if err == nil || slices.ContainsFunc(s.memory.Names(), func(n string) bool { return strings.Contains(n, "/promoted/") }) {
 			t.Errorf("promote: %v; the archive has %q", err, s.memory.Names())
 		}
