@@ -26,11 +26,11 @@ because each knows a part.
 flags:
   --url URL,...         the admin endpoints, such as http://HOST:8080. With one, the other members are
                         asked at the same port of their hosts
-  --config ZOO.CFG      the server that this file configures. Without both flags, the server that serve
+  --config ZOO.CFG      the server that this file configures. Without either flag, the server that serve
                         would run here
   --auth-file FILE      a file with the Authorization header, which the members on other machines
                         require: digest super:PASSWORD, or a token
-  --limit N             at most so many stories (10)
+  --limit N             the most stories to print (10)
   --output text|json    output format (text)
 ` + clientflags.TLSUsage + `
 Exit status: 0 if a story was found, 1 if not, 2 if the command line is wrong.

@@ -54,7 +54,7 @@ func zooKeeperCommands() []*command {
 		{name: "ls", args: "[-s] [-w] [-R] path", flags: []flag{
 			{"?", false, "help"}, {"s", false, "stat"}, {"w", false, "watch"}, {"R", false, "recurse"},
 			{"page", false, ""}, {"after", true, ""}, // zkCli.sh does not have them
-		}, about: "list a znode's children", run: runList},
+		}, about: "list a znode's children; -page [-after NAME]: a name per line, in pages", run: runList},
 		{name: "reconfig", args: "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | " +
 			"[-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", flags: []flag{
 			{"s", false, "stats"}, {"v", true, "required current config version"},
