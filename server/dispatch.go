@@ -52,8 +52,11 @@ func (c *conn) serve(in link.Input) {
 // receive reads the connection until it ends, or until it is parked because its client is quiet.
 func (c *conn) receive(in link.Input, quiet bool) {
 	for fills := 0; ; fills++ {
-		if quiet && in.Len() == 0 && c.Park() {
-			return
+		if quiet && in.Len() == 0 {
+			in.Release() // the handshake may have needed more than the first buffer, and charged it
+			if c.HoldInput(&in); c.Park() {
+				return
+			}
 		}
 		if fills == maxFills {
 			fills = 0

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -71,6 +72,41 @@ func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 	_ = clients[2].nc.Close()
 	for s.Facts().Stats().Connections != 3 {
 		runtime.Gosched()
+	}
+}
+
+// A client whose connect request came in pieces, and that is quiet since then, holds no memory: it
+// owes the server nothing, and would be closed as one that does.
+func TestQuietClients_ConnectRequestInPieces(t *testing.T) {
+	s := start(t, server.Config{})
+	defer s.Close()
+	held := func() int64 {
+		unread, queued, err := server.ClientMemory(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return unread + queued
+	}
+	r := dialTLS(t, s.Addr(), nil)
+	request := (&proto.ConnectRequest{TimeoutMs: 30_000, HasReadOnly: true}).Append(nil)
+	whole := append(binary.BigEndian.AppendUint32(nil, uint32(len(request))), request...)
+	if _, err := r.nc.Write(whole[:4]); err != nil {
+		t.Fatal(err)
+	}
+	for held() == 0 {
+		runtime.Gosched()
+	}
+	if _, err := r.nc.Write(whole[4:]); err != nil {
+		t.Fatal(err)
+	}
+	if r.recv() == nil {
+		t.Fatal("closed in the handshake")
+	}
+	for readers() > 0 {
+		runtime.Gosched()
+	}
+	if n := held(); n != 0 {
+		t.Errorf("a quiet client holds %d bytes", n)
 	}
 }
 
