@@ -39,7 +39,7 @@ func fromService(peer, local netip.AddrPort) bool {
 func owner(table *bufio.Scanner, socket, remote netip.AddrPort) (uid int, found bool) {
 	for table.Scan() {
 		// Number, local address, remote address, state, queues, timer, retransmissions, user id,
-		// probes, inode. A socket that its process has closed has the inode 0, and mostly root's id.
+		// probes, inode. A socket that its process has closed has the inode 0, and root's id.
 		columns := strings.Fields(table.Text())
 		if len(columns) > 9 && columns[9] != "0" && endpoint(columns[1]) == socket && endpoint(columns[2]) == remote {
 			uid, err := strconv.Atoi(columns[7])
