@@ -2,7 +2,7 @@
 import {button, copy, debounce, empty, h, icon, problem, replace} from './dom.js';
 import {bytes, clipped, count, join, time, znodeHref} from './format.js';
 import {compare, filterBox, virtualList} from './list.js';
-import {Pages} from './pages.js';
+import {Pages, bigPage} from './pages.js';
 import {kindBadge} from './tree.js';
 
 const rowHeight = 28;
@@ -26,6 +26,7 @@ export function childTable(path, {remove, mayNot}) {
   let pages = new Pages(path);
   let order = null; // {by, descending}: not that of the server, so all children are read
   let sorted = null; // the items in that order
+  let sorting = 0; // how many sorts read the rest of the children: nothing is read again meanwhile
   const fresh = new Set();
   const selected = new Map(); // name to item
   const title = h('h2', null, 'Children');
@@ -64,18 +65,21 @@ export function childTable(path, {remove, mayNot}) {
     const descending = order?.by === by ? !order.descending : by !== 'name';
     const mine = order = {by, descending, value: natural};
     const reading = pages;
-    while (!reading.complete) {
-      replace(note, h('p', {class: 'dim'}, 'Sorting needs all children: ' + count(reading.items.length) + ' of ' + count(reading.total) + ' read …'));
-      try {
+    sorting++;
+    try {
+      while (!reading.complete && order === mine && reading === pages) {
+        replace(note, h('p', {class: 'dim'}, 'Sorting needs all children: ' + count(reading.items.length) + ' of ' + count(reading.total) + ' read …'));
         await reading.more(reading.total);
-      } catch (error) {
-        order = null;
-        replace(note, problem(error, () => sortBy(by)));
-        return;
       }
-      if (order !== mine || reading !== pages) {
-        return; // a person wants something else by now
-      }
+    } catch (error) {
+      order = null;
+      replace(note, problem(error, () => sortBy(by)));
+      return;
+    } finally {
+      sorting--;
+    }
+    if (order !== mine || reading !== pages) {
+      return; // a person wants something else by now
     }
     list.element.scrollTop = 0;
     draw();
@@ -161,12 +165,18 @@ export function childTable(path, {remove, mayNot}) {
       return pages;
     },
     async reload() {
+      if (sorting) {
+        return pages;
+      }
       const added = await pages.reload();
       added.forEach((name) => fresh.add(name));
       const still = new Set(pages.items.map((item) => item.name));
       [...selected.keys()].forEach((name) => still.has(name) || pages.complete === false || selected.delete(name));
-      if (order && !pages.complete) {
-        order = null; // the order of the server again: a live list is not read as a whole at each change
+      if (order && pages.total > bigPage) {
+        order = null; // the server's again: so long a list is not read as a whole at each change
+      }
+      while (order && !pages.complete) {
+        await pages.more(pages.total);
       }
       draw();
       return pages;

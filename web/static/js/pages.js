@@ -2,7 +2,7 @@
 import * as api from './api.js';
 
 export const pageSize = 200;
-const bigPage = 1000; // when a person has scrolled far beyond what is loaded
+export const bigPage = 1000; // when a person has scrolled far beyond what is loaded
 
 /** Pages holds the children that were read so far, ordered by name. */
 export class Pages {
