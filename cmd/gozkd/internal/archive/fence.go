@@ -47,10 +47,13 @@ func Fence(ctx context.Context, s store.Store, name, text string) error {
 		return nil
 	}
 	theirs, err := s.Get(ctx, listed[i].Name)
-	return errors.Join(err, s.Delete(ctx, name), fmt.Errorf("another standby was promoted (%s): %s\n"+
+	return errors.Join(err, s.Delete(ctx, name), fmt.Errorf("%w (%s): %s\n"+
 		"Two ensembles must not go on with one history. If that promotion was in vain, delete %s in %v",
-		strings.TrimSpace(string(theirs)), listed[i].Name, listed[i].Name, s))
+		ErrOtherFence, strings.TrimSpace(string(theirs)), listed[i].Name, listed[i].Name, s))
 }
+
+// ErrOtherFence is returned by Fence if there is a fence of another promotion.
+var ErrOtherFence = errors.New("another standby was promoted")
 
 // errFenced means that a standby was promoted.
 var errFenced = errors.New("a standby was promoted, so another ensemble goes on with this history, and this " +

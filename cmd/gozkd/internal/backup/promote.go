@@ -65,6 +65,9 @@ func Promote(ctx context.Context, args []string, env cli.Env) int {
 	case !server.One:
 		return c.Misused(errors.New("promotion makes one server: leave out --memory and --ensemble"))
 	}
+	if err := CheckNotPromoted(dir); err != nil {
+		return c.Fail(err)
+	}
 	if from == "" {
 		text, err := os.ReadFile(filepath.Join(dir, standbyFolder, "source"))
 		if err != nil && !unfenced {
@@ -99,7 +102,7 @@ Next: start this server with gozkd serve --data-dir `+dir+`, and wait until it s
 }
 
 // leftovers are what a promotion leaves if it is interrupted.
-var leftovers = []string{"wal", "LOCK"}
+var leftovers = []string{"wal", "LOCK", "checkpoint.db.new"}
 
 // promote founds a new ensemble from the standby in t.dir. Without a store, there is no fence, and
 // nothing is read from the archive.
@@ -155,7 +158,10 @@ func writeFence(ctx context.Context, s store.Store, ensemble uint64, data string
 	}
 	host, _ := os.Hostname()
 	err = archive.Fence(ctx, s, string(name), fmt.Sprintf("promoted on %s in %s\n", host, filepath.Dir(data)))
-	if err != nil {
+	switch {
+	case errors.Is(err, archive.ErrOtherFence):
+		return fmt.Errorf("%w\nNothing was promoted", err)
+	case err != nil:
 		return fmt.Errorf("%w\nNothing was promoted. If the archive is lost, --unfenced does without it", err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -426,9 +427,16 @@ func TestStandby_Directories(t *testing.T) {
 		if err := os.Remove(stray); err != nil {
 			t.Fatal(err)
 		}
+		// A promotion that was killed leaves a part of a checkpoint; the next one goes on.
+		if err := os.WriteFile(filepath.Join(into, "checkpoint.db.new"), []byte("part"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		mustRun(t, Promote, into, "--unfenced", "-o", "dataLogDir="+logs)
 		if _, err := readSource(into, logs); err != nil {
 			t.Error(err)
+		}
+		if status, _, said := run(t, Promote, into); status == cli.OK || !strings.Contains(said, "has the data of a server") {
+			t.Errorf("promoted again: status %d, %s", status, said)
 		}
 	})
 }
