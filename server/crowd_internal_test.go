@@ -102,3 +102,38 @@ func TestCrowd_EndsByItself(t *testing.T) {
 		within()
 	})
 }
+
+// TestCrowd_SlowReaders: what waits for slow readers keeps out newcomers, for as long as it waits,
+// but not the few who are always let in.
+func TestCrowd_SlowReaders(t *testing.T) {
+	s, err := New(Config{DataLimit: 64 << 20, InProcess: true, Tick: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.growth.memory = func() capacity.Usage { return capacity.Usage{} }
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	g := s.growth
+	_, always := g.crowd(true)
+	admits := func(what string, taken int64, want bool) {
+		t.Helper()
+		g.connections.Add(taken)
+		defer g.connections.Add(-taken)
+		if got := g.admits(capacity.NewSession, 0); got != want {
+			t.Errorf("%s: admitted is %t", what, got)
+		}
+	}
+	admits("nobody reads slowly", always, true)
+	g.buffers.Queued.Add(64 << 20)
+	admits("slow readers", always, false)
+	if !g.stillCrowded() {
+		t.Error("the refusals end while the bytes still wait")
+	}
+	admits("slow readers, and few clients", 0, true)
+	g.buffers.Queued.Add(-64 << 20)
+	if g.stillCrowded() {
+		t.Error("the refusals do not end with the slow readers")
+	}
+}

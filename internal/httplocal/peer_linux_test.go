@@ -2,6 +2,7 @@ package httplocal
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -60,7 +61,7 @@ func TestOnThisMachine_Service(t *testing.T) {
 	defer s.Close()
 	for uid, want := range map[int]string{0: "here", 33: "", 101: "", firstPerson - 1: "", firstPerson: "here"} {
 		c := dialAs(t, s.Listener.Addr().String(), uid)
-		client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return c, nil }}}
+		client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return c, nil }}}
 		for range 2 { // on one connection
 			r, err := client.Get(s.URL)
 			if err != nil {

@@ -35,7 +35,7 @@ export default function (ctx) {
       shown = keep('sessions', () => table({columns, caption: 'Sessions', sort: 'id', emptyTitle: 'No sessions', emptyText: 'No client has connected.'}));
       shown.set(data.sessions);
       shown.filter(text);
-      return [h('div', {class: 'row'}, badge(count(data.total) + ' sessions in the ensemble'),
+      return [h('div', {class: 'row'}, badge(count(data.total) + (data.total === 1 ? ' session' : ' sessions') + ' in the ensemble'),
         badge(count(data.sessions.filter((s) => s.connected).length) + ' on this server', 'accent'), more(data.truncated)), shown.element, ended(past, keep)];
     },
   });
