@@ -12,7 +12,7 @@ import (
 
 // pageIndexes orders the children of some znodes by name, so that a page of a long list costs what
 // is on the page. They are no part of the state: each server has those that its clients use. See
-// docs/adr/0019-pages-of-children.md.
+// docs/adr/0018-pages-of-children.md.
 type pageIndexes struct {
 	mu sync.Mutex            // guards the fields below; a change of the tree excludes those who lock it
 	of map[uint32]*pageIndex // by znode.dir

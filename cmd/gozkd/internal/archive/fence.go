@@ -12,7 +12,7 @@ import (
 )
 
 // A fence says that a standby was promoted, so that the ensemble archives no more. See
-// docs/adr/0020-warm-standby.md.
+// docs/adr/0019-warm-standby.md.
 
 func fenceFolder(ensemble uint64) string { return folder(ensemble) + "promoted/" }
 

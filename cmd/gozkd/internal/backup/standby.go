@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// StandbyID is the member id of every standby. See docs/adr/0020-warm-standby.md.
+	// StandbyID is the member id of every standby. See docs/adr/0019-warm-standby.md.
 	StandbyID = 254
 	// standbyFolder is the data directory of a standby, in the directory of the ensemble to found.
 	standbyFolder = "standby"

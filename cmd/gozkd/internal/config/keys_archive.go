@@ -7,7 +7,7 @@ import (
 )
 
 // Standby is what a standby follows, an archive, and the directory that promote would found in. See
-// docs/adr/0020-warm-standby.md.
+// docs/adr/0019-warm-standby.md.
 type Standby struct{ URL, Ensemble, Into string }
 
 // Archive holds the keys of the archive of the log, except for Config.Server.ArchiveBytes.
