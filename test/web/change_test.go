@@ -303,7 +303,7 @@ func TestReadOnly(t *testing.T) {
 	b.gotoHash("#/transfer")
 	b.see("main", "Importing needs the role write")
 	b.gotoHash("#/sessions")
-	b.see("main", "sessions in the ensemble")
+	b.see("main", "in the ensemble")
 	b.until("person.all('button', 'End').length > 0")
 	if !ask[bool](b, "person.all('button', '=End').every((e) => e.disabled)") {
 		t.Error("a reader may end sessions")

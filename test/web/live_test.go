@@ -135,7 +135,7 @@ func TestServerLost_OtherViews(t *testing.T) {
 	b.see("main [role=alert]", "")
 	b.see("#banner", "The server does not answer")
 	x.serve(address)
-	b.see("main", "sessions in the ensemble")
+	b.see("main", "in the ensemble")
 }
 
 // A change after the znode was read and before its changes are followed is shown, and the page does
