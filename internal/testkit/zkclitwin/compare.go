@@ -225,11 +225,14 @@ var (
 
 // withoutEvents removes the events from an output. Events about removed watches come in no order,
 // nor do those of sessions that follow each other: each session of zkCli.sh has a thread for its
-// events.
+// events. That the last session has closed, zkCli.sh may say or not, because it ends meanwhile.
 func withoutEvents(output string) (rest string, events []string) {
 	rest = eventHead.ReplaceAllString(output, "")
 	for _, m := range eventLine.FindAllStringSubmatch(rest, -1) {
 		events = append(events, m[1])
+	}
+	if n := len(events); n > 0 && strings.HasPrefix(events[n-1], "state:Closed ") {
+		events = events[:n-1]
 	}
 	unordered := func(e string) string { return unorderedEvent.FindString(e) }
 	for i := 0; i < len(events); {

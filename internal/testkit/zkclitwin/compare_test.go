@@ -1,6 +1,7 @@
 package zkclitwin
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,5 +59,10 @@ func TestWithoutEvents(t *testing.T) {
 	}
 	if got, want := strings.Join(events, ", "), "a WatchRemoved, b WatchRemoved, c, state:Closed type:None, state:SyncConnected type:None, d"; got != want {
 		t.Errorf("events %q, want %q", got, want)
+	}
+	for _, end := range []string{"", "\nWatchedEvent state:Closed type:None path:null\n"} {
+		if _, events := withoutEvents("WATCHER::\n\nWatchedEvent c\n" + end); !slices.Equal(events, []string{"c"}) {
+			t.Errorf("%q at the end: events %q", end, events)
+		}
 	}
 }

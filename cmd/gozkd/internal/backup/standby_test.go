@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -117,11 +118,13 @@ func (p *standing) promote(interrupt bool) (*restored, error) {
 	}
 }
 
+var standbyPlans = flag.Int("standby.plans", exhaustive.Or(4, 12), "TestStandby_Kills: how many plans are drawn; each takes some seconds")
+
 // Whatever dies, and whatever the store does: a standby shows states that the ensemble had, and
 // nothing that the archive shows is missing after a promotion, which keeps all sessions. If the old
 // ensemble lives on, it archives no more, and no other standby can be promoted.
 func TestStandby_Kills(t *testing.T) {
-	for plan := range exhaustive.Or(4, 100) {
+	for plan := range *standbyPlans {
 		t.Run(fmt.Sprint(plan), func(t *testing.T) {
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
