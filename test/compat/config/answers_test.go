@@ -85,15 +85,18 @@ func (z *zooKeeper) keys(text string) string {
 	lines := slices.Collect(strings.Lines(text))
 	setting := func(line string) string { return strings.TrimSpace(line[strings.LastIndexByte(line, '\t')+1:]) }
 	var settings []string
+	asked := make(map[string]bool)
 	for i, line := range lines {
-		if z.asked(i) {
-			settings = append(settings, setting(line))
-		}
+		settings = append(settings, setting(line))
+		asked[setting(line)] = z.asked(i)
 	}
 	answers := make(map[string]string)
-	for _, base := range []string{alone, alone + members} {
-		for _, batch := range batches(settings) {
-			z.answer(base, batch, answers)
+	for _, batch := range batches(settings) { // a part's are within those of the whole, which were recorded
+		batch = slices.DeleteFunc(batch, func(s string) bool { return !asked[s] })
+		for _, base := range []string{alone, alone + members} {
+			if len(batch) > 0 {
+				z.answer(base, batch, answers)
+			}
 		}
 	}
 	var out strings.Builder
