@@ -20,8 +20,8 @@ func (r *raw) unanswered(id proto.SessionID, pass []byte) bool {
 
 var wrongPasswd = bytes.Repeat([]byte{7}, proto.PasswdBytes)
 
-// Connect requests with a wrong password, or for a session that does not exist, write nothing. Their
-// connections make room at once: there are more of them than an address may have.
+// Connect requests with a wrong password, or for a session that does not exist, write nothing.
+// Their connections make room at once: there are more of them than an address may have.
 func TestClaims_WriteNothing(t *testing.T) {
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		owner := dial()
@@ -39,8 +39,8 @@ func TestClaims_WriteNothing(t *testing.T) {
 				if resp := dial().connect(10_000, claim.id, claim.pass); resp.SessionID != 0 || resp.TimeoutMs != 0 {
 					t.Fatalf("%v with %x was answered %+v", claim.id, claim.pass, resp)
 				}
-				// The goroutines that this one wakes run next, one after the other. Those of refused
-				// connections, which a read has woken, would have to wait for the end of a time slice.
+				// The goroutines that this one wakes last run first. Those of refused connections
+				// would have to wait for the end of a time slice.
 				synctest.Wait()
 			}
 		}
