@@ -57,7 +57,8 @@ func suites() []suite {
 		{name: "zookeeper", install: installZooKeeper},
 		{name: "curator", install: installCurator},
 		{name: "rust", install: installRust, slow: true},
-		// Creates a znode as soon as its server is killed and started, noticed by its client or not.
+		// Its test creates a znode when its server was started again, although its client may
+		// not have noticed.
 		{name: "go-zookeeper", install: installGoZooKeeper, strict: true, racy: []string{"TestIntegration_DNSHostProviderReconnect"}},
 	}
 }
