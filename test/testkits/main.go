@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string) {
 	flags.StringVar(&b.out, "out", "", "keep the packages in this directory")
 	flags.StringVar(&b.version, "version", "0.0.0", "the version of the packages")
 	only := flags.String("only", "python,java,js", "the kits, separated by commas")
+	built := flags.String("programs", "", "take gozkd-testkit from OS/ARCH in this directory, and do not build it")
 	must.Parsed(flags.Parse(args))
 	b.dir = must.Get(os.MkdirTemp("", "gozkd-testkits-"))
 	defer must.Finally(func() error { return os.RemoveAll(b.dir) })
@@ -50,8 +51,15 @@ func run(ctx context.Context, args []string) {
 	for _, p := range platforms {
 		system, arch, _ := strings.Cut(p, "-")
 		program := filepath.Join(b.programs, "gozkd-testkit-"+p)
+		suffix := ""
 		if system == "windows" {
-			program += ".exe"
+			suffix = ".exe"
+		}
+		program += suffix
+		if *built != "" {
+			must.Do(os.MkdirAll(b.programs, 0o755))
+			must.Do(os.Link(filepath.Join(*built, system, arch, "gozkd-testkit"+suffix), program))
+			continue
 		}
 		install.Output(ctx, b.root, "env", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch,
 			"go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/gozkd-testkit")

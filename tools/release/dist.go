@@ -33,7 +33,7 @@ type release struct {
 
 // release makes all artifacts. They depend on the commit and the version only, not on directories,
 // the clock or the machine.
-func (u *user) release(dir, version, out string) {
+func (u *user) release(dir, version, out string, kits bool) {
 	if !semver.IsValid("v" + version) {
 		must.Failf("%q is no semantic version; give one such as 0.1.0", version)
 	}
@@ -53,6 +53,11 @@ func (u *user) release(dir, version, out string) {
 	r.texts = r.describe()
 	for _, p := range platforms {
 		r.pack(p)
+	}
+	if kits {
+		fmt.Println("packages of the test kits")
+		u.output(dir, "go", "run", "./test/testkits", "-all", "-version", version, "-programs", filepath.Join(r.dir, "bin"),
+			"-out", filepath.Join(out, "testkits"))
 	}
 	r.sums()
 }

@@ -3,7 +3,8 @@
 //	release -version 0.1.0 -out dist DIR
 //
 // DIR is the root of the repository. The tests of this package take them as their users do. Modules
-// of others come from the module cache, or from the proxy of go env GOPROXY.
+// of others come from the module cache, or from the proxy of go env GOPROXY. The test kits need
+// Java, Python and Node.js.
 package main
 
 import (
@@ -24,7 +25,7 @@ func run(ctx context.Context, args []string) {
 	fs := flag.NewFlagSet("release", flag.ContinueOnError)
 	version := fs.String("version", "", "the version to make, without v")
 	out := fs.String("out", "dist", "the directory for what is made, which is emptied first")
-	only := fs.String("only", "", "the platforms to make, separated by commas; default: all")
+	only := fs.String("only", "", "the platforms to make, separated by commas, without test kits; default: all")
 	must.Do(fs.Parse(args))
 	if *only != "" {
 		platforms = strings.Split(*only, ",")
@@ -34,7 +35,7 @@ func run(ctx context.Context, args []string) {
 	}
 	u := &user{ctx: ctx, dir: must.Get(os.MkdirTemp("", "gozkd-release-"))}
 	defer must.Finally(func() error { return os.RemoveAll(u.dir) })
-	u.release(must.Get(filepath.Abs(fs.Arg(0))), *version, must.Get(filepath.Abs(*out)))
+	u.release(must.Get(filepath.Abs(fs.Arg(0))), *version, must.Get(filepath.Abs(*out)), *only == "")
 }
 
 // user is somebody with a directory, to whom only the proxy is known.
