@@ -11,7 +11,6 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
@@ -30,11 +29,6 @@ type consumer struct {
 	// engine.mu held.
 	skipped      map[string]error
 	skippedSince time.Time
-
-	session     *recipes.Session // owns the fields below
-	role        waitRole
-	linePath    string // the consumer's znode in line; "" if none
-	firstInLine bool   // no other znode is before linePath
 }
 
 // content holds the data and the Stat of an item's znode.
@@ -78,7 +72,7 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 			if found := e.assign(picks, last); len(found) > 0 {
 				return found, nil
 			}
-		case !justListed && (anyTry || !c.watchesQueue()):
+		case !justListed && anyTry:
 			if _, err := e.refresh(ctx, false); err != nil {
 				return nil, err
 			}
