@@ -192,9 +192,6 @@ func everything(ctx context.Context, c *recipes.Client) map[string]error {
 		_, err := n.Add(ctx, 1)
 		return errors.Join(err, n.Close(), n.Close())
 	})
-	do("names", func(ctx context.Context) error {
-		return shared.NewNames(c, "/names", "a").With(ctx, func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() })
-	})
 	do("lease", func(ctx context.Context) error {
 		return shared.NewLease(c, "/lease", "a", time.Hour).With(ctx, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	})

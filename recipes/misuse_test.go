@@ -32,7 +32,6 @@ func TestMisuse(t *testing.T) {
 			"mutex":      m.With(ctx, nil),
 			"multi":      lock.NewMulti(m).With(ctx, nil),
 			"semaphore":  lock.NewSemaphore(c, "/semaphore", 1, nil).With(ctx, nil),
-			"names":      shared.NewNames(c, "/names", "a").With(ctx, nil),
 			"with lease": shared.NewLease(c, "/lease", "a", time.Hour).With(ctx, nil),
 			"barrier":    barrier.NewDouble(c, "/barrier", 1, "a").With(ctx, nil),
 			"group":      group.New(c, "/group").With(ctx, "a", nil, nil),

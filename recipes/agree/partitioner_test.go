@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/agree"
+	"github.com/gozkd/gozkd/recipes/lock"
 )
 
 const quiet = time.Second
@@ -78,10 +79,9 @@ func TestPartitioner(t *testing.T) {
 			t.Error("the part is lost")
 		}
 		time.Sleep(time.Minute)
-		present, held, err := agree.NewPartitioner(w.Client(), "/p", parts, "", quiet).Explain(ctx)
-		if err != nil || len(present["anna"]) != 1 || len(present["bert"]) != 1 || len(held) != 5 || string(held["p1"].Holders[0].Data) != "anna" ||
-			len(held["p1"].Waiters) != 1 {
-			t.Errorf("%+v, %+v, %v", present, held, err)
+		line, err := lock.Explain(ctx, w.Client(), "/p/locks/p1")
+		if err != nil || len(line.Holders) != 1 || string(line.Holders[0].Data) != "anna" || len(line.Waiters) != 1 || len(w.Tree("/p/party")) != 3 {
+			t.Errorf("%+v, %v, %q", line, err, w.Tree("/p/party"))
 		}
 		close(all.release)
 		half, rest := <-a, <-b

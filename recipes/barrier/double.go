@@ -1,7 +1,6 @@
 package barrier
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,7 +35,7 @@ type Double struct {
 //
 //	members  how many members must be in before the barrier opens, at least 1; further
 //	         members enter at once while the barrier is open
-//	id       the data of the member's znode, which Explain shows
+//	id       the data of the member's znode
 func NewDouble(c *recipes.Client, path string, members int, id string) *Double {
 	if members < 1 {
 		panic("barrier: a double barrier needs at least one member")
@@ -261,28 +260,4 @@ func (d *Double) list(ctx context.Context) (memberList, error) {
 		l.names, l.hasReady = slices.Delete(names, i, i+1), true
 	}
 	return l, nil
-}
-
-// Explain returns the members of the barrier, in the order of arrival: as holders if
-// they are in, as waiters if they wait for the barrier to open. A member that has left and waits
-// for the others has no znode and is not listed.
-func (d *Double) Explain(ctx context.Context) (recipes.Contention, error) {
-	ready, err := d.client.Exists(ctx, d.readyPath())
-	if err != nil {
-		return recipes.Contention{}, err
-	}
-	l, err := d.list(ctx)
-	if err != nil {
-		return recipes.Contention{}, err
-	}
-	members, err := contend.ReadChildren(ctx, d.client, d.path, l.names)
-	if err != nil {
-		return recipes.Contention{}, err
-	}
-	slices.SortFunc(members, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	in := 0 // the ready znode is newer than the members that are in
-	for ready != nil && in < len(members) && members[in].Zxid < int64(ready.Mzxid) {
-		in++
-	}
-	return recipes.Contention{Holders: members[:in], Waiters: members[in:]}, nil
 }

@@ -37,7 +37,13 @@ func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 // Znodes that are not instances are left out, and an error that wraps recipes.ErrFormat names them.
 // With any other error there are no instances.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
-	found, err := d.Explain(ctx, name)
+	dir := znodepath.Join(d.base, name)
+	ids, err := contend.ChildNames(ctx, d.client, dir)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(ids)
+	found, err := contend.ReadChildren(ctx, d.client, dir, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -70,18 +76,6 @@ func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[
 		return Instance[T]{}, err
 	}
 	return parse[T](path, data)
-}
-
-// Explain returns the znodes of a service in the order of their names, each with the session and
-// the time of its last registration. An instance is registered again after the loss of a session.
-func (d *Discovery[T]) Explain(ctx context.Context, name string) ([]recipes.Contender, error) {
-	dir := znodepath.Join(d.base, name)
-	ids, err := contend.ChildNames(ctx, d.client, dir)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(ids)
-	return contend.ReadChildren(ctx, d.client, dir, ids)
 }
 
 // path returns the path of an instance.

@@ -62,12 +62,6 @@ func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// Explain returns the leader as the holder, and the other candidates as waiters in order.
-// Contender.Data is a candidate's id.
-func (c *candidate) Explain(ctx context.Context) (recipes.Contention, error) {
-	return contend.Contention(ctx, c.client, c.path, nil)
-}
-
 // isFinal reports whether joining again is useless: the server refuses, or the Client is closed.
 func isFinal(err error) bool {
 	return errors.Is(err, recipes.ErrClosed) || recipes.Refused(err) && !recipes.IsLost(err)

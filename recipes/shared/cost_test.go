@@ -1,7 +1,6 @@
 package shared_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -55,17 +54,6 @@ func TestCost_Number(t *testing.T) {
 				}
 			}
 			return nil
-		})
-	})
-}
-
-// Like a lock, for which Curator has nothing to compare, and a request for the free names.
-func TestCost_Names(t *testing.T) {
-	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		c, h := w.Hooked()
-		w.Load(map[string]string{"/names": ""})
-		cost(t, h, "claim and release", 4, "children, create, children, delete", func() error {
-			return shared.NewNumbers(c, "/names", 3).With(t.Context(), func(context.Context, string) error { return nil })
 		})
 	})
 }

@@ -1,15 +1,13 @@
 // Package shared has values that many processes share: numbers and bytes that change atomically,
-// names and numbers that have one holder each, and leases that end by the wall clock.
+// and leases that end by the wall clock.
 //
 //	Value    bytes; Curator: DistributedAtomicValue, SharedValue
 //	Typed    a value of any Go type, with a Model of its data; Curator: ModeledFramework
 //	Number   a number; Curator: DistributedAtomicLong, -Integer, SharedCount; kazoo: Counter
 //	IDs      numbers that are handed out once; Curator: CachedAtomicLong
-//	Names    names and small numbers with one holder each
 //	Lease    a right until a time of day; kazoo: NonBlockingLease, MultiNonBlockingLease
 //
-// When the session ends, values and leases stay; the names that the session held are free again,
-// and their Contexts have ended by then.
+// When the session ends, values and leases stay.
 //
 // Invariants:
 //   - S1 A change that is reported as done was applied once, to the reported value. A change that
@@ -17,6 +15,5 @@
 //     recipes.ErrOutcomeUnknown).
 //   - S2 A caller that waits for changes sees the latest value.
 //   - S3 IDs hands out no number twice.
-//   - S4 No name has two holders whose Contexts are alive.
-//   - S5 A lease is not given to another holder before its end by that holder's clock.
+//   - S4 A lease is not given to another holder before its end by that holder's clock.
 package shared

@@ -1,7 +1,6 @@
 package shared_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -48,15 +47,6 @@ func TestEssentials(t *testing.T) {
 		}
 		cut.Arm(0)
 	}
-	err = shared.NewNumbers(c, root+"/names", 2).With(ctx, func(_ context.Context, name string) error {
-		if name != "0" {
-			t.Error(name)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
 	tenancy, err := shared.NewLease(c, root+"/lease", "anna", time.Minute).Obtain(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +57,7 @@ func TestEssentials(t *testing.T) {
 	if err := errors.Join(tenancy.Release(ctx), n.Close()); err != nil {
 		t.Error(err)
 	}
-	for _, path := range []string{"/n", "/names", "/lease/lease_holder", "/lease", ""} {
+	for _, path := range []string{"/n", "/lease/lease_holder", "/lease", ""} {
 		if err := c.DeleteGuaranteed(ctx, root+path); err != nil {
 			t.Error(err)
 		}

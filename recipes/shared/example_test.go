@@ -78,21 +78,6 @@ func ExampleIDs() {
 	// 1
 }
 
-func ExampleNames() {
-	c, stop := recipetest.ConnectExample()
-	defer stop()
-
-	// Each worker has its own number as long as it lives.
-	err := shared.NewNumbers(c, "/workers", 16).With(context.Background(), func(ctx context.Context, name string) error {
-		fmt.Println("worker", name, ctx.Err())
-		return nil
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	// Output: worker 0 <nil>
-}
-
 func ExampleLease() {
 	c, stop := recipetest.ConnectExample()
 	defer stop()

@@ -28,17 +28,3 @@ func TestLease_WithEnded(t *testing.T) {
 		}
 	})
 }
-
-// A name that no znode can have is an error, and is not retried.
-func TestNames_Bad(t *testing.T) {
-	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		for _, name := range []string{"a/b", ""} {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			_, held, err := shared.NewNames(w.Client(), "/names", name).Claim(ctx)
-			if !errors.Is(err, recipes.ErrArgument) {
-				t.Errorf("%q: %v, %v", name, held, err)
-			}
-			cancel()
-		}
-	})
-}

@@ -105,9 +105,9 @@ func TestNumber(t *testing.T) {
 		if err := n.Set(ctx, 9); err != nil {
 			t.Error(err)
 		}
-		e, err := shared.NewValue(c, "/a/n").Explain(ctx)
-		if err != nil || string(e.Value) != "\x00\x00\x00\x09" || len(e.Writers) != 1 || e.Writers[0].Session != c.Session().ID() || e.Since.IsZero() {
-			t.Errorf("%+v, %v", e, err)
+		w.AssertData("/a/n", "\x00\x00\x00\x09")
+		if now, err := n.Get(ctx); err != nil || now.Since.IsZero() {
+			t.Errorf("%+v, %v", now, err)
 		}
 		if err := n.Close(); err != nil {
 			t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/sequence"
@@ -52,16 +51,6 @@ func matching(names []string, match func(name string) bool) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return match != nil && !match(name) })
 }
 
-// Contention returns the line of dir under the Exclusive rule: the first contender holds, the
-// others wait. match is as for Contenders.
-func Contention(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) (recipes.Contention, error) {
-	all, err := Contenders(ctx, c, dir, match)
-	if err != nil || len(all) == 0 {
-		return recipes.Contention{}, err
-	}
-	return recipes.Contention{Holders: all[:1], Waiters: all[1:]}, nil
-}
-
 // ReadChildren returns the children of dir with the given names, in that order, except those that
 // are gone. Of those that may not be read, it returns the path alone.
 func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []string) ([]recipes.Contender, error) {
@@ -85,17 +74,4 @@ func ReadChildren(ctx context.Context, c *recipes.Client, dir string, names []st
 		return nil, err
 	}
 	return slices.DeleteFunc(all, func(x recipes.Contender) bool { return x.Path == "" }), nil
-}
-
-// guidLength is the length of the prefix of a protected znode.
-const guidLength = len("_c_00000000-0000-0000-0000-000000000000-")
-
-// Label returns the part between GUID and number in the name of a znode that Join created with the
-// name label+"-"; "" for any other znode.
-func Label(name string) string {
-	_, before, ok := sequence.Parse(name)
-	if !ok || len(before) <= guidLength || !strings.HasPrefix(before, "_c_") || !strings.HasSuffix(before, "-") {
-		return ""
-	}
-	return before[guidLength : len(before)-1]
 }

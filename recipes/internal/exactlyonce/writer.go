@@ -20,7 +20,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
@@ -31,9 +30,6 @@ import (
 
 // markerPrefix begins the names of markers.
 const markerPrefix = "once-"
-
-// IsMarker reports whether name is that of a marker.
-func IsMarker(name string) bool { return strings.HasPrefix(name, markerPrefix) }
 
 // Writer sends one multi at a time. Safe for concurrent use.
 type Writer struct {

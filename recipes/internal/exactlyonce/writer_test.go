@@ -30,7 +30,7 @@ func written(w *recipetest.World, prefix string) (items, markers int) {
 	for path := range w.Tree("/dir") {
 		name := strings.TrimPrefix(path, "/dir/")
 		switch {
-		case exactlyonce.IsMarker(name):
+		case strings.HasPrefix(name, "once-"):
 			markers++
 		case strings.HasPrefix(name, prefix):
 			items++
@@ -206,7 +206,7 @@ func TestRegress_MarkerDeletedAfterLostAnswer(t *testing.T) {
 				w.DropReply(zktest.Multi)
 			case r.Op == zktest.Get:
 				for path := range w.Tree("/dir") {
-					if exactlyonce.IsMarker(strings.TrimPrefix(path, "/dir/")) {
+					if strings.HasPrefix(path, "/dir/once-") {
 						if err := other.Delete(t.Context(), path, -1); err != nil {
 							t.Error(err)
 						}
