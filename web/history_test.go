@@ -72,6 +72,14 @@ func TestHistory(t *testing.T) {
 		t.Error("an archive was read for somebody who may not read the znode")
 	}
 	s.want(400, "zxid", "GET", "/ui/api/history?path=/gone&before=x", "")
+	p.page.Changes[1].Path = "/gone/child"
+	s.want(200, `{"path":"/gone/child","change":"deleted"`, "GET", "/ui/api/history?path=/gone&below=3600", "")
+	if ago := time.Since(p.asked.Since); ago < time.Hour || ago > 2*time.Hour {
+		t.Errorf("since %v", p.asked.Since)
+	}
+	for _, bad := range []string{"x", "-1", "1h", "99999999999"} {
+		s.want(400, "below", "GET", "/ui/api/history?path=/gone&below="+bad, "")
+	}
 
 	s.want(200, `"zxid":"0x7","time":5,"stat":{`, "GET", "/znodes/v2/gone?at=0x20", "")
 	s.want(200, `"children":[{"name":"a"},{"name":"b"}],"next":"b"`, "GET", "/znodes/v2/gone?at=0x20&children&limit=2", "")

@@ -41,6 +41,10 @@ type Query struct {
 	Before  proto.Zxid
 	Limit   int
 	MaxData int
+	// Since asks Changes for the changes from a time on of all znodes below Path as well, without
+	// the znodes themselves; zero: only of Path. Answers have all changes of a transaction, so they
+	// may have more than Limit.
+	Since time.Time
 }
 
 // Moment is a zxid or a time.
@@ -55,12 +59,13 @@ const (
 	Changed = "changed" // the data
 	ACL     = "acl"
 	Deleted = "deleted"
-	Earlier = "earlier" // no change: the state at the begin of the archive
+	Earlier = "earlier" // no change: the begin of the archive, with the state if that is asked for
 	Gap     = "gap"     // no change: the archive lacks what happened next
 )
 
 // Change is a change of a znode.
 type Change struct {
+	Path    string // if the query has Since
 	Kind    string
 	Zxid    proto.Zxid
 	Time    time.Time

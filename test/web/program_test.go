@@ -93,6 +93,33 @@ func travels(b *tab, zk *client.Client) {
 	b.until("!location.hash.includes('at=') && !person.all('.actions button', 'Edit')[0].disabled")
 }
 
+// recent looks at what changed in the last hour, and from there at one of the changes.
+func recent(b *tab, zk *client.Client) {
+	b.t.Helper()
+	if err := zk.Delete(b.t.Context(), "/later", -1); err != nil {
+		b.t.Fatal(err)
+	}
+	stat, err := zk.Set(b.t.Context(), "/config", []byte("host=db2\nport=25"), -1)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	poll(b.t, "the change is in the archive", func() bool { return b.x.archived("/config", int(stat.Version)) })
+	b.gotoHash("#/z/")
+	b.click(".links a", "Changes below")
+	b.until("location.hash === '#/history?below=3600&path=%2F'")
+	for i, text := range []string{"changed /config " + id(zk), "deleted /later " + id(zk), "created /later " + id(zk), "changed /config " + id(zk)} {
+		b.see(fmt.Sprintf("tbody tr:nth-child(%d)", i+1), text)
+	}
+	b.see("main", "28 changes of 2 znodes")
+	b.click("tbody tr:nth-child(5) a", "What changed")
+	b.see(".removed", "port=22")
+	b.see(".added", "port=23")
+	b.click("a", "Newer versions")
+	b.see(".added", "port=25")
+	b.choose("What to show", "86400")
+	b.see("main", "26 changes of 1 znode")
+}
+
 // The program with three servers and an archive: versions of a znode are compared, and the cards of
 // the other members show what they answer.
 func TestProgram(t *testing.T) {
@@ -136,6 +163,7 @@ func TestProgram(t *testing.T) {
 	b.click(card+":nth-child(3) summary", "Data")
 	b.see(card+":nth-child(3) pre", "host=db2 port=22")
 	travels(b, zk)
+	recent(b, zk)
 
 	b.gotoHash("#/ensemble")
 	other := func(member int) string {

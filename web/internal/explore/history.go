@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/history"
@@ -15,7 +16,8 @@ const (
 
 // version is a change of a znode, and the znode after it, in JSON.
 type version struct {
-	Change string `json:"change"` // created, changed, acl, deleted; earlier, gap
+	Path   string `json:"path,omitempty"` // in answers about a subtree
+	Change string `json:"change"`         // created, changed, acl, deleted; earlier, gap
 	Zxid   string `json:"zxid"`
 	Time   int64  `json:"time"` // Unix ms
 	Op     string `json:"op,omitempty"`
@@ -29,11 +31,19 @@ type version struct {
 	ACL        []proto.ACLJSON `json:"acl,omitempty"`
 }
 
-// history answers with a page of the versions of a znode that the archive has, the newest first.
+// history answers with a page of the versions of a znode that the archive has, newest first. With
+// below it has the changes of a subtree in the last this many seconds.
 func (e *explorer) history(q *request) (any, error) {
 	ask := history.Query{
 		MaxData: maxSide, Path: q.znode("path", ""), Limit: min(q.rows(), maxVersions),
 		Before: q.zxid("before", q.query.Get("before"), 0),
+	}
+	if text := q.query.Get("below"); text != "" {
+		seconds, err := strconv.ParseUint(text, 10, 31)
+		if err != nil {
+			q.bad("below is %.20q, allowed is a number of seconds", text)
+		}
+		ask.Since = time.Now().Add(-time.Duration(seconds) * time.Second)
 	}
 	if q.err != nil {
 		return nil, q.err
@@ -65,7 +75,7 @@ func (e *explorer) history(q *request) (any, error) {
 }
 
 func newVersion(c *history.Change, inside bool) version {
-	v := version{Change: c.Kind, Zxid: idText(int64(c.Zxid)), Time: c.Time.UnixMilli(), Op: c.Op}
+	v := version{Path: c.Path, Change: c.Kind, Zxid: idText(int64(c.Zxid)), Time: c.Time.UnixMilli(), Op: c.Op}
 	if inside && c.Session != 0 {
 		v.Session = idText(int64(c.Session))
 		for _, id := range proto.ShownIDs(c.IDs) {

@@ -85,6 +85,7 @@ export function page({ctx, act, following, showTree, updated}) {
       isEphemeral(s) && ['Owner', zxid(s.ephemeralOwner)], s.ttlMs && ['TTL', duration(s.ttlMs)],
     ].filter(Boolean).map(([name, value]) => [h('dt', null, name), h('dd', null, value)])),
     h('p', {class: 'row links'}, h('a', {href: '#/history?path=' + encodeURIComponent(ctx().path)}, 'History'),
+      s.numChildren > 0 && h('a', {href: '#/history?below=3600&path=' + encodeURIComponent(ctx().path)}, 'Changes below'),
       h('a', {href: '#/compare?left=' + encodeURIComponent(ctx().path)}, 'Compare'),
       h('a', {href: '#/transfer?root=' + encodeURIComponent(ctx().path)}, 'Export'),
       h('a', {href: '#/search?root=' + encodeURIComponent(ctx().path)}, 'Search'),

@@ -11,9 +11,9 @@ export function noArchive() {
     'From then on this page has each version of each znode, with who made it.');
 }
 
-/** moment returns a moment as a person reads it. */
+/** moment returns a moment, a zxid or a time, as a person reads it. */
 export function moment(at) {
-  return at.startsWith('0x') ? 'zxid ' + at : new Date(at).toLocaleString('en-GB');
+  return String(at).startsWith('0x') ? 'zxid ' + at : new Date(at).toLocaleString('en-GB');
 }
 
 /** timeBar lets a person choose a moment, and begins with at. onchange gets it as text, null for now. */

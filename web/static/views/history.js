@@ -1,62 +1,99 @@
-// Earlier versions of a znode, from the archive.
-import {badge, button, field, h, replace} from '../js/dom.js';
+// Earlier versions of a znode, and what changed below one, from the archive.
+import {many} from '../js/apps.js';
+import {badge, button, empty, field, h, problem, replace, select} from '../js/dom.js';
 import {bytes, normal, time, znodeHref, znodeLink} from '../js/format.js';
-import {noArchive} from '../js/past.js';
+import {table} from '../js/list.js';
+import {moment, noArchive} from '../js/past.js';
 import {dataDiff, dataText, page, sessionLink} from './list.js';
+
+// How far back the changes of a subtree go; '' is for the versions of the znode alone.
+const spans = [['', 'this znode'], ['3600', 'everything below, last hour'], ['86400', 'everything below, last day'], ['604800', 'everything below, last week']];
 
 export default function (ctx) {
   const path = ctx.params.get('path') || '';
+  const below = ctx.params.get('below') || '';
+  const before = ctx.params.get('before');
   const input = h('input', {value: path, placeholder: '/app/config', spellcheck: 'false', 'aria-label': 'Path of a znode'});
+  const open = () => ctx.go(address(normal(input.value), {below: span.value}));
+  const span = select(spans, below, () => path && open(), {'aria-label': 'What to show'});
   const form = h('form', {class: 'row', onsubmit: (event) => {
     event.preventDefault();
-    ctx.go('#/history?path=' + encodeURIComponent(normal(input.value)));
-  }}, field('', input), h('button', {type: 'submit', class: 'button'}, 'Show'));
-  const read = (before) => ctx.api.get('history', {path, before, limit: 20});
-  return page({title: 'History', head: form, load: async () => (path ? read().catch(without) : null), draw: (first) => {
+    open();
+  }}, field('', input), span, h('button', {type: 'submit', class: 'button'}, 'Show'));
+  const read = (from) => ctx.api.get('history', {path, below: below || null, before: from, limit: below ? 100 : 20});
+  return page({title: 'History', head: form, load: async () => (path ? read(before).catch(without) : null), draw: (first) => {
     if (first?.without) {
       return noArchive();
     }
     if (!first) {
-      return h('div', {class: 'empty'}, h('p', {class: 'empty-title'}, 'Which znode?'), h('p', null, 'Type a path above. An archive of the log has its earlier versions.'));
+      return h('div', {class: 'empty'}, h('p', {class: 'empty-title'}, 'Which znode?'), h('p', null, 'Type a path above. An archive of the log has its earlier versions, and what changed below it.'));
     }
-    const versions = [];
-    const list = h('div', {class: 'stack'});
-    const chosen = {from: 1, to: 0};
-    const between = h('div', {'aria-live': 'polite'});
-    const compare = () => replace(between, versions.length > 1 && h('section', {class: 'card'},
-      h('header', null, h('h3', null, 'Difference'), h('span', {class: 'mono dim'}, versions[chosen.from].zxid + ' to ' + versions[chosen.to].zxid)),
-      dataDiff(versions[chosen.from], versions[chosen.to])));
-    const choose = (side, i) => h('label', {class: 'row'}, h('input', {type: 'radio', name: 'history-' + side, checked: chosen[side] === i, onchange: () => {
-      chosen[side] = i;
-      compare();
-    }}), side === 'from' ? 'from' : 'to');
+    const list = below ? changes() : versions(path);
+    const more = h('div');
     const add = (answer) => {
-      for (const v of answer.versions) {
-        const i = versions.push(v) - 1;
-        list.append(versionCard(path, v, [choose('from', i), choose('to', i)]));
-      }
-      compare();
-      if (answer.next) {
-        const more = button('Older versions', async () => {
-          more.disabled = true;
-          try {
-            const next = await read(answer.next);
-            more.remove();
-            add(next);
-          } catch (error) {
-            more.disabled = false;
-            ctx.toast(error.message, 'bad');
-          }
-        });
-        list.append(more);
-      }
+      list.add(answer.versions);
+      replace(more, answer.next && button('Older ' + list.what, async (event) => {
+        event.currentTarget.disabled = true;
+        try {
+          add(await read(answer.next));
+        } catch (error) {
+          replace(more, problem(error, () => add({versions: [], next: answer.next})));
+        }
+      }));
     };
     add(first);
-    return [h('div', {class: 'row'}, znodeLink(first.path), h('span', {class: 'dim'}, 'archived up to ', time(first.until)),
-      first.hidden ? badge('some versions were not readable for you', 'warn') : null),
-    versions.length === 0 && !first.next ? h('div', {class: 'empty'}, h('p', {class: 'empty-title'}, 'No versions'), h('p', null, 'The archive has no change of this znode. New changes appear after some seconds.')) : null,
-    between, list];
+    return [h('div', {class: 'row'}, znodeLink(first.path), h('span', {class: 'dim'}, 'archived up to ', time(first.until)), list.note,
+      first.hidden ? badge('some ' + list.what + ' were not readable for you', 'warn') : null,
+      before && h('a', {href: address(path)}, 'Newer versions')),
+    first.versions.length === 0 && !first.next ? empty('No ' + list.what, 'The archive has none. New changes appear after some seconds.') : null,
+    list.element, more];
   }});
+}
+
+function address(path, query) {
+  return '#/history?' + new URLSearchParams({path, ...query});
+}
+
+// versions shows the versions of a znode, and the difference of two of them.
+function versions(path) {
+  const all = [];
+  const list = h('div', {class: 'stack'});
+  const chosen = {from: 1, to: 0};
+  const between = h('div', {'aria-live': 'polite'});
+  const compare = () => replace(between, all.length > 1 && h('section', {class: 'card'},
+    h('header', null, h('h3', null, 'Difference'), h('span', {class: 'mono dim'}, all[chosen.from].zxid + ' to ' + all[chosen.to].zxid)),
+    dataDiff(all[chosen.from], all[chosen.to])));
+  const choose = (side, i) => h('label', {class: 'row'}, h('input', {type: 'radio', name: 'history-' + side, checked: chosen[side] === i, onchange: () => {
+    chosen[side] = i;
+    compare();
+  }}), side === 'from' ? 'from' : 'to');
+  return {what: 'versions', element: [between, list], add(next) {
+    for (const v of next) {
+      const i = all.push(v) - 1;
+      list.append(versionCard(path, v, [choose('from', i), choose('to', i)]));
+    }
+    compare();
+  }};
+}
+
+// changes shows what happened to the znodes of a subtree, each with a link to the difference that it made.
+function changes() {
+  let rows = [];
+  const note = h('span', {class: 'dim', role: 'status'});
+  const shown = table({caption: 'Changes', columns: [
+    {key: 'time', title: 'When', value: (v) => BigInt(v.zxid), cell: (v) => [h('div', {class: 'nowrap'}, time(v.time)), h('div', {class: 'dim nowrap'}, moment(v.time))]},
+    {key: 'change', title: 'Change', cell: (v) => badge(...kinds[v.change])},
+    {key: 'path', title: 'Znode', cell: (v) => v.path && znodeLink(v.path)},
+    {key: 'session', title: 'By', value: (v) => [v.session, ...(v.by || [])].join(' '), cell: (v) => v.session && [h('div', null, sessionLink(v.session), / ?(close|expire)Session/.test(v.op) && ' ended'),
+      h('div', {class: 'row'}, (v.by || []).map((who) => badge(who)))]},
+    {key: 'difference', title: '', value: () => '', cell: (v) => v.path && h('a', {class: 'nowrap', href: address(v.path, {before: '0x' + (BigInt(v.zxid) + 1n).toString(16)})}, 'What changed')},
+  ], emptyTitle: 'Nothing changed'});
+  return {what: 'changes', note, element: shown.element, add(next) {
+    rows = rows.concat(next);
+    const real = rows.filter((v) => v.path);
+    note.textContent = many(real.length, 'change') + ' of ' + many(new Set(real.map((v) => v.path)).size, 'znode');
+    shown.set(rows);
+  }};
 }
 
 // without is shown instead of the error of a server that has no archive.
@@ -67,7 +104,7 @@ function without(error) {
   return {without: true};
 }
 
-const kinds = {created: ['created', 'good'], changed: ['changed', ''], acl: ['ACL', ''], deleted: ['deleted', 'bad'], earlier: ['as the archive begins', ''], gap: ['the archive has a gap here', 'warn']};
+const kinds = {created: ['created', 'good'], changed: ['changed', ''], acl: ['ACL', ''], deleted: ['deleted', 'bad'], earlier: ['the archive begins here', ''], gap: ['the archive has a gap here', 'warn']};
 
 function versionCard(path, v, choices) {
   return h('section', {class: 'card'},

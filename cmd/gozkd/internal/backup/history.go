@@ -3,7 +3,9 @@ package backup
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
@@ -161,7 +163,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 		if first {
 			page.Until = span.End
 		}
-		f := follower{filter: replica.Filter{Path: q.Path}, query: &q, room: q.Limit - len(page.Changes)}
+		f := follower{filter: replica.Filter{Path: q.Path, Below: !q.Since.IsZero()}, query: &q, room: q.Limit - len(page.Changes)}
 		f.Restored = f.begin
 		if f.Until = page.Next - 1; page.Next == 0 {
 			f.Until = 0
@@ -178,7 +180,7 @@ func (h *History) Changes(ctx context.Context, q history.Query) (*history.Page, 
 	return page, nil
 }
 
-// follower is a replica that collects the changes of a znode, the newest of them.
+// follower is a replica that collects the changes of a znode or a subtree, the newest of them.
 type follower struct {
 	replica.Replica
 	filter  replica.Filter
@@ -186,6 +188,7 @@ type follower struct {
 	room    int
 	changes []history.Change // the oldest first, until finish
 	cut     bool             // there are more
+	old     bool             // there are none that are older, because of query.Since
 	denied  bool             // the caller may not read the znode in its present state
 	hidden  int              // changes that the caller may not see
 
@@ -199,6 +202,10 @@ type follower struct {
 // begin looks at the state of the base.
 func (f *follower) begin() {
 	f.base = f.Tree.LastZxid()
+	if f.filter.Below {
+		f.HandOut(f.appliedBelow)
+		return
+	}
 	f.HandOut(f.applied)
 	f.look()
 	if f.exists {
@@ -245,11 +252,63 @@ func (f *follower) applied(t *replica.Txn) bool {
 		f.hidden++
 		return true
 	}
-	c.Zxid, c.Time, c.Op, c.Session, c.IDs = t.Zxid, t.Time, t.Op, t.Session, slices.Clone(t.IDs)
-	if f.changes = append(f.changes, *c); len(f.changes) > f.room {
-		f.changes, f.cut = slices.Delete(f.changes, 0, 1), true
+	c.Op = t.Op
+	f.add(t, c)
+	return true
+}
+
+// add collects a change of a transaction, and forgets the oldest transaction if there is no room.
+func (f *follower) add(t *replica.Txn, c *history.Change) {
+	c.Zxid, c.Time, c.Session, c.IDs = t.Zxid, t.Time, t.Session, slices.Clone(t.IDs)
+	f.changes = append(f.changes, *c)
+	if oldest := f.changes[0].Zxid; len(f.changes) > f.room && oldest != t.Zxid {
+		f.changes = slices.DeleteFunc(f.changes, func(c history.Change) bool { return c.Zxid == oldest })
+		f.cut = true
+	}
+}
+
+// appliedBelow collects the changes of a subtree.
+func (f *follower) appliedBelow(t *replica.Txn) bool {
+	if t.Time.Before(f.query.Since) {
+		f.old = true
+	} else if part := f.filter.Change(t); part != nil {
+		for _, gone := range part.Deleted {
+			f.addBelow(t, gone, history.Deleted)
+		}
+		ops := part.Ops
+		if part.Path != "" {
+			ops = []replica.Txn{*part}
+		}
+		for i := range ops {
+			kind := history.Changed
+			switch op := ops[i].Op; {
+			case strings.HasPrefix(op, "create"):
+				kind = history.Created
+			case strings.HasPrefix(op, "delete"):
+				kind = history.Deleted
+			case op == proto.OpSetACL.String():
+				kind = history.ACL
+			}
+			f.addBelow(t, ops[i].Path, kind)
+		}
 	}
 	return true
+}
+
+// addBelow adds a change for callers who may read the znode after it, or the parent if it is gone.
+// What is gone with its parent is left out: the deletion of the parent is a change, too.
+func (f *follower) addBelow(t *replica.Txn, znode, kind string) {
+	caller := datatree.Caller{IDs: f.query.IDs}
+	_, _, code := f.Tree.GetData(znode, caller)
+	if code == proto.ErrNoNode {
+		_, _, code = f.Tree.GetData(path.Dir(znode), caller)
+	}
+	switch {
+	case code == proto.OK || code == proto.ErrNoNode && znode == f.query.Path:
+		f.add(t, &history.Change{Path: znode, Kind: kind, Op: t.Op})
+	case code != proto.ErrNoNode:
+		f.hidden++
+	}
 }
 
 // finish turns the changes around, and returns the zxid below which the next ones are; 0: there are
@@ -258,6 +317,9 @@ func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxi
 	slices.Reverse(f.changes)
 	if f.cut {
 		return f.changes[len(f.changes)-1].Zxid
+	}
+	if f.old {
+		return 0
 	}
 	next = f.base
 	if f.first != nil && f.baseStat.Aversion == 0 {
@@ -275,6 +337,9 @@ func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxi
 		f.changes = append(f.changes, *f.first)
 	}
 	if err != nil {
+		if f.filter.Below {
+			f.changes = append(f.changes, history.Change{Kind: history.Earlier, Zxid: f.base, Time: span.Begin})
+		}
 		return 0
 	}
 	f.changes = append(f.changes, history.Change{Kind: history.Gap, Zxid: f.base, Time: older.End})

@@ -209,3 +209,90 @@ func TestHistory_Changes(t *testing.T) {
 		s.end()
 	})
 }
+
+// The changes of a subtree since a moment: pages of any size have whole transactions, across bases,
+// and only what the caller may read.
+func TestHistory_Below(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 1, 1)
+		s.kill(1)
+		s.config.BaseInterval = 20 * time.Second
+		s.start(1)
+		c, lost := s.connect(), s.connect()
+		time.Sleep(21 * time.Second) // the first base lacks /a
+		open, secret := zk.WorldACL(zk.PermAll), zk.DigestACL(zk.PermAll, "u", "p")
+		do := func(ops ...any) {
+			t.Helper()
+			if _, err := c.Multi(ops...); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(21 * time.Second)
+		}
+		create := func(path string) *zk.CreateRequest { return &zk.CreateRequest{Path: path, Acl: open} }
+		remove := func(path string) *zk.DeleteRequest { return &zk.DeleteRequest{Path: path, Version: -1} }
+		set := func(path string) *zk.SetDataRequest { return &zk.SetDataRequest{Path: path, Version: -1} }
+		do(create("/a"), create("/ab"), create("/a/b"))
+		since := time.Now().Add(-time.Second)
+		do(remove("/a/b"), create("/a/c"), create("/ab/outside"))
+		do(create("/a/d"), create("/a/d/x"), create("/a/d/brief"), remove("/a/d/brief"))
+		if _, err := lost.Create("/a/e", nil, zk.FlagEphemeral, open); err != nil {
+			t.Fatal(err)
+		}
+		gone := lost.SessionID()
+		lost.Close()
+		time.Sleep(21 * time.Second)
+		do(remove("/a/d/x"), remove("/a/d"))
+		do(&zk.CreateRequest{Path: "/a/secret", Acl: secret})
+		if _, err := c.SetACL("/a/c", zk.WorldACL(zk.PermAll&^zk.PermCreate), -1); err != nil {
+			t.Fatal(err)
+		}
+		do(set("/a/c"), set("/ab"), set("/a"))
+		owner := c.SessionID()
+		c.Close()
+		s.settle()
+		if n := s.open().Spans()[0].NumBases(); n < 3 {
+			t.Fatalf("only %d bases", n)
+		}
+		h := s.history()
+		recent := []string{"changed /a", "changed /a/c", "acl /a/c", "deleted /a/d", "deleted /a/e", "created /a/e", "deleted /a/d/brief", "created /a/d/brief", "created /a/d/x", "created /a/d", "created /a/c", "deleted /a/b"}
+		all := append(slices.Clone(recent), "created /a/b", "created /a", "earlier ")
+		readable := slices.Insert(slices.Clone(recent), 3, "created /a/secret")
+		for _, query := range []struct {
+			history.Query
+			want   []string
+			hidden bool
+		}{
+			{history.Query{Path: "/a", Since: since}, recent, true},
+			{history.Query{Path: "/a", Since: since, IDs: []proto.ID{{Scheme: secret[0].Scheme, ID: secret[0].ID}}}, readable, false},
+			{history.Query{Path: "/a", Since: time.Unix(1, 0)}, all, true},
+			{history.Query{Path: "/a/d", Since: since}, []string{"deleted /a/d", "deleted /a/d/brief", "created /a/d/brief", "created /a/d/x", "created /a/d"}, false},
+			{history.Query{Path: "/a", Since: time.Now()}, nil, false},
+		} {
+			for _, limit := range []int{1, 2, 5, 100} {
+				q, got, hidden := query.Query, []string(nil), false
+				q.Limit = limit
+				for pages := 0; pages == 0 || q.Before != 0; pages++ {
+					page, err := h.Changes(t.Context(), q)
+					if err != nil || pages > 100 {
+						t.Fatalf("%+v %v", page, err)
+					}
+					for i, c := range page.Changes {
+						by := owner
+						if c.Path == "/a/e" {
+							by = gone
+						}
+						if c.Kind != history.Earlier && (int64(c.Session) != by || c.Time.Before(q.Since)) || i >= limit && c.Kind != history.Earlier && c.Zxid != page.Changes[i-1].Zxid {
+							t.Errorf("limit %d: %+v", limit, c)
+						}
+						got = append(got, c.Kind+" "+c.Path)
+					}
+					q.Before, hidden = page.Next, hidden || page.Hidden > 0
+				}
+				if !slices.Equal(got, query.want) || hidden != query.hidden {
+					t.Errorf("%+v: %q, hidden %t, want %q", q, got, hidden, query.want)
+				}
+			}
+		}
+		s.end()
+	})
+}
