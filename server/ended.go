@@ -134,8 +134,14 @@ func (a *applier) noteEnded(
 	}
 	e = s.endings.Ended(before.ID, e, own, now, time.Now())
 	if e.How == facts.Expired && s.life.Serving.Load() && (own || e.Client != nil) {
-		s.cfg.Logger.Info("session expired", "session", e.Session, "cause", string(e.Cause), "story", e.Story)
+		s.logStory("session expired", &e)
 	}
+}
+
+// logStory logs why a session expired.
+func (s *shared) logStory(what string, e *facts.EndedSession) {
+	cause, story := e.Verdict()
+	s.cfg.Logger.Info(what, "session", e.Session, "cause", string(cause), "story", story)
 }
 
 // noteLocal keeps the story of a local session that has ended, and whose last connection, if it was
@@ -145,7 +151,7 @@ func (s *sessions) noteLocal(id proto.SessionID, how string, c *facts.EndedClien
 	e := facts.EndedSession{EndedMs: now.UnixMilli(), How: how, Decider: own, Server: own, Client: c}
 	e = s.endings.Ended(id, e, true, now, time.Now())
 	if how == facts.Expired {
-		s.cfg.Logger.Info("local session expired", "session", e.Session, "cause", string(e.Cause), "story", e.Story)
+		s.logStory("local session expired", &e)
 	}
 }
 
@@ -156,9 +162,9 @@ type servingFrom struct {
 }
 
 // EndedSessions returns the stories of sessions that ended, or were refused to clients, as far as
-// this server knows and for which keep returns true: the newest first, at most limit. It remembers
-// the last 10,000 ends and 1,000 refusals. The caller owns the result, and must not change what its
-// fields refer to.
+// this server knows and for which keep returns true: the newest first, at most limit. The server
+// remembers the last 10,000 ends and 1,000 refusals. keep gets stories without Cause and Story. The
+// caller owns the result, and must not change data that its fields refer to.
 func (f *Facts) EndedSessions(keep func(*facts.EndedSession) bool, limit int) []facts.EndedSession {
 	return f.endings.List(keep, limit)
 }

@@ -168,7 +168,8 @@ func adminEndpoint(env cli.Env, serve []string) (string, error) {
 func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("--url is %q; allowed: a URL such as http://HOST:8080", endpoint)
+		return nil, fmt.Errorf("the admin endpoint is %q; allowed: a URL such as http://HOST:8080, "+
+			"with the port of the admin server, not that of clients", endpoint)
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/commands"

@@ -60,7 +60,7 @@ func openEndpoints(
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, &r.tls.clients, a, log)
 		r.servesWeb(e.web)
-		at := endpoint{"admin server", c.AdminListenAddress(), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
+		at := endpoint{"admin server", "admin.serverPort", c.AdminListenAddress(), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
@@ -76,10 +76,10 @@ func openEndpoints(
 		mux.Handle("/metrics", metricsHandler(c, s, e.web))
 		unified := c.MetricsPort > 0 && c.MetricsPort == c.MetricsHTTPSPort
 		if c.MetricsPort >= 0 && !unified {
-			e.metrics = e.open(ctx, endpoint{"metrics", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
+			e.metrics = e.open(ctx, endpoint{"metrics", "metricsProvider.httpPort", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
 		}
 		if r.tls.metrics.source.Load() != nil {
-			u := e.open(ctx, endpoint{"metrics", c.MetricsHTTPSListenAddress(), r.tls.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
+			u := e.open(ctx, endpoint{"metrics", "metricsProvider.httpsPort", c.MetricsHTTPSListenAddress(), r.tls.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
 			e.metrics = cmp.Or(e.metrics, u)
 		}
 		if e.metrics != "" {
@@ -91,12 +91,12 @@ func openEndpoints(
 
 // endpoint is a port of HTTP. With tls it is one of HTTPS, or of both if it is unified.
 type endpoint struct {
-	what, address string
-	tls           *tlsconf.Source
-	unified       bool
-	idle          time.Duration
-	streams       int // connections that may stay open besides
-	proxies       []netip.Prefix
+	what, key, address string // key has the port
+	tls                *tlsconf.Source
+	unified            bool
+	idle               time.Duration
+	streams            int // connections that may stay open besides
+	proxies            []netip.Prefix
 }
 
 // open serves h at a port and returns its URL without a path, or "" after an error. That of a
@@ -105,7 +105,7 @@ func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log h
 	what := at.what
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)
 	if err != nil {
-		log.Warn("not served: "+what, "address", at.address, "error", err)
+		log.Warn("not served: "+what, "address", at.address, "error", err, "remedy", "name a free port with "+at.key)
 		return ""
 	}
 	u := "http://" + l.Addr().String()

@@ -230,7 +230,10 @@ func TestServe_EndpointsTaken(t *testing.T) {
 	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	for _, line := range []string{"not served: admin server: address=127.0.0.1:" + port, "not served: metrics: address=127.0.0.1:" + port} {
+	for _, line := range []string{
+		"not served: admin server: address=127.0.0.1:" + port, "not served: metrics: address=127.0.0.1:" + port,
+		`remedy="name a free port with admin.serverPort"`, `remedy="name a free port with metricsProvider.httpPort"`,
+	} {
 		if !strings.Contains(p.Stderr.String(), line) {
 			t.Errorf("no %q in\n%s", line, &p.Stderr)
 		}

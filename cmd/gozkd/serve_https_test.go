@@ -125,7 +125,7 @@ func TestEndpoints_Unified(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(r.TLS != nil)
 	})
 	var lines bytes.Buffer // read after close
-	plain := e.open(t.Context(), endpoint{"test", "127.0.0.1:0", source, true, time.Minute, 0, nil}, h, hclog.New(&hclog.LoggerOptions{Output: &lines}))
+	plain := e.open(t.Context(), endpoint{"test", "", "127.0.0.1:0", source, true, time.Minute, 0, nil}, h, hclog.New(&hclog.LoggerOptions{Output: &lines}))
 	silent, err := net.Dial("tcp", strings.TrimPrefix(plain, "http://"))
 	if err != nil {
 		t.Fatal(err)

@@ -54,13 +54,16 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("--limit must be 1 or more"))
 	}
 	members := target.members(ctx, c)
-	all := target.stories(ctx, c, members, url.Values{whatIs(words[0]): {words[0]}, "limit": {strconv.Itoa(*limit)}})
+	all, answered := target.stories(ctx, c, members, url.Values{whatIs(words[0]): {words[0]}, "limit": {strconv.Itoa(*limit)}})
+	if answered == 0 {
+		return c.Fail(errors.New("no server answered: name the admin endpoint of one that runs with --url"))
+	}
 	if whatIs(words[0]) == "address" && len(all) > 0 { // only the server of the connection knows the address
 		var sessions []string
 		for i := range all {
 			sessions = append(sessions, all[i].Session)
 		}
-		all = target.stories(ctx, c, members, url.Values{"session": {strings.Join(sessions, ",")}})
+		all, _ = target.stories(ctx, c, members, url.Values{"session": {strings.Join(sessions, ",")}})
 	}
 	all = all[:min(len(all), *limit)]
 	if asJSON {
@@ -78,10 +81,10 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-// stories asks the members for stories, and joins them.
+// stories asks the members for stories, and joins them. answered counts the members that answered.
 func (t *adminTarget) stories(
 	ctx context.Context, c cli.Command, members []string, query url.Values,
-) (told []facts.EndedSession) {
+) (told []facts.EndedSession, answered int) {
 	for _, endpoint := range members {
 		var answer struct {
 			Sessions []facts.EndedSession `json:"ended_sessions"`
@@ -92,10 +95,12 @@ func (t *adminTarget) stories(
 		}
 		if err != nil {
 			_ = c.Fail(fmt.Errorf("%w: what this server knows is missing below", err))
+			continue
 		}
+		answered++
 		told = append(told, answer.Sessions...)
 	}
-	return facts.JoinEnded(told)
+	return facts.JoinEnded(told), answered
 }
 
 // whatIs returns which parameter of ended_sessions a word is.

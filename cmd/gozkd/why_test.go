@@ -84,8 +84,9 @@ func TestWhy_Ensemble(t *testing.T) {
 		{[]string{"--url", urls[at.ID()] + "," + urls[at.ID()], "/e"}, 0, unknown, nil},
 		{[]string{"--url", urls[leader.ID()], "--timeout", "1s", "/e"}, 2, "", []string{"-timeout"}},
 		{[]string{"--url", all, "--auth-file", secret, "/f"}, 1, "", []string{"no server that answered remembers an end that fits path /f"}},
-		{[]string{"--url", nobody, "/e"}, 1, "", []string{"the other members are not known", "what this server knows is missing"}},
+		{[]string{"--url", nobody, "/e"}, 1, "", []string{"the other members are not known", "what this server knows is missing", "no server answered: "}},
 		{[]string{"--url", "ftp://x", "/e"}, 2, "", []string{"allowed: a URL"}},
+		{[]string{"--server", "zk1:2181", "/e"}, 2, "", []string{`why: the admin endpoint is "zk1:2181"; allowed: a URL`, "not that of clients"}},
 		{[]string{"--url", all}, 2, "", []string{"name one session, address or path"}},
 		{[]string{"--url", all, "--limit", "0", "/e"}, 2, "", []string{"--limit must be 1 or more"}},
 	} {

@@ -76,16 +76,21 @@ func (e *Endings) Own() int { return e.own }
 func (e *Endings) of(id proto.SessionID) *life {
 	l := e.live[id]
 	if l == nil {
-		for other := range e.live {
-			if len(e.live) >= maxLive {
-				delete(e.live, other)
-			}
-			break
+		if len(e.live) >= maxLive {
+			e.forgetAny()
 		}
 		l = &life{server: int(uint8(id >> 56))} // the server that created it
 		e.live[id] = l
 	}
 	return l
+}
+
+// forgetAny forgets an arbitrary session. e.mu is held.
+func (e *Endings) forgetAny() {
+	for id := range e.live {
+		delete(e.live, id)
+		return
+	}
 }
 
 // Attached records that the client of a session came back, to the server with that member id.
@@ -132,7 +137,6 @@ func (e *Endings) Refused(id proto.SessionID, client string, known bool, now tim
 	if known {
 		s.How = facts.WrongPassword
 	}
-	s.Cause, s.Story = s.Verdict()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.refused = append(e.refused, s); len(e.refused) > maxRefused {
@@ -141,7 +145,8 @@ func (e *Endings) Refused(id proto.SessionID, client string, known bool, now tim
 }
 
 // Ended completes and keeps the story of a session that ended, of which the caller knows what the
-// state and its connection, if it is open, tell. own: this server decided. It returns the story.
+// state and its connection, if it is open, tell. own: this server decided. It returns the story
+// without the verdict: Apply ends sessions, and few stories are ever read.
 func (e *Endings) Ended(id proto.SessionID, s facts.EndedSession, own bool, now, mono time.Time) facts.EndedSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -169,7 +174,6 @@ func (e *Endings) Ended(id proto.SessionID, s facts.EndedSession, own bool, now,
 		}
 		e.tell(&s, l, now, mono)
 	}
-	s.Cause, s.Story = s.Verdict()
 	size := 0
 	for i, path := range s.Ephemerals {
 		if size += len(path); size > maxOnePaths {
@@ -292,8 +296,8 @@ func (e *Endings) Led(leader uint64, now time.Time) {
 	e.leader, e.since = leader, now
 }
 
-// List returns the stories for which keep returns true, the newest first, at most limit. The caller
-// owns the result, and changes no field of a field.
+// List returns the stories for which keep returns true, the newest first, at most limit. keep gets
+// stories without Cause and Story. The caller owns the result, and changes no field of a field.
 func (e *Endings) List(keep func(*facts.EndedSession) bool, limit int) (found []facts.EndedSession) {
 	e.mu.Lock()
 	ended, refused := slices.Clone(e.ended), slices.Clone(e.refused) // keep may take long
@@ -307,6 +311,7 @@ func (e *Endings) List(keep func(*facts.EndedSession) bool, limit int) (found []
 			s, b = &refused[b], b-1
 		}
 		if keep(s) {
+			s.Cause, s.Story = s.Verdict()
 			found = append(found, *s)
 		}
 	}

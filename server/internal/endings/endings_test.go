@@ -163,6 +163,24 @@ func TestList_Bounds(t *testing.T) {
 	}
 }
 
+// Sentences are made for readers of stories, not for each session that ends.
+func TestList_Verdicts(t *testing.T) {
+	e := endings.New(2, false, tick, interval)
+	if s := expire(e, 7, at(1)); s.Story != "" || s.Cause != "" {
+		t.Errorf("the end of a session made the sentence %q", s.Story)
+	}
+	e.Refused(8, "h:1", true, at(2))
+	list := e.List(func(s *facts.EndedSession) bool { return s.Story == "" }, 10)
+	if len(list) != 2 {
+		t.Fatalf("%d stories were without a sentence before they were read", len(list))
+	}
+	for _, s := range list {
+		if cause, story := s.Verdict(); s.Cause != cause || s.Story != story || story == "" {
+			t.Errorf("listed with %q, %q: want %q, %q", s.Cause, s.Story, cause, story)
+		}
+	}
+}
+
 // A search does not hold up what ends meanwhile.
 func TestList_Unlocked(t *testing.T) {
 	e := endings.New(2, false, tick, interval)

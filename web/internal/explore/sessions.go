@@ -130,8 +130,11 @@ func (e *explorer) ended(q *request) (any, error) {
 	filter := get("filter")
 	contains := func(text string) bool { return strings.Contains(text, filter) }
 	list := e.Server.Facts().EndedSessions(func(s *server.EndedSession) bool {
-		return s.Matches(get("session"), get("address"), get("path")) &&
-			(contains(s.Story) || slices.ContainsFunc(s.Ephemerals, contains))
+		if !s.Matches(get("session"), get("address"), get("path")) {
+			return false
+		}
+		_, story := s.Verdict()
+		return contains(story) || slices.ContainsFunc(s.Ephemerals, contains)
 	}, limit+1)
 	found := struct {
 		Ended     []server.EndedSession `json:"ended"`

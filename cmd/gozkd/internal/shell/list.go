@@ -22,8 +22,13 @@ func runList(ctx context.Context, c *call) error {
 		return errUsage
 	}
 	path := c.args[0]
-	if c.has("page") {
+	switch page := c.has("page"); {
+	case page && (c.has("s") || c.has("w") || c.has("R")):
+		return usageError("-page cannot be combined with -s, -w or -R")
+	case page:
 		return c.listPages(ctx, path)
+	case c.has("after"):
+		return usageError("-after needs -page")
 	}
 	watch := c.watchWanted("ls")
 	if c.has("R") {

@@ -71,6 +71,16 @@ func TestListPages(t *testing.T) {
 	if status, out, _ := onServer(t, at, "", "-output", "json", "ls", "-page", "/p"); status != cli.OK || out != "\"a\"\n\"b\"\n\"c\"\n" {
 		t.Errorf("JSON: %d, %q", status, out)
 	}
+	for line, want := range map[string]string{
+		"ls -page -s /p": "-page cannot be combined with -s, -w or -R",
+		"ls -w -page /p": "-page cannot be combined with -s, -w or -R",
+		"ls -R -page /p": "-page cannot be combined with -s, -w or -R",
+		"ls -after a /p": "-after needs -page",
+	} {
+		if status, out, errs := onServer(t, at, "", split(line)...); status == cli.OK || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: %d, %q, %s; want %q", line, status, out, errs, want)
+		}
+	}
 	if status, _, errs := onServer(t, at, "", "ls", "-page", "/none"); status == cli.OK || !strings.Contains(errs, "/none") {
 		t.Errorf("no znode: %d, %s", status, errs)
 	}
