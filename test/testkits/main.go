@@ -150,7 +150,7 @@ func (b *build) java(ctx context.Context) {
 func (b *build) js(ctx context.Context) {
 	kit := filepath.Join(b.root, "testkit", "js")
 	install.Node(ctx)
-	install.Output(ctx, "", "node", filepath.Join(kit, "build.js"), b.version, b.out, b.programs)
+	install.Output(ctx, "", "node", filepath.Join(kit, "build.mjs"), b.version, b.out, b.programs)
 	if b.all {
 		return
 	}
@@ -164,7 +164,9 @@ func (b *build) js(ctx context.Context) {
 	install.Output(ctx, project, "npx", "--no-install", "tsc", "-p", ".")
 	tests := must.Get(filepath.Glob(filepath.Join(project, "*.test.js")))
 	fmt.Print(install.Output(ctx, project, "node", append([]string{"--test"}, tests...)...))
-	// Not with the kit: vitest has packages for each platform, too. A project finds it above.
-	install.Output(ctx, b.dir, "npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "vitest@3.2.4")
-	fmt.Print(install.Output(ctx, project, filepath.Join(b.dir, "node_modules", ".bin", "vitest"), "run", "vitest.spec.js"))
+	// Not with the kit: vitest has packages for each platform, too. A project finds them above.
+	install.Output(ctx, b.dir, "npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "vitest@3.2.4", "jest@30.2.0")
+	runners := filepath.Join(b.dir, "node_modules", ".bin")
+	fmt.Print(install.Output(ctx, project, filepath.Join(runners, "vitest"), "run", "vitest.spec.js"))
+	install.Output(ctx, project, filepath.Join(runners, "jest"), "--testMatch", "**/jest.spec.cjs") // reports on stderr
 }

@@ -1,18 +1,17 @@
 // ZooKeeper servers for tests: they start in milliseconds, and break on purpose. index.d.ts says what
-// each method does.
-import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+// each method does. CommonJS, so that jest takes it as it is; import finds the names, too.
+const { spawn } = require('node:child_process');
+const { existsSync, mkdtempSync, openSync, readFileSync, rmSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { setTimeout: sleep } = require('node:timers/promises');
 
 /** The program of GOZKD_TESTKIT, or that of the package for this platform. */
 function program() {
   if (process.env.GOZKD_TESTKIT) return process.env.GOZKD_TESTKIT;
   const name = `@gozkd/testkit-${process.platform}-${process.arch}`;
   try {
-    return createRequire(import.meta.url).resolve(`${name}/gozkd-testkit${process.platform === 'win32' ? '.exe' : ''}`);
+    return require.resolve(`${name}/gozkd-testkit${process.platform === 'win32' ? '.exe' : ''}`);
   } catch {
     throw new Error(`there is no gozkd-testkit: install ${name}, which is an optional dependency, or set GOZKD_TESTKIT to the program`);
   }
@@ -53,12 +52,12 @@ async function begin(Kind, options) {
 }
 
 /** Starts a server; options are those of POST /servers. */
-export const startServer = (options = {}) => begin(Server, options);
+exports.startServer = (options = {}) => begin(Server, options);
 
 /** Starts an ensemble. */
-export const startEnsemble = (size = 3, options = {}) => begin(Ensemble, { ...options, ensemble: size });
+exports.startEnsemble = (size = 3, options = {}) => begin(Ensemble, { ...options, ensemble: size });
 
-export class Ensemble {
+class Ensemble {
   #at;
 
   constructor(base, started) {
@@ -114,9 +113,9 @@ export class Ensemble {
   dump() { return this.ask('GET', '/dump'); }
 }
 
-export class Server extends Ensemble {}
+class Server extends Ensemble {}
 
-export class Member {
+class Member {
   #ensemble;
 
   constructor(ensemble, number, address) {
@@ -149,3 +148,7 @@ class Fault {
   async wait(ms = 5000) { return (await this.#ensemble.ask('GET', `${this.#at}?wait=${ms}ms`)).done; }
   async remove() { await this.#ensemble.ask('DELETE', this.#at); }
 }
+
+exports.Ensemble = Ensemble;
+exports.Server = Server;
+exports.Member = Member;

@@ -1,6 +1,6 @@
 // Builds the packages for npm: the library, and one per platform with the program.
 //
-//   node build.js VERSION OUT PROGRAMS
+//   node build.mjs VERSION OUT PROGRAMS
 //
 // PROGRAMS has files gozkd-testkit-OS-ARCH, as Go names them. The library asks for the packages of all
 // platforms; npm installs the one that fits.
