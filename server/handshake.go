@@ -267,7 +267,15 @@ func (c *conn) refuse(hasReadOnly bool) {
 	c.Finish()
 }
 
+// noteAttached tells a test kit which session is attached to the connection; 0: none. c is locked.
+func (c *conn) noteAttached(id proto.SessionID) {
+	if note := c.server.cfg.hooks.Attached; note != nil {
+		note(c.NetConn(), int64(id))
+	}
+}
+
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
+	c.noteAttached(r.SessionID)
 	start := len(c.Out.Buf)
 	c.Out.Buf = endFrame(r.Append(append(c.Out.Buf, 0, 0, 0, 0)), start)
 	m := &c.server.meter

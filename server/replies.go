@@ -185,6 +185,7 @@ func (c *conn) answered(b *meter.BatchStats, r reply) {
 	}
 	c.stats.LastZxid = max(r.zxid, c.stats.LastZxid)
 	if r.closes {
+		c.noteAttached(0)
 		c.Finish()
 	}
 }

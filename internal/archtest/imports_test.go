@@ -184,6 +184,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memnet", "the network between members"},
 		{"internal/tcpport", "ports that members keep while they are down"},
 		{"internal/faultproxy", "faults on client connections"},
+		{"internal/confighook", "the sessions of these connections"},
 		{"proto", "the Stat of a znode"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},

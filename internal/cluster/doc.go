@@ -15,7 +15,8 @@
 //
 // How it injects faults: internal/faultproxy wraps the client port's listener and reads frame
 // headers (not through TLS), to let requests fail, wait, or lose their reply; a failed request
-// reaches the server as "exists /" with the same xid, which keeps the order of replies. A kill is
+// reaches the server as "exists /" with the same xid, which keeps the order of replies. The server
+// itself says which session is attached to a connection, also through TLS. A kill is
 // Server.Abort. In a pause Config.Now does not return, and a server does nothing without asking for
 // the time. In a partition internal/memnet and internal/faultproxy hold bytes.
 package cluster

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
@@ -179,6 +180,7 @@ func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, er
 	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), gate, false, nil
 	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.own(cfg.LogDir), m.memory
 	cfg.Now, cfg.Logger = m.clock.now, l.cfg.Logger
+	confighook.Of(&cfg).Attached = faultproxy.Attach
 	if len(l.members) > 1 {
 		for _, other := range l.members {
 			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s", other.id, other.host(), peerPort, peerPort+1, other.Address()))

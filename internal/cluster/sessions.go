@@ -7,65 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/server"
 )
 
 // MemberOf returns the member that a session is connected to, or an error if the session is not
 // connected.
 func (c *Cluster) MemberOf(session int64) (*Member, error) {
-	m, _, err := c.connectionOf(session)
-	return m, err
-}
-
-// connectionOf returns the member that a session is connected to and, if the gate cannot see the
-// session, the address of the client.
-func (c *Cluster) connectionOf(session int64) (m *Member, opaque string, err error) {
 	for _, m := range c.members {
 		if gate := m.run.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
-			return m, "", nil
-		}
-	}
-	for _, m := range c.running() {
-		for address, id := range m.opaque() {
-			if id == session {
-				return m, address, nil
-			}
+			return m, nil
 		}
 	}
 	if !c.knows(session) {
-		return nil, "", errorf(ErrNotFound, "cluster: there is no session 0x%x (%s)", uint64(session), c.states())
+		return nil, errorf(ErrNotFound, "cluster: there is no session 0x%x (%s)", uint64(session), c.states())
 	}
-	return nil, "", errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
-}
-
-// opaque returns the sessions that the member's gate cannot see, because their clients use TLS, by
-// the address of the client. The server knows them.
-func (m *Member) opaque() map[string]int64 {
-	now := m.run.Load()
-	if now.gate == nil {
-		return nil
-	}
-	addresses := now.gate.Opaque()
-	if len(addresses) == 0 {
-		return nil
-	}
-	sessions := make(map[string]int64)
-	for _, conn := range now.server.Facts().Connections() {
-		if conn.Session != 0 && slices.Contains(addresses, conn.Remote) {
-			sessions[conn.Remote] = conn.Session
-		}
-	}
-	return sessions
-}
-
-// opaque returns the sessions of Member.opaque for each member that the leader reaches.
-func (c *Cluster) opaque() map[*Member]map[string]int64 {
-	sessions := make(map[*Member]map[string]int64)
-	for _, m := range c.majority() {
-		sessions[m] = m.opaque()
-	}
-	return sessions
+	return nil, errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
 }
 
 // knows reports whether any running member has a session.
@@ -96,17 +52,11 @@ func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 
 // CloseConnection breaks the connection of one client. Its session lives on.
 func (c *Cluster) CloseConnection(session int64) error {
-	m, opaque, err := c.connectionOf(session)
+	m, err := c.MemberOf(session)
 	if err != nil {
 		return err
 	}
-	closeIt := func(gate *faultproxy.Gate) bool {
-		if opaque != "" {
-			return gate.CloseOpaque(opaque)
-		}
-		return gate.CloseConn(session)
-	}
-	if gate := m.run.Load().gate; gate == nil || !closeIt(gate) {
+	if gate := m.run.Load().gate; gate == nil || !gate.CloseConn(session) {
 		return errorf(ErrState, "cluster: session 0x%x is no longer connected", uint64(session))
 	}
 	return nil
@@ -127,9 +77,8 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	before := c.attached()
-	opaque := c.opaque() // no server can be asked while the clocks jump
 	c.moveClocks(func() []int64 {
-		connected := c.connected(opaque)
+		connected := c.connected()
 		c.offset.add(d)
 		return connected
 	})
@@ -137,7 +86,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	// Clients whose handshake was in progress before are connected now.
-	connected := c.connected(c.opaque())
+	connected := c.connected()
 	for at := range c.attached() {
 		if !before[at] {
 			connected = append(connected, at.session)
@@ -174,19 +123,11 @@ func (c *Cluster) moveClocks(move func() []int64) {
 }
 
 // connected returns the sessions whose clients are connected to a member that the leader reaches.
-// opaque is a result of Cluster.opaque of a moment ago.
-func (c *Cluster) connected(opaque map[*Member]map[string]int64) []int64 {
+func (c *Cluster) connected() []int64 {
 	ids := []int64{} // MoveClock treats nil differently
 	for _, m := range c.majority() {
-		gate := m.run.Load().gate
-		if gate == nil {
-			continue
-		}
-		ids = append(ids, gate.Sessions()...)
-		for _, address := range gate.Opaque() {
-			if id, ok := opaque[m][address]; ok {
-				ids = append(ids, id)
-			}
+		if gate := m.run.Load().gate; gate != nil {
+			ids = append(ids, gate.Sessions()...)
 		}
 	}
 	return ids

@@ -1,13 +1,20 @@
 // Package confighook gives tests the part of a server.Config that is not in its API.
 package confighook
 
-import "github.com/gozkd/gozkd/internal/vfs"
+import (
+	"net"
+
+	"github.com/gozkd/gozkd/internal/vfs"
+)
 
 // Hooks replace what a server uses of the machine.
 type Hooks struct {
 	LogFS, DataFS vfs.FS       // of LogDir and Dir, except backups
 	MemoryUsed    func() int64 // bytes besides the state; nil: those that are used
 	DiskFree      func() int64 // bytes on the disk of Dir; nil: those that are free
+	// Attached is called when a session is attached to a client's connection, before the client is
+	// told, and with session 0 before the reply that ends the connection. nil: not called.
+	Attached func(nc net.Conn, session int64)
 }
 
 // Of returns the hooks in a *server.Config.

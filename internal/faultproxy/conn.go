@@ -1,11 +1,12 @@
 package faultproxy
 
 import (
-	"errors"
+	"math"
 	"net"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -34,16 +35,17 @@ type conn struct {
 
 	mu          sync.Mutex // guards the fields below
 	isShut      bool
-	session     proto.SessionID // attached; 0: none
-	opaque      bool            // open, and no frames are seen: TLS, or a four-letter word
-	blindReader bool            // the bytes from the client are passed on without parsing
-	blindWriter bool            // the bytes from the server are passed on without parsing
-	greeting    *mark           // for the reply to the connect request
+	session     int64 // attached; 0: none
+	blindReader bool  // the bytes from the client are passed on without parsing
+	blindWriter bool  // the bytes from the server are passed on without parsing
 	outstanding outstanding
 }
 
 func newConn(g *Gate, nc net.Conn) *conn {
-	return &conn{Conn: nc, gate: g, closed: make(chan struct{})}
+	c := &conn{Conn: nc, gate: g, closed: make(chan struct{})}
+	c.readDeadline.set(time.Time{})
+	c.writeDeadline.set(time.Time{})
+	return c
 }
 
 // Close closes the connection. Further calls return net.ErrClosed.
@@ -56,13 +58,13 @@ func (c *conn) shut(abruptly bool) error {
 		c.mu.Unlock()
 		return net.ErrClosed
 	}
-	c.isShut, c.opaque = true, false
-	c.session = 0
-	if c.greeting != nil {
-		c.greeting.rule.giveBack()
-		c.greeting = nil
+	c.isShut, c.session = true, 0
+	for _, u := range c.outstanding {
+		if u.rule != nil {
+			u.rule.giveBack()
+		}
 	}
-	c.outstanding.giveUp()
+	c.outstanding = nil
 	close(c.closed)
 	c.mu.Unlock()
 	c.gate.forget(c)
@@ -72,17 +74,20 @@ func (c *conn) shut(abruptly bool) error {
 	return c.Conn.Close()
 }
 
-// attachedTo returns the session that is attached to the connection, or 0.
-func (c *conn) attachedTo() proto.SessionID {
+// attach notes which session is attached to the connection; 0: none.
+func (c *conn) attach(session int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isShut {
+		c.session = session
+	}
+}
+
+// attached returns the session that is attached to the connection, or 0.
+func (c *conn) attached() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session
-}
-
-func (c *conn) isOpaque() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.opaque
 }
 
 // awaitHealed waits until the gate is not cut. Errors: net.ErrClosed, os.ErrDeadlineExceeded.
@@ -126,41 +131,27 @@ func (c *conn) left() bool {
 		return true
 	}
 	for c.r.err == nil && len(c.r.held) < maxProbeBytes {
-		if err := c.r.fill(c.Conn); err != nil {
-			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				return true
-			}
-			break
+		if c.fill(0) != nil {
+			break // the deadline
 		}
 	}
 	return c.r.err != nil || c.Conn.SetReadDeadline(time.Time{}) != nil
 }
 
 // deadline is the time at which a wait ends. The wrapped connection gets the same deadline for its
-// own waits.
-type deadline struct {
-	mu      sync.Mutex
-	at      time.Time     // zero: none
-	changed chan struct{} // closed at the next change; nil: there is no waiter
+// own waits. set must be called before wait.
+type deadline struct{ atomic.Pointer[moment] }
+
+// moment is the value of a deadline until moved is closed. Its time is zero if there is none.
+type moment struct {
+	time.Time
+	moved chan struct{}
 }
 
 func (d *deadline) set(at time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.at = at
-	if d.changed != nil {
-		close(d.changed)
-		d.changed = nil
+	if old := d.Swap(&moment{at, make(chan struct{})}); old != nil {
+		close(old.moved)
 	}
-}
-
-func (d *deadline) get() (at time.Time, changed <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.changed == nil {
-		d.changed = make(chan struct{})
-	}
-	return d.at, d.changed
 }
 
 // wait returns nil when over is closed or timer fires; either may be nil. Errors:
@@ -168,10 +159,10 @@ func (d *deadline) get() (at time.Time, changed <-chan struct{}) {
 // channel closed is closed.
 func (d *deadline) wait(over <-chan struct{}, timer <-chan time.Time, closed <-chan struct{}) error {
 	for {
-		at, changed := d.get()
+		at := d.Load()
 		var alarm <-chan time.Time
 		if !at.IsZero() {
-			alarm = time.After(time.Until(at))
+			alarm = time.After(time.Until(at.Time))
 		}
 		select {
 		case <-over:
@@ -182,22 +173,16 @@ func (d *deadline) wait(over <-chan struct{}, timer <-chan time.Time, closed <-c
 			return net.ErrClosed
 		case <-alarm:
 			return os.ErrDeadlineExceeded
-		case <-changed:
+		case <-at.moved:
 		}
 	}
 }
 
-// mark is the fault to apply to a reply.
-type mark struct {
-	rule *Armed
-	body []byte // Fail only: the body of the reply; nil: the code goes into the header
-}
-
 // unanswered is a request without a reply so far.
 type unanswered struct {
-	xid   int32 // of the reply
-	close bool  // the request ends the session
-	mark  *mark // nil: the reply passes
+	xid  int32  // of the reply
+	rule *Armed // the fault of the reply; nil: the reply passes
+	body []byte // Fail only: the body of the reply; nil: the code goes into the header
 }
 
 // outstanding is the requests without a reply, in the order of their arrival. Replies have the same
@@ -207,7 +192,7 @@ type unanswered struct {
 type outstanding []unanswered
 
 // answered removes and returns the oldest request whose reply has this xid, or a request without a
-// mark if there is none.
+// rule if there is none.
 func (o *outstanding) answered(xid int32) (u unanswered) {
 	if i := slices.IndexFunc(*o, func(u unanswered) bool { return u.xid == xid }); i >= 0 {
 		u = (*o)[i]
@@ -216,20 +201,16 @@ func (o *outstanding) answered(xid int32) (u unanswered) {
 	return u
 }
 
-// giveUp arms the rules of all outstanding replies again, because these replies will not come.
-func (o *outstanding) giveUp() {
-	for _, u := range *o {
-		if u.mark != nil {
-			u.mark.rule.giveBack()
-		}
-	}
-	*o = nil
-}
+// xidConnect stands for the xid of the connect request, which has none.
+const xidConnect = math.MinInt32
 
 // answerXid returns the xid of the reply to a request. All pings have the same xid.
-func answerXid(h proto.RequestHeader) int32 {
-	if h.Op == proto.OpPing {
+func (r *request) answerXid() int32 {
+	switch {
+	case r.connect:
+		return xidConnect
+	case r.header.Op == proto.OpPing:
 		return proto.XidPing
 	}
-	return h.Xid
+	return r.header.Xid
 }

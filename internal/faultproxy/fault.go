@@ -169,7 +169,7 @@ func (m meaning) covers(code proto.OpCode) bool { return slices.Contains(m.codes
 // into the header, as does every error of a multiRead, whose other operations would have to be
 // answered.
 func failedMulti(r *request, prefix string, code proto.ErrCode) []byte {
-	if r.header.Op != proto.OpMulti || r.bytes > maxMultiBytes || !ofOneOp(code) {
+	if r.header.Op != proto.OpMulti || !ofOneOp(code) {
 		return nil
 	}
 	ops := r.multi()

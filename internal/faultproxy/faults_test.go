@@ -216,16 +216,16 @@ func TestDropReply_SecondPing(t *testing.T) {
 		c.expectEnd()
 		expectCount(t, a, 1, true)
 	})
-	// The first request has no mark, the second has one.
-	m := &mark{}
-	o := outstanding{{xid: proto.XidPing}, {xid: 5}, {xid: proto.XidPing, mark: m}}
-	if u := o.answered(proto.XidPing); u.mark != nil {
+	// The first request has no rule, the second has one.
+	rule := &Armed{}
+	o := outstanding{{xid: proto.XidPing}, {xid: 5}, {xid: proto.XidPing, rule: rule}}
+	if u := o.answered(proto.XidPing); u.rule != nil {
 		t.Error("the first ping's answer is the second's")
 	}
-	if u := o.answered(77); u.mark != nil {
+	if u := o.answered(77); u.rule != nil {
 		t.Error("an answer to nothing")
 	}
-	if u := o.answered(proto.XidPing); u.mark != m {
+	if u := o.answered(proto.XidPing); u.rule != rule {
 		t.Error("the second ping's answer is not its own")
 	}
 	if o.answered(5); len(o) != 0 {
@@ -267,7 +267,7 @@ func TestDropReply_ArmedAgain(t *testing.T) {
 		if a.taken != 1 {
 			t.Fatal("not taken")
 		}
-		if other := attempt(); a.taken != 1 || other.outstanding[0].mark != nil {
+		if other := attempt(); a.taken != 1 || other.outstanding[1].rule != nil {
 			t.Fatal("taken twice, but armed once")
 		}
 		_ = c.Close()

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/gozkd/gozkd/proto"
 )
 
 // maxArrived is how many connections are accepted during a cut; more wait in the listener's own
@@ -172,7 +170,9 @@ func (g *Gate) CloseConns() {
 	})
 	g.changed.Broadcast()
 	g.mu.Unlock()
-	shutAll(conns)
+	for _, c := range conns {
+		_ = c.shut(true) // an error means that it is closed already
+	}
 	for _, nc := range waiting {
 		_ = reset(nc) // as above
 	}
@@ -181,13 +181,9 @@ func (g *Gate) CloseConns() {
 // CloseConn breaks the connections to which the session is attached and reports whether there were
 // any.
 func (g *Gate) CloseConn(session int64) bool {
-	return shutAll(g.which(func(c *conn) bool { return session != 0 && c.attachedTo() == proto.SessionID(session) }))
-}
-
-// shutAll breaks connections, and reports whether there are any.
-func shutAll(conns []*conn) bool {
+	conns := g.attached()[session]
 	for _, c := range conns {
-		_ = c.shut(true) // an error means that it is closed already
+		_ = c.shut(true) // as above
 	}
 	return len(conns) > 0
 }
@@ -214,47 +210,31 @@ func (g *Gate) Cut(cut bool) {
 	g.changed.Broadcast()
 }
 
+// Attach notes which session is attached to a connection of a gate; 0: none. The server tells it,
+// because the gate does not see what is inside TLS.
+func Attach(nc net.Conn, session int64) {
+	if c, ok := nc.(*conn); ok { // others are in-process connections
+		c.attach(session)
+	}
+}
+
 // Sessions returns the sessions attached over open connections, in ascending order. During a cut
 // the result is empty.
 func (g *Gate) Sessions() []int64 {
 	if g.stall.Load() != nil {
 		return nil
 	}
-	var ids []int64
-	for _, c := range g.which(func(c *conn) bool { return c.attachedTo() != 0 }) {
-		if id := c.attachedTo(); id != 0 { // it may have closed meanwhile
-			ids = append(ids, int64(id))
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Sorted(maps.Keys(g.attached()))
 }
 
-// Opaque returns the remote addresses of open connections whose sessions the gate cannot see,
-// because the client sends TLS or a four-letter word. During a cut the result is empty.
-func (g *Gate) Opaque() (addresses []string) {
-	if g.stall.Load() != nil {
-		return nil
-	}
-	for _, c := range g.which((*conn).isOpaque) {
-		addresses = append(addresses, c.RemoteAddr().String())
-	}
-	return addresses
-}
-
-// CloseOpaque breaks the connections of Opaque with that remote address and reports whether there
-// were any. It also does so during a cut.
-func (g *Gate) CloseOpaque(address string) bool {
-	return shutAll(g.which(func(c *conn) bool { return c.isOpaque() && c.RemoteAddr().String() == address }))
-}
-
-// which returns the connections for which is holds.
-func (g *Gate) which(is func(*conn) bool) (conns []*conn) {
+// attached returns the open connections with a session, by session.
+func (g *Gate) attached() map[int64][]*conn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	conns := make(map[int64][]*conn)
 	for c := range g.conns {
-		if is(c) {
-			conns = append(conns, c)
+		if id := c.attached(); id != 0 {
+			conns[id] = append(conns[id], c)
 		}
 	}
 	return conns

@@ -45,35 +45,27 @@ func TestSessions(t *testing.T) {
 	w.expectSessions(5)
 }
 
-func TestSessions_RefusedIsNone(t *testing.T) {
-	g := NewGate(nil, new(Rules))
-	c := newConn(g, &script{})
-	g.conns[c] = struct{}{}
-	if _, err := c.Write(frame((&proto.ConnectResponse{SessionID: 1, Passwd: make([]byte, 16)}).Append(nil))); err != nil {
-		t.Fatal(err)
-	}
-	if ids := g.Sessions(); len(ids) != 0 {
-		t.Errorf("%x", ids)
-	}
-}
-
-// When the reply to closeSession is sent, the session is no longer attached.
-func TestSessions_Closed(t *testing.T) {
-	g := NewGate(nil, new(Rules))
-	c := newConn(g, &script{in: append(connectFrame(0), requestFrame(1, proto.OpCloseSession, nil)...), piece: func(n int) int { return n }})
-	g.conns[c] = struct{}{}
-	if _, err := c.Read(make([]byte, 1000)); err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		answer []byte
-		want   int
-	}{{welcomeFrame(5), 1}, {replyFrame(2, 1, 0, nil), 1}, {replyFrame(1, 1, 0, nil), 0}} {
-		if _, err := c.Write(step.answer); err != nil {
+// A connection that is closed for either side has no session, whatever the server says later.
+func TestSessions_OfTheClosed(t *testing.T) {
+	for name, end := range map[string]func(c *conn) error{
+		"server": (*conn).Close,
+		"client": func(c *conn) error { _, err := c.Read(make([]byte, 1)); return err },
+	} {
+		g := NewGate(nil, new(Rules))
+		c := newConn(g, &script{})
+		g.conns[c] = struct{}{}
+		Attach(c, 5)
+		if ids := g.Sessions(); !slices.Equal(ids, []int64{5}) {
+			t.Errorf("%s: Sessions: %x before the end", name, ids)
+		}
+		if err := end(c); err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}
-		if ids := g.Sessions(); len(ids) != step.want {
-			t.Errorf("Sessions: %x, want %d", ids, step.want)
+		if name == "server" {
+			Attach(c, 5)
+		}
+		if ids := g.Sessions(); len(ids) != 0 {
+			t.Errorf("%s: Sessions: %x after the end", name, ids)
 		}
 	}
 }

@@ -142,6 +142,7 @@ func (w *world) serveConn(nc net.Conn, session int64) {
 	if asked := int64(binary.BigEndian.Uint64(first[4+16:])); asked != 0 {
 		session = asked
 	}
+	Attach(nc, session)
 	if _, err := nc.Write(welcomeFrame(session)); err != nil {
 		return
 	}
@@ -154,7 +155,10 @@ func (w *world) serveConn(nc net.Conn, session int64) {
 		d := jute.NewDecoder(f[4:])
 		var h proto.RequestHeader
 		h.Decode(&d)
-		if _, err := nc.Write(replyFrame(answerXid(h), proto.Zxid(100+h.Xid), proto.OK, d.Rest())); err != nil || h.Op == proto.OpCloseSession {
+		if h.Op == proto.OpCloseSession {
+			Attach(nc, 0)
+		}
+		if _, err := nc.Write(replyFrame((&request{header: h}).answerXid(), proto.Zxid(100+h.Xid), proto.OK, d.Rest())); err != nil || h.Op == proto.OpCloseSession {
 			return
 		}
 	}

@@ -154,6 +154,7 @@ func TestFilter_Model(t *testing.T) {
 		if _, err := io.ReadFull(c, gotConnect); err != nil || !bytes.Equal(gotConnect, in) {
 			t.Fatalf("connect: %x, %v", gotConnect, err)
 		}
+		Attach(c, modelSession)
 		answers := []modelAnswerTo{{frame: welcomeFrame(modelSession)}}
 		if err := writePieces(t, c, answers[0].frame); err != nil {
 			t.Fatal(err)

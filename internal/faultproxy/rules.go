@@ -195,10 +195,7 @@ func (a *Armed) selects(r *request) answer {
 func (r *request) below(prefix string) answer {
 	switch {
 	case r.header.Op.Info().Path == proto.PathEach:
-		switch {
-		case r.bytes > maxMultiBytes:
-			return no
-		case len(r.seen) < r.bytes:
+		if r.lacksOps() {
 			return unknown
 		}
 		if slices.ContainsFunc(r.multi(), func(op proto.MultiOp) bool { return pathHasPrefix(op.Path, prefix) }) {
@@ -234,8 +231,14 @@ func (r *request) below(prefix string) answer {
 	return no
 }
 
-// multi returns the operations of a multi that has arrived whole, nil if it is malformed.
+// lacksOps reports whether more of a multi must arrive before multi can be called.
+func (r *request) lacksOps() bool { return r.bytes <= maxMultiBytes && len(r.seen) < r.bytes }
+
+// multi returns the operations of a multi, nil if it is malformed or too long.
 func (r *request) multi() []proto.MultiOp {
+	if r.bytes > maxMultiBytes {
+		return nil
+	}
 	d := jute.NewDecoder(r.seen[requestBytes:r.bytes])
 	var m proto.MultiRequest
 	if m.Decode(&d, r.header.Op) != nil {

@@ -1,7 +1,9 @@
 package faultproxy_test
 
 import (
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"testing"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -30,7 +33,9 @@ func start(t *testing.T) *behindGate {
 	}
 	behindGate := &behindGate{t: t}
 	behindGate.gate = faultproxy.NewGate(l, &behindGate.rules)
-	s, err := server.New(server.Config{Listener: behindGate.gate})
+	cfg := server.Config{Listener: behindGate.gate}
+	confighook.Of(&cfg).Attached = faultproxy.Attach
+	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,6 +231,28 @@ func TestServer_Session(t *testing.T) {
 	other.Close()
 	if got := l.gate.Sessions(); !slices.Equal(got, want[:1]) && !slices.Equal(got, want[1:]) {
 		t.Errorf("attached are %x after one was closed", got)
+	}
+}
+
+// A session that the server refuses is not attached.
+func TestServer_SessionRefused(t *testing.T) {
+	l := start(t)
+	nc, err := net.Dial("tcp", l.gate.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = nc.Close() }()
+	hello := (&proto.ConnectRequest{TimeoutMs: 5000, SessionID: 0x77, Passwd: make([]byte, 16)}).Append(make([]byte, 4))
+	binary.BigEndian.PutUint32(hello, uint32(len(hello)-4))
+	if _, err := nc.Write(hello); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(nc)
+	if err != nil || len(answer) < 20 || !slices.Equal(answer[8:20], make([]byte, 12)) {
+		t.Fatalf("the answer is %x, %v; want one without a timeout and a session", answer, err)
+	}
+	if got := l.gate.Sessions(); len(got) != 0 {
+		t.Errorf("attached are %x", got)
 	}
 }
 

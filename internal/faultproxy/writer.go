@@ -3,22 +3,20 @@ package faultproxy
 import (
 	"encoding/binary"
 	"net"
-	"slices"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// replyBytes is the part of every reply and event that is parsed: its length and header. In the
-// reply to a connect request the same number of bytes reaches to the end of the session id.
+// replyBytes is the part of every reply and event that is parsed: its length and header.
 const replyBytes = 4 + proto.ReplyHeaderBytes
 
 // writer is the state of Write.
 type writer struct {
 	begun   []byte // the first bytes of a frame, held back until there are replyBytes
 	greeted bool   // the reply to the connect request has passed
-	pass    int    // bytes of the present frame that pass unparsed
-	swallow int    // bytes of the present frame that are discarded because it was replaced
+	rest    int    // bytes of the present frame that need no parsing
+	discard bool   // rest is discarded, because the frame was replaced
 }
 
 // Write writes what the server sends, subject to the rules. Up to 19 bytes of an incomplete frame
@@ -43,107 +41,63 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answers returns the bytes for the client, and whether the reply after them is to be lost. It may
-// return p itself.
+// answers returns the bytes for the client, and whether the reply after them is to be lost.
 func (c *conn) answers(p []byte) (out []byte, lost bool) {
 	w := &c.w
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := p
-	if len(w.begun) > 0 {
-		b = append(w.begun, p...)
-		w.begun = nil
-	}
-	i, kept := 0, 0 // b[kept:i] is sent unchanged, after out
-	for i < len(b) {
-		rest := b[i:]
+	b := append(w.begun, p...)
+	w.begun = nil
+	for len(b) > 0 {
 		switch {
 		case c.blindWriter:
-			i = len(b)
-		case w.pass > 0:
-			n := min(w.pass, len(rest))
-			w.pass -= n
-			i += n
-		case w.swallow > 0: // here kept is i: the frame was replaced
-			n := min(w.swallow, len(rest))
-			w.swallow -= n
-			i += n
-			kept = i
-		case len(rest) >= 4 && int32(binary.BigEndian.Uint32(rest)) < proto.ReplyHeaderBytes:
-			c.blindWriter = true
-		case len(rest) < replyBytes:
-			w.begun = slices.Clone(rest)
-			return join(out, b[kept:i]), false
-		default:
-			bytes := 4 + int(binary.BigEndian.Uint32(rest))
-			replaced, lost := c.answer(rest[4:replyBytes])
-			switch {
-			case lost:
-				return join(out, b[kept:i]), true
-			case replaced != nil:
-				out = append(append(out, b[kept:i]...), replaced...)
-				kept = i
-				w.swallow = bytes
-			default:
-				w.pass = bytes
+			return append(out, b...), false
+		case w.rest > 0:
+			n := min(w.rest, len(b))
+			if !w.discard {
+				out = append(out, b[:n]...)
 			}
+			b, w.rest = b[n:], w.rest-n
+		case len(b) >= 4 && int32(binary.BigEndian.Uint32(b)) < proto.ReplyHeaderBytes:
+			c.blindWriter = true
+		case len(b) < replyBytes:
+			w.begun = b
+			return out, false
+		default:
+			replaced, lost := c.answer(b[4:replyBytes])
+			if lost {
+				return out, true
+			}
+			out = append(out, replaced...)
+			w.rest, w.discard = 4+int(binary.BigEndian.Uint32(b)), replaced != nil
 		}
 	}
-	return join(out, b[kept:]), false
-}
-
-// join appends b to a, and returns b itself if a is empty.
-func join(a, b []byte) []byte {
-	if len(a) == 0 {
-		return b
-	}
-	return append(a, b...)
+	return out, false
 }
 
 // answer decides about a reply or event that begins with head: it passes, is replaced by a whole
 // frame, or is lost. c.mu is held.
 func (c *conn) answer(head []byte) (replaced []byte, lost bool) {
 	d := jute.NewDecoder(head)
-	if !c.w.greeted {
-		c.w.greeted = true
-		return nil, c.welcome(&d)
-	}
 	var h proto.ReplyHeader
 	h.Decode(&d)
+	if !c.w.greeted {
+		c.w.greeted, h.Xid = true, xidConnect
+	}
 	if h.Xid == proto.XidEvent {
 		return nil, false
 	}
 	u := c.outstanding.answered(h.Xid)
-	if u.close && h.Err == proto.OK {
-		c.session = 0
-	}
-	switch {
-	case u.mark == nil:
+	if u.rule == nil {
 		return nil, false
-	case u.mark.rule.fault.Kind == DropReply:
-		return nil, u.mark.rule.happened()
 	}
-	u.mark.rule.happened()
-	if u.mark.body == nil {
-		h.Err = u.mark.rule.fault.Code
-	} else {
+	happened := u.rule.happened()
+	if u.rule.fault.Kind == DropReply {
+		return nil, happened
+	}
+	if h.Err = u.rule.fault.Code; u.body != nil {
 		h.Err = proto.OK
 	}
-	b := binary.BigEndian.AppendUint32(nil, uint32(proto.ReplyHeaderBytes+len(u.mark.body)))
-	return append(h.Append(b), u.mark.body...), false
-}
-
-// welcome records the reply to a connect request and reports whether the reply is to be lost.
-func (c *conn) welcome(d *jute.Decoder) (lost bool) {
-	d.Int() // protocol version
-	timeout, session := d.Int(), proto.SessionID(d.Long())
-	m := c.greeting
-	c.greeting = nil
-	if m != nil && m.rule.happened() {
-		return true
-	}
-	if timeout > 0 && !c.isShut {
-		c.session = session
-	}
-	return false
+	b := binary.BigEndian.AppendUint32(nil, uint32(proto.ReplyHeaderBytes+len(u.body)))
+	return append(h.Append(b), u.body...), false
 }
