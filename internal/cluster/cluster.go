@@ -181,8 +181,8 @@ func (c *Cluster) Close() error {
 		m := c.members[i]
 		m.transition.lock()
 		defer m.transition.unlock()
-		if m.server != nil {
-			err = m.end(m.server.Abort) // no member is left that a crash could harm
+		if s := m.Server(); s != nil {
+			err = m.end(s.Abort) // no member is left that a crash could harm
 		}
 		m.port.Release()
 		return err
@@ -302,10 +302,10 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 func (m *Member) fail(now *memberRun) error {
 	m.transition.lock()
 	defer m.transition.unlock()
-	if m.server != now.server {
+	if m.Server() != now.server {
 		return nil // another goroutine ended the run
 	}
-	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), now.start.err), m.end(m.server.Abort))
+	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), now.start.err), m.end(now.server.Abort))
 }
 
 // states describes the members in an error.

@@ -32,9 +32,7 @@ type Member struct {
 	port    port
 	memory  *server.Memory // nil: the data is in a directory
 
-	transition chanMutex // held while the state changes; guards the fields below except now
-	server     *server.Server
-	gate       *faultproxy.Gate
+	transition chanMutex // held while the state changes; guards the fields below except run
 	clock      *clock
 	dead       *atomic.Bool // of this run: what the process would send is lost
 	cut        bool         // partitioned from its clients
@@ -111,7 +109,7 @@ func (m *Member) launch() error {
 // begin is launch for a caller that holds m.transition.
 func (m *Member) begin() error {
 	switch {
-	case m.server != nil:
+	case m.State() != Down:
 		return errorf(ErrState, "cluster: %s is %s already", m.name(), m.State())
 	case m.cluster.closed.Load():
 		return errClosed
@@ -131,7 +129,6 @@ func (m *Member) begin() error {
 	if err != nil {
 		return errors.Join(err, gate.Close(), closePeers(&cfg))
 	}
-	m.server, m.gate = s, gate
 	started := &startResult{over: make(chan struct{})}
 	gone := make(chan struct{})
 	m.run.Store(&memberRun{state: Running, server: s, gate: gate, start: started, gone: gone})
@@ -156,10 +153,10 @@ func (m *Member) begin() error {
 func (m *Member) crashed(s *server.Server, cause error) {
 	m.transition.lock()
 	defer m.transition.unlock()
-	if m.server != s {
+	if m.Server() != s {
 		return
 	}
-	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(m.server.Abort))
+	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(s.Abort))
 	select {
 	case m.cluster.failures <- err:
 	default: // an error has been reported already
@@ -212,7 +209,7 @@ func (m *Member) Stop() error {
 	if err := m.mustRun(); err != nil {
 		return err
 	}
-	return m.end(m.server.Close)
+	return m.end(m.Server().Close)
 }
 
 // Kill ends the member's server like kill -9: connections break without notice. Data that the
@@ -220,7 +217,7 @@ func (m *Member) Stop() error {
 func (m *Member) Kill() error {
 	m.transition.lock()
 	defer m.transition.unlock()
-	if m.server == nil {
+	if m.State() == Down {
 		return errorf(ErrState, "cluster: %s is down already", m.name())
 	}
 	return m.kill()
@@ -228,11 +225,11 @@ func (m *Member) Kill() error {
 
 func (m *Member) kill() error {
 	m.dead.Store(true)
-	m.gate.CloseConns()
+	m.run.Load().gate.CloseConns()
 	if len(m.cluster.members) > 1 {
 		m.cluster.network.Kill(m.host())
 	}
-	return m.end(m.server.Abort)
+	return m.end(m.Server().Abort)
 }
 
 // end ends the present run.
@@ -246,7 +243,6 @@ func (m *Member) end(how func() error) error {
 		m.cluster.relink()
 	}
 	m.port.Hold()
-	m.server, m.gate = nil, nil
 	return err
 }
 
@@ -264,7 +260,7 @@ func (m *Member) again() (err error) {
 	defer m.transition.unlock()
 	switch m.State() {
 	case Running:
-		err = m.end(m.server.Close)
+		err = m.end(m.Server().Close)
 	case Paused:
 		err = m.kill()
 	}
@@ -314,8 +310,8 @@ func (m *Member) partition(cut bool) error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	m.cut = cut
-	if m.gate != nil {
-		m.gate.Cut(cut)
+	if gate := m.run.Load().gate; gate != nil {
+		gate.Cut(cut)
 	}
 	m.cluster.isolate(m.id, cut)
 	return nil
@@ -325,10 +321,10 @@ func (m *Member) partition(cut bool) error {
 func (m *Member) CloseConnections() error {
 	m.transition.lock()
 	defer m.transition.unlock()
-	if m.gate == nil {
+	if m.State() == Down {
 		return errorf(ErrState, "cluster: %s is down", m.name())
 	}
-	m.gate.CloseConns()
+	m.run.Load().gate.CloseConns()
 	return nil
 }
 
