@@ -29,21 +29,25 @@ func TestChildren_PagesOfALongList(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	read := func(query string, limit int) (names []string) {
+	one := func(query string, limit int) (names []string, next string) {
 		t.Helper()
-		after := ""
-		for {
-			page := decode[struct {
-				Children []struct{ Name string }
-				Next     string
-			}](t, s.want(200, "", "GET", fmt.Sprintf("/znodes/v2/p?children&limit=%d%s%s", limit, query, after), ""))
-			for _, c := range page.Children {
-				names = append(names, c.Name)
+		page := decode[struct {
+			Children []struct{ Name string }
+			Next     string
+		}](t, s.want(200, "", "GET", fmt.Sprintf("/znodes/v2/p?children&limit=%d%s", limit, query), ""))
+		for _, c := range page.Children {
+			names = append(names, c.Name)
+		}
+		return names, page.Next
+	}
+	read := func(query string, limit int) (all []string) {
+		t.Helper()
+		for after := ""; ; {
+			names, next := one(query+after, limit)
+			if all = append(all, names...); next == "" {
+				return all
 			}
-			if page.Next == "" {
-				return names
-			}
-			after = "&after=" + page.Next
+			after = "&after=" + next
 		}
 	}
 	lists := func() (n string) {
@@ -70,6 +74,18 @@ func TestChildren_PagesOfALongList(t *testing.T) {
 			t.Errorf("limit %d: %q", limit, got)
 		}
 	}
+	for _, skip := range []struct {
+		query string
+		want  []string
+	}{
+		{"&skip=0", want[:100]}, {"&skip=1", want[1:101]}, {"&skip=1450", want[1450:]}, {"&skip=1500", nil}, {"&skip=1000000", nil},
+		{"&after=" + want[9] + "&skip=490", want[500:600]}, {"&prefix=n14&skip=100", below[100:]}, {"&prefix=n14&skip=111", nil},
+	} {
+		if got, _ := one(skip.query, 100); !slices.Equal(got, skip.want) {
+			t.Errorf("%s: %q", skip.query, got)
+		}
+	}
+	s.want(400, "skip", "GET", "/znodes/v2/p?children&skip=1000001", "")
 	s.create(zk, client.CreateOptions{}, "/p/n1x")
 	s.want(200, `"n1x"`, "GET", "/znodes/v2/p?children&limit=1&after=n199", "")
 	if _, err := zk.SetACL(t.Context(), "/p", []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}, -1); err != nil {

@@ -83,6 +83,9 @@ func TestHistory(t *testing.T) {
 
 	s.want(200, `"zxid":"0x7","time":5,"stat":{`, "GET", "/znodes/v2/gone?at=0x20", "")
 	s.want(200, `"children":[{"name":"a"},{"name":"b"}],"next":"b"`, "GET", "/znodes/v2/gone?at=0x20&children&limit=2", "")
+	for query, list := range map[string]string{"skip=1": `[{"name":"b"},{"name":"c"}]}`, "after=a&skip=1": `[{"name":"c"}]}`, "skip=4": `[]}`} {
+		s.want(200, `"children":`+list, "GET", "/znodes/v2/gone?at=0x20&children&limit=2&"+query, "")
+	}
 	s.want(200, `"perms":"cdrwa"`, "GET", "/znodes/v2/gone?at=2026-11-22T08:00:00Z&acl", "")
 	if p.at.Time.Year() != 2026 || p.at.Zxid != 0 {
 		t.Errorf("%+v", p.at)

@@ -25,7 +25,7 @@ func (b *tab) elapsed() float64 {
 }
 
 // A parent with 100,000 children: the first rows are painted within 200 ms after their data, only
-// rows in sight exist, and the last child is reached by scrolling. The times are measured and not
+// rows in sight exist, and a place far away takes a request or two. The times are measured and not
 // judged: the machine may be busy. The numbers of rows, requests and bytes are.
 func TestManyChildren(t *testing.T) {
 	const n = 100_000
@@ -55,8 +55,22 @@ func TestManyChildren(t *testing.T) {
 	b.eval("document.querySelector('.tree').scrollTop = 1e9", nil)
 	b.see(".tree", fmt.Sprintf("child-%07d", n-1))
 	t.Logf("the last child %v after scrolling to the end, with %d requests", time.Since(began).Round(time.Millisecond), len(b.asked("children")))
+	if n := len(b.asked("children")); n > 2 {
+		t.Errorf("%d requests for the end of the tree", n)
+	}
 	b.eval("document.querySelector('.tree').scrollTop = 1e6", nil)
 	b.see(".tree", "child-00384")
+	b.asked("")
+	for _, jump := range []struct{ name, to string }{{fmt.Sprintf("child-%07d", n-1), "1e9"}, {"child-0050000", "50000 * 28"}, {"child-0000000", "0"}} {
+		b.stopwatch("person.has('.child-list', " + quote(jump.name) + ")")
+		began := ask[float64](b, "performance.now()")
+		b.eval("document.querySelector('.child-list').scrollTop = "+jump.to, nil)
+		t.Logf("%s of the table is painted %.0f ms after scrolling, of which the request took %.0f", jump.name, b.elapsed()-began,
+			ask[float64](b, "performance.getEntriesByType('resource').filter((e) => e.name.includes('skip=')).at(-1)?.duration ?? 0"))
+	}
+	if n := len(b.asked("children")); n > 4 {
+		t.Errorf("%d requests for three places of the table", n)
+	}
 	if rows := b.count(".tree-row, .child-row", ""); rows > 150 {
 		t.Errorf("%d rows exist", rows)
 	}

@@ -20,7 +20,7 @@ const historyTime = 45 * time.Second
 // at answers with a znode as it was.
 func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q params) error {
 	children, acl, stats := q.flag("children"), q.flag("acl"), q.flag("stat")
-	limit := int(q.number("limit", 1, maxPage, defaultPage))
+	limit, skip := int(q.number("limit", 1, maxPage, defaultPage)), int(q.number("skip", 0, maxSkip, 0))
 	m, err := parseMoment(q.values.Get("at"))
 	switch {
 	case err != nil:
@@ -58,7 +58,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	switch {
 	case children:
 		slices.Sort(z.Children)
-		page, next := pageOf(z.Children, q.values.Get("after"), q.values.Get("prefix"), limit)
+		page, next := pageOf(z.Children, q.values.Get("after"), q.values.Get("prefix"), skip, limit)
 		list := make([]child, len(page))
 		for i, name := range page {
 			list[i].Name = name
@@ -87,13 +87,14 @@ func parseMoment(s string) (m history.Moment, err error) {
 	return m, answer.Bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
 }
 
-// pageOf returns the first of sorted names after a name, and the last of them if there are more.
-func pageOf(names []string, after, prefix string, limit int) (page []string, next string) {
+// pageOf returns the first of sorted names after a name and as many as are skipped, and the last of
+// them if there are more.
+func pageOf(names []string, after, prefix string, skip, limit int) (page []string, next string) {
 	from, found := slices.BinarySearch(names, max(after, prefix))
 	if found && after >= prefix && after != "" {
 		from++
 	}
-	for _, name := range names[from:] {
+	for _, name := range names[min(from+skip, len(names)):] {
 		if !strings.HasPrefix(name, prefix) {
 			break
 		}

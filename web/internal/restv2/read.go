@@ -14,7 +14,7 @@ import (
 
 // get answers GET and HEAD.
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
-	q, err := query(r, "children", "after", "prefix", "limit", "stat", "acl", "watch", "at")
+	q, err := query(r, "children", "after", "skip", "prefix", "limit", "stat", "acl", "watch", "at")
 	if err != nil {
 		return err
 	}
@@ -105,6 +105,7 @@ func (h *Handler) acl(w http.ResponseWriter, r *http.Request, cl *client.Client,
 const (
 	defaultPage = 200
 	maxPage     = 1000
+	maxSkip     = 1_000_000
 )
 
 type child struct {
@@ -114,12 +115,27 @@ type child struct {
 
 // children answers with a page of a list of children.
 func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Client, path string, q params) error {
-	limit, stats := int(q.number("limit", 1, maxPage, defaultPage)), q.flag("stat")
+	limit, skip, stats := int(q.number("limit", 1, maxPage, defaultPage)), int(q.number("skip", 0, maxSkip, 0)), q.flag("stat")
 	if q.err != nil {
 		return q.err
 	}
+	leave, err := call.Of(r).Large(skip * 16) // names that are read
+	if err != nil {
+		return err
+	}
+	defer leave()
 	var stat proto.Stat
 	after, prefix := q.values.Get("after"), q.values.Get("prefix")
+	if skip > 0 {
+		for c, err := range cl.ChildrenPages(r.Context(), path, client.PageOptions{StartAfter: after, Prefix: prefix, Limit: skip}) {
+			if err != nil {
+				return err
+			}
+			if after, skip = c.Name, skip-1; skip == 0 {
+				break
+			}
+		}
+	}
 	o := client.PageOptions{StartAfter: after, Prefix: prefix, Limit: limit + 1, Parent: &stat}
 	if stats {
 		o.Flags = proto.PageStat

@@ -174,8 +174,8 @@ export async function data(path) {
 }
 
 /** children returns {path, stat, children: [{name, stat}], next}. */
-export function children(path, {after, prefix, limit = 200, stat = true, signal} = {}) {
-  return json('GET', znodes(path), {query: {children: true, after, prefix, limit, stat: stat && !moment, at: moment}, signal});
+export function children(path, {after, skip, prefix, limit = 200, stat = true, signal} = {}) {
+  return json('GET', znodes(path), {query: {children: true, after, skip: skip || null, prefix, limit, stat: stat && !moment, at: moment}, signal});
 }
 
 /** acl returns {acl: [{scheme, id, perms}], stat}. */

@@ -25,7 +25,7 @@ const columns = [
 export function childTable(path, {remove, mayNot}) {
   let pages = new Pages(path);
   let order = null; // {by, descending}: not that of the server, so all children are read
-  let sorted = null; // the items in that order
+  let sorted = null; // the items in that order, null for that of the server
   let sorting = 0; // how many sorts read the rest of the children: nothing is read again meanwhile
   const fresh = new Set();
   const selected = new Map(); // name to item
@@ -44,16 +44,24 @@ export function childTable(path, {remove, mayNot}) {
   const list = virtualList({
     count: () => pages.total, row, rowHeight,
     props: {class: 'child-list', tabindex: '-1', role: 'rowgroup'},
-    onvisible: (_, last) => last > pages.items.length && !pages.complete && !pages.reading && read(last - pages.items.length),
+    onvisible: (first, last) => {
+      const end = pages.prefix ? last + 1 : last; // how many begin with the prefix is not known
+      for (let i = first; i < end && !pages.complete && !pages.reading; i++) {
+        if (!pages.item(i)) {
+          read(i);
+          return;
+        }
+      }
+    },
   });
   const table = h('div', {role: 'table', 'aria-label': 'Children'},
     h('div', {class: 'child-row child-head', role: 'row'}, h('span', {role: 'columnheader'}, all), heads), list.element);
 
-  async function read(missing) {
+  async function read(i) {
     try {
-      await pages.more(missing);
+      await pages.show(i);
     } catch (error) {
-      replace(note, problem(error, () => read(missing)));
+      replace(note, problem(error, () => read(i)));
       return;
     }
     draw();
@@ -86,7 +94,7 @@ export function childTable(path, {remove, mayNot}) {
   }
 
   function arrange() {
-    sorted = pages.items;
+    sorted = null;
     if (order && pages.complete) {
       const {value, descending} = order;
       sorted = [...pages.items].sort((a, b) => (descending ? -1 : 1) * (compare(value(a), value(b)) || compare(a.name, b.name)));
@@ -120,7 +128,7 @@ export function childTable(path, {remove, mayNot}) {
   }
 
   function row(i) {
-    const item = sorted?.[i];
+    const item = sorted ? sorted[i] : pages.item(i);
     if (!item) {
       return h('div', {class: 'child-row', role: 'row'}, h('span', {class: 'bone', role: 'cell'}));
     }

@@ -66,19 +66,18 @@ export function tree({onopen, onread, past = false}) {
       if (!node.pages) {
         return;
       }
-      const pinned = node.children?.get(node.pinned);
-      let shown = node.pages.items.length;
-      if (pinned && !node.pages.complete && !node.pages.items.some((item) => item.name === node.pinned)) {
-        shown++;
-        visit(pinned);
+      if (pinnedFirst(node)) {
+        visit(node.children.get(node.pinned));
       }
-      for (const item of node.pages.items) {
+      for (let i = 0; i < node.pages.total; i++) {
+        const item = node.pages.item(i);
+        if (!item) {
+          out.push(node.placeholder ||= {gap: node});
+          continue;
+        }
         const child = node.child(item.name, null);
         child.stat ||= item.stat; // which is older than what an event or the znode's own page told
         visit(child);
-      }
-      for (let i = shown; i < node.pages.total; i++) {
-        out.push(node.placeholder ||= {gap: node});
       }
     };
     visit(root);
@@ -86,23 +85,29 @@ export function tree({onopen, onread, past = false}) {
     list.refresh();
   }
 
+  // pinnedFirst reports whether a child is shown before the others, because its place was not read.
+  function pinnedFirst(node) {
+    return node.children?.has(node.pinned) && !node.pages.complete && !node.pages.has(node.pinned);
+  }
+
   function fillGaps(first, last) {
     for (let i = last - 1; i >= first; i--) {
       const node = rows[i]?.gap;
       if (node) {
-        read(node, i - rows.indexOf(node.placeholder));
+        const before = rows.slice(rows.indexOf(node) + 1, i).filter((row) => row.gap === node || row.depth === node.depth + 1);
+        read(node, before.length - (pinnedFirst(node) ? 1 : 0));
         break;
       }
     }
   }
 
-  async function read(node, missing = 0) {
+  async function read(node, i = 0) {
     node.pages ||= new Pages(node.path);
     if (node.pages.reading && node.pages.items.length > 0) {
       return;
     }
     try {
-      await node.pages.more(missing);
+      await node.pages.show(i);
       node.error = null;
       node.stat = node.pages.stat || node.stat;
     } catch (error) {
@@ -172,7 +177,7 @@ export function tree({onopen, onread, past = false}) {
   // listed reports whether the parent's list has the znode: without a Stat it may not be read then.
   function listed(node) {
     const above = node !== root && find(parent(node.path));
-    return Boolean(above?.pages?.items.some((item) => item.name === node.name));
+    return Boolean(above?.pages?.has(node.name));
   }
 
   function foldable(node) {
@@ -257,13 +262,13 @@ export function tree({onopen, onread, past = false}) {
       if (node.error) {
         break;
       }
-      if (!node.children?.has(name) && !node.pages?.items.some((item) => item.name === name)) {
+      if (!node.children?.has(name) && !node.pages?.has(name)) {
         if (node.pages?.complete) {
           break;
         }
         node.pinned = name;
         node.child(name, null);
-      } else if (!node.pages?.items.some((item) => item.name === name)) {
+      } else if (!node.pages?.has(name)) {
         node.pinned = name;
       }
       node = node.child(name, null);
@@ -329,13 +334,13 @@ export function tree({onopen, onread, past = false}) {
       }
       try {
         const added = await node.pages.reload();
-        const names = new Set(node.pages.items.map((item) => item.name));
+        const names = new Set(node.pages.read.map((item) => item.name));
         for (const name of node.children?.keys() || []) {
           if (!names.has(name) && (node.pages.complete || name !== node.pinned)) {
             node.children.delete(name);
           }
         }
-        for (const item of node.pages.items) {
+        for (const item of node.pages.read) {
           node.child(item.name, item.stat);
         }
         for (const name of added) {
