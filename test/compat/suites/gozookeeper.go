@@ -11,7 +11,6 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/cases"
-	"github.com/gozkd/gozkd/test/compat/gozk"
 	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -20,8 +19,8 @@ import (
 // the version in go.mod. They start servers alone and in ensembles of three with zkServer.sh, at
 // ports that two runs at once could both draw, so all are one part.
 func installGoZooKeeper(ctx context.Context, root string) installed {
-	var module struct{ Dir string }
-	must.Do(json.Unmarshal([]byte(install.Output(ctx, root, "go", "mod", "download", "-json", gozk.Module)), &module))
+	var module struct{ Dir, Version string }
+	must.Do(json.Unmarshal([]byte(install.Output(ctx, root, "go", "mod", "download", "-json", "github.com/go-zookeeper/zk")), &module))
 	source := filepath.Join(root, ".cache", "compat", "suites-go-zookeeper")
 	must.Do(os.RemoveAll(source))
 	must.Do(os.CopyFS(source, os.DirFS(module.Dir)))
@@ -37,7 +36,7 @@ func installGoZooKeeper(ctx context.Context, root string) installed {
 	must.Do(os.WriteFile(filepath.Join(source, "all_serve_test.go"), []byte(allServe), 0o644))
 	const all = "integration"
 	return installed{
-		version: gozk.Version(),
+		version: strings.TrimPrefix(module.Version, "v"),
 		parts:   []string{all},
 		quick:   []string{all},
 		command: func(ctx context.Context, t target, _, _ string) *exec.Cmd {
