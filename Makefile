@@ -100,6 +100,7 @@ archivetest: ## 1,000 faults of members, shippers and the store of the archive, 
 sim:      ## the simulator: SEEDS runs (1000), from SEED on; see docs/quality/how-we-test.md
 	GOGC=400 $(GO) test -timeout 0 -count=1 -v -run '^TestSim$$' ./consensus -rapid.checks=$(SEEDS) $(if $(SEED),-rapid.seed=$(SEED))
 mutants:  ## plant bugs and see that the checks find them; MUTANTS for flags, such as -run wal or -subset 3/10
+	$(GO) test -count=1 ./test/mutants # go test would not notice changes of other modules
 	$(GO) run ./test/mutants $(MUTANTS)
 mutants-generated: ## change each condition, call, assignment and constant of package PKG (consensus/internal/core); MUTANTS for flags
 	$(GO) run ./test/mutants/generate $(if $(PKG),-pkg $(PKG)) $(MUTANTS)

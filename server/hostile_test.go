@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server"
@@ -153,7 +155,15 @@ func (r *raw) recvSome() bool {
 // Replies leave in the order of the requests, reads see the writes before them and none after them
 // (V1, V2), zxids never decrease (V5).
 func TestOrder(t *testing.T) {
-	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
+	cfg := ticks
+	cfg.Dir, cfg.LogDir = t.TempDir(), "/log"
+	confighook.Of(&cfg).LogFS = vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
+		if op.Kind == vfstest.OpSync {
+			time.Sleep(time.Millisecond) // so that requests arrive while writes are unfinished
+		}
+		return nil
+	})
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
 		c := dial()
 		c.connect(60_000, 0, nil)
 		c.call(1, proto.OpCreate, create{path: "/o"})

@@ -82,15 +82,24 @@ func (b *bench) try(ctx context.Context, m mutant) (outcome, error) {
 	if clean.verdict != missed {
 		return outcome{mutant: m, verdict: control, took: clean.took, output: clean.output}, nil
 	}
-	apply := exec.CommandContext(ctx, "git", "apply", "--recount", "-C1", m.path)
-	apply.Dir = tree
-	// Otherwise git would take a repository around the copy for that of the patch.
-	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+b.dir)
-	if out, err := apply.CombinedOutput(); err != nil {
+	if out, err := plant(ctx, tree, m); err != nil {
 		return outcome{mutant: m, verdict: stale, output: string(out)}, ctx.Err()
 	}
 	o := check(ctx, tree, m)
 	return o, ctx.Err()
+}
+
+// plant applies the patch of m to a tree, and returns what git says.
+func plant(ctx context.Context, tree string, m mutant) ([]byte, error) {
+	path, err := filepath.Abs(m.path)
+	if err != nil {
+		return nil, err
+	}
+	apply := exec.CommandContext(ctx, "git", "apply", "--recount", "-C1", path)
+	apply.Dir = tree
+	// Otherwise git would take a repository around the copy for that of the patch.
+	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tree))
+	return apply.CombinedOutput()
 }
 
 // check runs the check of m in a tree.

@@ -2,19 +2,21 @@ package main
 
 import (
 	"os"
-	"os/exec"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/test/mutants/internal/typecheck"
 )
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 // A change of the code that a patch touches must adapt the patch.
-func TestPatches_Apply(t *testing.T) {
+func TestPatches_Compile(t *testing.T) {
 	mutants, err := load(".")
 	if err != nil {
 		t.Fatal(err)
@@ -22,27 +24,92 @@ func TestPatches_Apply(t *testing.T) {
 	if len(mutants) < 40 {
 		t.Errorf("%d mutants", len(mutants))
 	}
-	root, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
+	root, err := filepath.Abs("../..")
 	if err != nil {
-		t.Skip("not in a clone of the repository: ", err)
+		t.Fatal(err)
+	}
+	tree, err := typecheck.List(root, "work")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, m := range mutants {
-		text, err := os.ReadFile(m.path)
-		if err != nil {
-			t.Fatal(err)
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(m.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			packages := make(map[string]map[string][]byte) // changed files by package
+			for line := range strings.Lines(string(text)) {
+				if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
+					name = strings.TrimSpace(name)
+					packages[path.Dir(name)] = make(map[string][]byte)
+					if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if out, err := plant(t.Context(), dir, m); err != nil {
+				t.Fatalf("%s does not apply: adapt it to the change of the code\n%s", m.name, out)
+			}
+			for name, changed := range packages {
+				files, err := filepath.Glob(filepath.Join(dir, name, "*.go"))
+				for _, file := range files {
+					if err == nil {
+						changed[filepath.Join(root, name, filepath.Base(file))], err = os.ReadFile(file)
+					}
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := tree.Check(name, changed, nil); err != nil {
+					t.Errorf("with %s the code does not compile: %v", m.name, err)
+				}
+			}
+		})
+	}
+}
+
+// A check that runs no test finds no bug.
+func TestPatches_NameTests(t *testing.T) {
+	mutants, err := load(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+	command := regexp.MustCompile(`^go test \./(\S+)(?:.* -run '?([^\s'/]*))?`)
+	tests := make(map[string]string) // one a line, by directory
+	for _, m := range mutants {
+		parts := command.FindStringSubmatch(m.check)
+		if parts == nil {
+			t.Errorf("%s: the check is not a go test of one package: %s", m.name, m.check)
+			continue
 		}
-		for line := range strings.Lines(string(text)) {
-			if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
-				// So that go test knows the file and runs this test again when the file changes.
-				if _, err := os.ReadFile(filepath.Join("..", "..", strings.TrimSpace(name))); err != nil {
-					t.Error(err)
+		dir := filepath.Clean(parts[1])
+		if tests[dir] == "" {
+			files, err := filepath.Glob(filepath.Join("..", "..", dir, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, found := range names.FindAllSubmatch(text, -1) {
+					tests[dir] += string(found[1]) + "\n"
 				}
 			}
 		}
-		cmd := exec.Command("git", "apply", "--check", "--recount", "-C1", filepath.Join("test", "mutants", m.path))
-		cmd.Dir = strings.TrimSpace(string(root))
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s does not apply: adapt it to the change of the code\n%s", m.name, out)
+		patterns := []string{parts[2]}
+		if !strings.Contains(parts[2], "(") {
+			patterns = strings.Split(parts[2], "|")
+		}
+		for _, pattern := range patterns {
+			if !regexp.MustCompile("(?m)" + pattern).MatchString(tests[dir]) {
+				t.Errorf("%s: %s has no test %s", m.name, dir, pattern)
+			}
 		}
 	}
 }

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/mutants/internal/typecheck"
 )
 
 func main() { must.Program("mutants/generate", run) }
@@ -52,9 +53,9 @@ func run(ctx context.Context, args []string) {
 	match := must.Get(regexp.Compile(*only))
 	root := strings.TrimSpace(string(must.Get(exec.Command("git", "rev-parse", "--show-toplevel").Output())))
 	equivalent := must.Get(readEquivalent(string(must.Get(os.ReadFile(filepath.Join(root, "test", "mutants", "generate", equivalentFile)))), *name))
-	pkg := must.Get(load(root, *name))
-	r := rewrite(pkg)
-	must.Do(pkg.check(r))
+	tree := must.Get(typecheck.List(root, append(inSwitch, "./"+*name)...))
+	r := rewrite(must.Get(load(tree, *name)))
+	must.Get2(tree.Check(*name, r.rewritten(), nil))
 	survivors := ""
 	if *again != "" {
 		survivors = string(must.Get(os.ReadFile(*again)))
@@ -169,7 +170,7 @@ func newBench(root, pkg string, r *rewriter, most int) (*bench, error) {
 	for path, text := range r.rewritten() {
 		to := filepath.Join(b.dir, filepath.Base(path))
 		overlay["Replace"][path] = to
-		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(to, text, 0o644); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/test/mutants/internal/typecheck"
 )
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
@@ -16,17 +17,21 @@ func TestEquivalent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tree, err := typecheck.List("../../..", "work")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for line := range strings.Lines(string(text)) {
 		name := strings.TrimSpace(line)
 		if name == "" || line[0] == '#' || line[0] == '\t' || strings.Contains(line, " | ") {
 			continue
 		}
-		pkg, err := load("../../..", name)
+		pkg, err := load(tree, name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := rewrite(pkg)
-		if err := pkg.check(r); err != nil {
+		if _, _, err := tree.Check(name, r.rewritten(), nil); err != nil {
 			t.Errorf("%s with its mutants: %v", name, err)
 		}
 		reasons, err := readEquivalent(string(text), name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"go/ast"
@@ -347,11 +348,11 @@ func (r *rewriter) effects(s ast.Stmt) (changed []string, calls, simple bool) {
 }
 
 // rewritten returns the files of the package with the mutants compiled in, by path.
-func (r *rewriter) rewritten() map[string]string {
-	files := make(map[string]string)
+func (r *rewriter) rewritten() map[string][]byte {
+	files := make(map[string][]byte)
 	for _, f := range r.pkg.files {
 		name := r.pkg.fset.Position(f.Pos()).Filename
-		var b strings.Builder
+		var b bytes.Buffer
 		at := r.pkg.fset.File(f.Pos()).Pos(0)
 		for _, e := range r.edits {
 			if r.pkg.fset.File(e.at) == r.pkg.fset.File(f.Pos()) {
@@ -362,9 +363,9 @@ func (r *rewriter) rewritten() map[string]string {
 		}
 		tokenFile := r.pkg.fset.File(f.Pos())
 		b.WriteString(r.pkg.text(at, tokenFile.Pos(tokenFile.Size())))
-		files[name] = b.String()
+		files[name] = b.Bytes()
 	}
 	dir := filepath.Dir(r.pkg.fset.Position(r.pkg.files[0].Pos()).Filename)
-	files[filepath.Join(dir, switchFile)] = fmt.Sprintf(switchText, r.pkg.files[0].Name.Name, len(r.mutants))
+	files[filepath.Join(dir, switchFile)] = fmt.Appendf(nil, switchText, r.pkg.files[0].Name.Name, len(r.mutants))
 	return files
 }
