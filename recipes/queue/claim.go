@@ -50,6 +50,9 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 		e.resolveClaim(ctx, s, locked, &recipes.Error{Op: "take", Path: e.path, Err: recipes.ErrSessionLost, Unknown: true})
 	case err == nil:
 		c.batchSize, c.misses = min(2*c.batchSize, maxClaim), 0
+		if c.linePath != "" {
+			c.linePath, c.firstInLine = "", false
+		}
 		wg.Wait() // the read-ahead uses the list that changes now
 		for _, p := range found {
 			c.remove(p.entry)
@@ -86,7 +89,7 @@ func (c *consumer) readAhead(found []assignment) []*entry {
 }
 
 // claimOps returns the operations that take the items of found, and for each operation the index of
-// its item.
+// its item: len(found) for the place in line.
 func (e *engine) claimOps(found []assignment) (ops []client.Op, owners []int) {
 	for i, p := range found {
 		if p.request.locked {
@@ -100,6 +103,9 @@ func (e *engine) claimOps(found []assignment) (ops []client.Op, owners []int) {
 			owners = append(owners, i)
 		}
 	}
+	if place := e.consumer.linePath; place != "" {
+		ops, owners = append(ops, client.DeleteOp(place, -1)), append(owners, len(found))
+	}
 	return ops, owners
 }
 
@@ -107,12 +113,19 @@ func (e *engine) claimOps(found []assignment) (ops []client.Op, owners []int) {
 func (e *engine) claimRefused(found []assignment, owners []int, results []client.Result, err error) {
 	c := &e.consumer
 	failed := exactlyonce.FailedAt(results)
-	if failed >= len(owners) { // not sent, too large, or the marker was refused
-		e.answerAll(found, takeResult{err: err})
-		return
+	owner := len(found)
+	if failed < len(owners) {
+		owner = owners[failed]
 	}
-	owner := owners[failed]
 	switch {
+	case len(results) == 0: // not sent, or too large
+		e.answerAll(found, takeResult{err: err})
+	// somebody has deleted this consumer's place in line
+	case owner == len(found) && errors.Is(err, proto.ErrNoNode):
+		c.linePath, c.firstInLine = "", false
+		e.requeue(found)
+	case owner == len(found):
+		e.answerAll(found, takeResult{err: err})
 	case errors.Is(err, proto.ErrNotEmpty):
 		e.skip(found[owner].entry, err)
 		e.requeue(found)

@@ -22,5 +22,6 @@
 //   - Q4 A single consumer takes items in the order of the queue: items of one producer as they
 //     were put, smaller priorities first.
 //   - Q5 No item is taken before its due time, by the consumer's wall clock.
-//   - Q6 A caller that gave up leaves no znode, and loses no item, unless Unknown is set.
+//   - Q6 A change of the queue wakes at most three waiting consumers, however many wait.
+//   - Q7 A caller that gave up leaves no znode, and loses no item, unless Unknown is set.
 package queue

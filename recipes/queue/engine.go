@@ -14,23 +14,23 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// membersSuffix added to a queue's path gives the parent of the markers of the queue's Go users.
-// The parent must not be inside the queue, where kazoo would take any child for an item.
+// membersSuffix added to a queue's path gives the parent of the znodes of the queue's Go users. The
+// parent must not be inside the queue, where kazoo would take any child for an item.
 const membersSuffix = "-members"
 
 // engine implements all kinds of queues. Safe for concurrent use.
 //
 // Calls share requests. A goroutine in sendLoop sends the items of all Put calls. One caller of
 // Take is the leader, which finds and claims items for all callers of this process, and passes
-// leadership on after each claim.
+// leadership on after each claim. The chief (await.go) is one consumer among all processes.
 type engine struct {
 	client  *recipes.Client
 	path    string // parent of the items
 	locks   string // parent of the locks; "" without locks
-	members string // parent of the markers
+	members string // parent of the znodes of consumers and producers
 	layout  *layout
 	max     int    // maximum number of items; 0 means no limit
-	id      string // written into locks
+	id      string // written into locks and the chief's znode
 
 	mu           sync.Mutex                 // guards the fields below; never held while waiting
 	waitingPuts  []*putRequest              // not in inFlight yet
@@ -90,7 +90,7 @@ func (e *engine) close(ctx context.Context) error {
 	if !e.holdsItem() {
 		err = errors.Join(err, e.consumer.writer.Close(ctx))
 	}
-	return err
+	return errors.Join(err, e.resignChief(ctx))
 }
 
 // trackHeld remembers a held item, whose Guard checks the consumer's marker.

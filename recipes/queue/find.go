@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/exactlyonce"
 )
@@ -29,6 +30,11 @@ type consumer struct {
 	// engine.mu held.
 	skipped      map[string]error
 	skippedSince time.Time
+
+	session     *recipes.Session // owns the fields below
+	role        waitRole
+	linePath    string // the consumer's znode in line; "" if none
+	firstInLine bool   // no other znode is before linePath
 }
 
 // content holds the data and the Stat of an item's znode.
@@ -72,7 +78,7 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 			if found := e.assign(picks, last); len(found) > 0 {
 				return found, nil
 			}
-		case !justListed && anyTry:
+		case !justListed && (anyTry || !c.watchesQueue()):
 			if _, err := e.refresh(ctx, false); err != nil {
 				return nil, err
 			}

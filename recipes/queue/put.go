@@ -34,9 +34,11 @@ func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) err
 	if len(items) == 0 {
 		return nil
 	}
-	if err := e.awaitRoom(ctx); err != nil {
+	release, err := e.awaitRoom(ctx)
+	if err != nil {
 		return err
 	}
+	defer release()
 	p := &putRequest{path: e.child(name), result: make(chan error, 1)}
 	for _, item := range items {
 		data := slices.Clone(item) // the request may be sent after the caller has returned
@@ -229,13 +231,45 @@ func (e *engine) removeOps(name string, version int32) []client.Op {
 	}, ops...)
 }
 
-// awaitRoom waits until the queue has fewer than MaxItems items.
-func (e *engine) awaitRoom(ctx context.Context) error {
-	for e.max > 0 {
-		stat, err := e.client.Exists(ctx, e.path)
-		if err != nil || stat == nil || int(stat.NumChildren) < e.max {
-			return err
+// roomPrefix begins the names of producers' znodes that wait for room in a full queue.
+const roomPrefix = "room-"
+
+// awaitRoom waits until the queue has fewer than MaxItems items. Only the first of the waiting
+// producers watches the queue; release lets the next producer do so.
+func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
+	none := func() {}
+	if e.max <= 0 {
+		return none, nil
+	}
+	stat, err := e.client.Exists(ctx, e.path)
+	if err != nil || stat == nil || int(stat.NumChildren) < e.max {
+		return none, err
+	}
+	for {
+		held, err := contend.Acquire(ctx, e.client, e.members, roomPrefix, nil, roomRule)
+		if err != nil {
+			return none, err
 		}
+		in, cancel := held.Within(ctx)
+		err = e.watchForRoom(in)
+		cancel()
+		leave := func() { _ = held.Release(ctx) } // continues in the background if ctx ends first
+		if err == nil {
+			return leave, nil
+		}
+		leave()
+		if ctx.Err() != nil {
+			return none, e.contextError(ctx, "put", false)
+		}
+		if !recipes.IsLost(err) {
+			return none, err
+		}
+	}
+}
+
+// watchForRoom waits until the queue has room.
+func (e *engine) watchForRoom(ctx context.Context) error {
+	for {
 		names, _, watch, err := e.client.ChildrenW(ctx, e.path)
 		if err != nil || len(names) < e.max {
 			return contend.IgnoreMissing(err)
@@ -244,5 +278,14 @@ func (e *engine) awaitRoom(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+}
+
+// roomRule is contend.Exclusive among the producers that wait for room.
+func roomRule(names []string, own int) string {
+	for own--; own >= 0; own-- {
+		if isAwaitingRoom(names[own]) {
+			return names[own]
+		}
+	}
+	return ""
 }

@@ -33,8 +33,8 @@ type takeResult struct {
 // When ctx ends, Take returns at once. An item that is just being taken for this call goes to
 // another waiting call of this Client, or back to its place in the queue. The error's Unknown is
 // set then, because that return can fail if the session ends. Items that this Client may not read,
-// or that have children, are passed over; the error then names one. With an error nothing was
-// taken, except:
+// or that have children, are passed over; the error then names one, and Explain lists them. With an
+// error nothing was taken, except:
 //
 //   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
 //     session, or the Client's RetryPolicy stopped. As far as could be seen, the item is gone from
@@ -145,12 +145,24 @@ func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 // until the next call of Take.
 func (e *engine) passLeadership() {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	if len(e.waitingTakes) > 0 {
 		e.waitingTakes[0].becomeLeader <- struct{}{}
+		e.mu.Unlock()
 		return
 	}
+	place := e.consumer.leaveLine()
 	e.hasLeader = false
+	e.mu.Unlock()
+	if place != "" {
+		e.deleteInBackground(place)
+	}
+}
+
+// deleteInBackground deletes a znode and does not wait.
+func (e *engine) deleteInBackground(path string) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = e.client.DeleteGuaranteed(ended, path) // continues in the background
 }
 
 // lead finds items for the waiting requests and claims them in the background, which also passes
