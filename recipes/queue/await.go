@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/sequence"
@@ -187,5 +188,15 @@ func (e *engine) awaitChange(ctx context.Context, path string) (woken bool, err 
 		return true, nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
+	}
+}
+
+var isWaiting, isAwaitingRoom = hasLabel(waitPrefix), hasLabel(roomPrefix)
+
+// hasLabel returns a function that reports whether label and a number end a name.
+func hasLabel(label string) func(name string) bool {
+	return func(name string) bool {
+		_, prefix, _ := sequence.Parse(name)
+		return strings.HasSuffix(prefix, label)
 	}
 }

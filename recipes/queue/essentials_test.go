@@ -46,9 +46,8 @@ func TestEssentials(t *testing.T) {
 		if _, err := i.Commit(ctx); err != nil {
 			t.Error(err)
 		}
-		s, err := q.Explain(ctx)
-		if err != nil || len(s.Items) != 1 || s.Items[0].Holder == nil || s.Items[0].Holder.Session != c.Session().ID() {
-			t.Errorf("explain: %+v, %v", s, err)
+		if stat, err := n.Exists(ctx, "/locks/"+i.Name); err != nil || stat == nil || int64(stat.EphemeralOwner) != c.Session().ID() {
+			t.Errorf("the lock: %+v, %v", stat, err)
 		}
 		if err := i.Done(ctx); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestSkipped_IsTold checks that a caller learns which items at the head of a queue are passed
-// over, and why: from the error of a Take that ctx ended, and from Explain.
+// over, and why: from the error of a Take that ctx ended.
 func TestSkipped_IsTold(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		hidden := recipes.ACL(proto.ACL{Perms: proto.PermAll &^ proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}})
@@ -27,11 +27,7 @@ func TestSkipped_IsTold(t *testing.T) {
 		}
 		c := w.Client()
 		q := queue.NewSimple(c, "/q")
-		s, err := q.Explain(t.Context())
-		if err != nil || len(s.Items) != 2 || s.Items[0].Skipped != nil || !errors.Is(s.Items[1].Skipped, proto.ErrNoAuth) {
-			t.Fatalf("%+v, %v", s.Items, err)
-		}
-		parent := s.Items[0].Path
+		const parent = "/q/qn-0000000000"
 		if _, err := c.Create(t.Context(), parent+"/child", nil, recipes.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -40,9 +36,6 @@ func TestSkipped_IsTold(t *testing.T) {
 		m, err := q.Take(ctx)
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, proto.ErrNotEmpty) || !strings.Contains(err.Error(), "2 items") || !strings.Contains(err.Error(), parent) {
 			t.Errorf("took %q, and the error does not say what is passed over: %v", m.Data, err)
-		}
-		if s, err := q.Explain(t.Context()); err != nil || !errors.Is(s.Items[0].Skipped, proto.ErrNotEmpty) || !errors.Is(s.Items[1].Skipped, proto.ErrNoAuth) {
-			t.Errorf("%+v, %v", s.Items, err)
 		}
 	})
 }

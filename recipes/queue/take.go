@@ -33,7 +33,7 @@ type takeResult struct {
 // When ctx ends, Take returns at once. An item that is just being taken for this call goes to
 // another waiting call of this Client, or back to its place in the queue. The error's Unknown is
 // set then, because that return can fail if the session ends. Items that this Client may not read,
-// or that have children, are passed over; the error then names one, and Explain lists them. With an
+// or that have children, are passed over; the error then names one. With an
 // error nothing was taken, except:
 //
 //   - recipes.ErrOutcomeUnknown and a Message with a Name: the answer was lost, and so was the
