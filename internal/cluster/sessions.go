@@ -76,7 +76,6 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if _, err := c.Leader(ctx); err != nil {
 		return err
 	}
-	before := c.attached()
 	c.moveClocks(func() []int64 {
 		connected := c.connected()
 		c.offset.add(d)
@@ -85,14 +84,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	if err := c.settle(ctx); err != nil {
 		return err
 	}
-	// Clients whose handshake was in progress before are connected now.
-	connected := c.connected()
-	for at := range c.attached() {
-		if !before[at] {
-			connected = append(connected, at.session)
-		}
-	}
-	c.moveClocks(func() []int64 { return connected })
+	c.moveClocks(c.connected) // clients whose handshake was in progress before are connected now
 	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
 	if err != nil {
 		return err
@@ -131,28 +123,6 @@ func (c *Cluster) connected() []int64 {
 		}
 	}
 	return ids
-}
-
-// attachment is a session and the member that it is attached to.
-type attachment struct {
-	member  int
-	session int64
-}
-
-// attached returns the sessions that the members take for connected. The client of a session may
-// not have heard of the session yet, or may have disconnected.
-func (c *Cluster) attached() map[attachment]bool {
-	all := make(map[attachment]bool)
-	for _, m := range c.majority() {
-		if s := m.Server(); s != nil && !c.links.isIsolated(m) {
-			for _, session := range s.Facts().Sessions() {
-				if session.Connected {
-					all[attachment{m.id, session.ID}] = true
-				}
-			}
-		}
-	}
-	return all
 }
 
 // settle returns when all serving members have applied everything that was committed before the
