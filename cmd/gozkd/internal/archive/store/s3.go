@@ -48,7 +48,7 @@ func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
 		}),
-		Secure: e.Scheme == "https", Transport: transport, MaxRetries: 3,
+		Secure: e.Scheme == "https", Transport: steady{transport}, MaxRetries: 3,
 		Region: cmp.Or(q.Get("region"), getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")),
 	})
 	if err != nil {

@@ -1,12 +1,15 @@
 package store
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -259,5 +263,61 @@ func TestOpen_Escaped(t *testing.T) {
 	s, err := Open("file:///backup/zk%231%3f%20x", func(string) string { return "" })
 	if err != nil || !strings.HasSuffix(s.String(), "zk#1? x") {
 		t.Errorf("%v %v", s, err)
+	}
+}
+
+// A request ends after a time without progress, and no sooner: not while it is slow.
+func TestS3_Stalls(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	const slow = patience - time.Second
+	for name, c := range map[string]struct {
+		answer func(conn net.Conn, r *http.Request) // by the server
+		fails  bool
+	}{
+		"no answer": {func(net.Conn, *http.Request) {}, true},
+		"half an answer": {func(conn net.Conn, _ *http.Request) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nETag: \"0\"\r\nLast-Modified: Sun, 22 Nov 2026 08:00:00 GMT\r\n\r\nx")
+		}, true},
+		"slow": {func(conn net.Conn, _ *http.Request) {
+			for _, part := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: \"0\"\r\nLast-Modified: Sun, 22 Nov 2026 08:00:00 GMT\r\n\r\n", "a", "b", "c", "d"} {
+				time.Sleep(slow)
+				_, _ = io.WriteString(conn, part)
+			}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u, err := url.Parse("s3://bucket?region=r&endpoint=http://store")
+				if err != nil {
+					t.Fatal(err)
+				}
+				s, err := newS3(u, func(string) string { return "" })
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := s.(*bucket)
+				b.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					go func() { // ends with the connection
+						defer theirs.Close()
+						in := bufio.NewReader(theirs)
+						for r, err := http.ReadRequest(in); err == nil; r, err = http.ReadRequest(in) {
+							c.answer(theirs, r)
+						}
+					}()
+					return ours, nil
+				}
+				defer b.transport.CloseIdleConnections()
+				begun := time.Now()
+				data, err := s.Get(t.Context(), "a")
+				switch took := time.Since(begun); {
+				case c.fails && (!errors.Is(err, errStalled) || took < patience || took > 10*patience):
+					t.Errorf("after %v: %v", took, err)
+				case !c.fails && (err != nil || string(data) != "abcd" || took < 4*slow):
+					t.Errorf("after %v: %q, %v", took, data, err)
+				}
+			})
+		})
 	}
 }
