@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -42,7 +44,8 @@ func standby(ctx context.Context, args []string, env cli.Env) int {
 	}
 	c := cli.Command{Env: env, Name: "standby", Usage: standbyUsage}
 	var follows config.Standby
-	if i := slices.IndexFunc(args, store.IsURL); i >= 0 {
+	hasScheme := regexp.MustCompile(`^[a-z0-9]+:/`).MatchString
+	if i := slices.IndexFunc(args, hasScheme); i >= 0 {
 		follows.URL, args = args[i], slices.Delete(slices.Clone(args), i, i+1)
 	}
 	load := func() (*config.Invocation, config.Config, error) {
@@ -69,6 +72,9 @@ func standby(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(err)
 	case follows.URL == "" || follows.Into == "":
 		return c.Misused(errors.New("name the URL of the archive, and the directory --into DIR"))
+	case !store.IsURL(follows.URL):
+		return c.Misused(fmt.Errorf("%s is no archive. A standby does not follow servers: name what gozkd.archive.url "+
+			"of the ensemble names, file:///DIRECTORY or s3://BUCKET/PREFIX", follows.URL))
 	case cfg.Memory || inv.Ensemble > 0:
 		return c.Misused(errors.New("a standby keeps its data in a directory: leave out --memory and --ensemble"))
 	}

@@ -166,3 +166,15 @@ func TestStandby_AllMembersLost(t *testing.T) {
 		t.Error("the data of the standby are left")
 	}
 }
+
+// What is no archive is refused with what to name instead.
+func TestStandby_NoArchive(t *testing.T) {
+	for _, source := range []string{"http://zk1:8080", "zk://zk1", "ftp://x"} {
+		var said strings.Builder
+		dir := t.TempDir()
+		status := run("gozkd", []string{"standby", source, "--into", dir}, outside(&said, &said))
+		if status != 2 || !strings.Contains(said.String(), source+" is no archive. A standby does not follow servers: name what gozkd.archive.url") {
+			t.Errorf("%s: status %d, %s", source, status, &said)
+		}
+	}
+}

@@ -22,6 +22,10 @@ import (
 // Archive reads what the members of an ensemble had archived when it was opened. Objects that were
 // merged since are read in their new form.
 type Archive struct {
+	// Newer are the ids of other ensembles whose last batch is more than a minute later than that of
+	// this one, as after a restore.
+	Newer []string
+
 	store   store.Store
 	catalog *catalog
 }
@@ -59,13 +63,23 @@ func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error)
 		ensemble = ids[0]
 	}
 	id, _ := parseEnsemble(ensemble)
-	return &Archive{s, newCatalog(id, all)}, nil
+	a := &Archive{store: s, catalog: newCatalog(id, all)}
+	for _, other := range ids {
+		id, _ := parseEnsemble(other)
+		if newCatalog(id, all).past > a.catalog.past+time.Minute.Milliseconds() {
+			a.Newer = append(a.Newer, other)
+		}
+	}
+	return a, nil
 }
 
 // String names the archive.
 func (a *Archive) String() string {
 	return fmt.Sprintf("%v, ensemble %016x", a.store, a.catalog.ensemble)
 }
+
+// Fences returns the names of the fences, each of a standby that was promoted.
+func (a *Archive) Fences() []string { return a.catalog.fences }
 
 // Ensemble returns the id of the ensemble.
 func (a *Archive) Ensemble() uint64 { return a.catalog.ensemble }

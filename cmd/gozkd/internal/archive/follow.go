@@ -61,7 +61,7 @@ func Since(ctx context.Context, s store.Store, at Place) (a *Archive, span Span,
 	if err != nil {
 		return nil, Span{}, false, err
 	}
-	a = &Archive{s, newCatalog(at.Ensemble, listed)}
+	a = &Archive{store: s, catalog: newCatalog(at.Ensemble, listed)}
 	span = a.spanFrom(base{baseName: baseName{position: position{at.Index, at.chain}, ms: msOf(at.Time)}})
 	return a, span, len(span.path) > 0 || len(listed) == 0, nil
 }

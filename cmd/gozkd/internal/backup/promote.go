@@ -65,8 +65,21 @@ func Promote(ctx context.Context, args []string, env cli.Env) int {
 	case !server.One:
 		return c.Misused(errors.New("promotion makes one server: leave out --memory and --ensemble"))
 	}
+	next := `
+Next: start this server with gozkd serve --data-dir ` + dir + `, and wait until it serves clients. Only then
+  start the others, each with an EMPTY data directory.
+  Servers of the old ensemble must not run again: clients that reach them read and write a lost history.
+`
 	if err := CheckNotPromoted(dir); err != nil {
-		return c.Fail(err)
+		switch finished, failed := finishPromotion(dir); {
+		case failed != nil:
+			return c.Fail(failed)
+		case !finished:
+			return c.Fail(err)
+		}
+		c.Line("promoted", "%s, by the promotion before, which was interrupted before it removed the standby", dir)
+		cli.Print(env.Out, next)
+		return cli.OK
 	}
 	if from == "" {
 		text, err := os.ReadFile(filepath.Join(dir, standbyFolder, "source"))
@@ -93,11 +106,7 @@ func Promote(ctx context.Context, args []string, env cli.Env) int {
 	last := archive.TimeText(done.from.held.Time)
 	c.Line("lost", "what the old ensemble wrote after %s, the time of its last archived write", last)
 	c.begins(done)
-	cli.Print(env.Out, `
-Next: start this server with gozkd serve --data-dir `+dir+`, and wait until it serves clients. Only then
-  start the others, each with an EMPTY data directory.
-  Servers of the old ensemble must not run again: clients that reach them read and write a lost history.
-`)
+	cli.Print(env.Out, next)
 	return cli.OK
 }
 
@@ -110,8 +119,15 @@ func promote(ctx context.Context, s store.Store, t target, now time.Time) (*rest
 	data := filepath.Join(t.dir, standbyFolder)
 	at, err := readPlace(data)
 	err = errors.Join(CheckNotPromoted(t.dir), err, checkInto(t.dir, true), checkDiverged(data))
+	dirs, logs := []string{t.dir}, filepath.Join(data, "logs")
+	logDir, absErr := filepath.Abs(t.logDir)
 	if t.logDir != t.dir {
-		err = errors.Join(err, CheckEmpty(t.logDir))
+		dirs = append(dirs, t.logDir)
+		var besides []string
+		if begun, _ := os.ReadFile(logs); string(begun) == logDir { // by a promotion that was interrupted
+			besides = leftovers
+		}
+		err = errors.Join(err, absErr, CheckEmpty(t.logDir, besides...))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w\nNothing was promoted", err)
@@ -121,8 +137,10 @@ func promote(ctx context.Context, s store.Store, t target, now time.Time) (*rest
 		return nil, fmt.Errorf("%w\nStop gozkd standby first", err)
 	}
 	err = lock.Close()
-	for _, name := range leftovers {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(t.dir, name)))
+	for _, dir := range dirs {
+		for _, name := range leftovers {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
+		}
 	}
 	if err == nil && s != nil {
 		err = writeFence(ctx, s, at.Ensemble, data)
@@ -135,13 +153,29 @@ func promote(ctx context.Context, s store.Store, t target, now time.Time) (*rest
 		if err != nil && s != nil {
 			err = fmt.Errorf("%w\nIf the archive cannot be read, --unfenced promotes what the standby has read", err)
 		}
+		if err == nil {
+			err = errors.Join(vfs.WriteFile(vfs.OS{}, logs, []byte(logDir)), vfs.OS{}.SyncDir(data))
+		}
 		return state, err
 	}
 	done, err := restore(ctx, read, t, now, true)
 	if err == nil {
-		err = os.RemoveAll(data)
+		_, err = finishPromotion(t.dir)
 	}
 	return done, err
+}
+
+// finishPromotion removes the folder of the standby from a directory that was promoted, if it is
+// there. A foreign folder stays.
+func finishPromotion(dir string) (finished bool, err error) {
+	data := filepath.Join(dir, standbyFolder)
+	if _, err := os.Lstat(data); err != nil || checkFolder(data) != nil {
+		return false, nil
+	}
+	if err := clearFolder(data); err != nil {
+		return false, err
+	}
+	return true, os.RemoveAll(data)
 }
 
 // writeFence writes the fence of the standby in a data directory, the same after an interruption
@@ -157,7 +191,11 @@ func writeFence(ctx context.Context, s store.Store, ensemble uint64, data string
 		return err
 	}
 	host, _ := os.Hostname()
-	err = archive.Fence(ctx, s, string(name), fmt.Sprintf("promoted on %s in %s\n", host, filepath.Dir(data)))
+	dir, err := filepath.Abs(filepath.Dir(data))
+	if err != nil {
+		return err
+	}
+	err = archive.Fence(ctx, s, string(name), fmt.Sprintf("promoted on %s in %s\n", host, dir))
 	switch {
 	case errors.Is(err, archive.ErrOtherFence):
 		return fmt.Errorf("%w\nNothing was promoted", err)

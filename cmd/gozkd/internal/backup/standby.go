@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,7 @@ type Standby struct {
 	at    archive.Place
 	anew  bool // Run has ended with ErrAnew
 	noted map[archive.Place]digestAt
+	said  []string // the fences and the newer ensembles that the log names
 
 	lastGood, entryTime atomic.Int64 // Unix milliseconds
 	verified, errs      atomic.Int64
@@ -84,7 +86,7 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	}
 	s.lastGood.CompareAndSwap(0, time.Now().UnixMilli())
 	at, err := readPlace(s.Dir())
-	if err := checkInto(s.Into, err == nil); err != nil {
+	if err := errors.Join(checkInto(s.Into, err == nil), checkFolder(s.Dir())); err != nil {
 		return err
 	}
 	if s.Ensemble == "" && err == nil {
@@ -113,37 +115,56 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	if err := state.held.FollowEnsemble(begin, state.tree.CaptureAll()); err != nil {
 		return err
 	}
-	if err := s.writeSource(); err != nil {
-		return err
-	}
 	s.anew = false
 	s.Logger.Info("the standby begins; what is not archived yet would be lost if the ensemble were",
 		"archive", a.String(), "index", span.Last, "zxid", state.tree.LastZxid().String())
 	return s.moveTo(a.EndOf(span))
 }
 
-// empty removes the state, unless a standby runs with it: the place first, because it is never
-// without the state. The fence of the same ensemble stays (W6).
+// empty removes the state. The fence of the same ensemble stays (W6). The source is written before
+// anything else, so that the folder is known to be a standby's.
 func (s *Standby) empty() error {
 	if err := (vfs.OS{}).MkdirAll(s.Dir()); err != nil {
 		return err
 	}
-	lock, err := vfs.OS{}.Lock(filepath.Join(s.Dir(), "LOCK"))
+	if err := clearFolder(s.Dir()); err != nil {
+		return err
+	}
+	if !strings.HasPrefix(s.ownFence(), s.Ensemble+"/") {
+		if err := os.RemoveAll(filepath.Join(s.Dir(), "fence")); err != nil {
+			return err
+		}
+	}
+	return s.writeSource()
+}
+
+// lasting are the files of a standby's folder that are no part of its state.
+var lasting = []string{"LOCK", "source", "fence", "logs"}
+
+// clearFolder removes the state from the folder of a standby, unless a standby runs with it. The
+// place is removed first, because it must never be without the state.
+func clearFolder(dir string) error {
+	lock, err := vfs.OS{}.Lock(filepath.Join(dir, "LOCK"))
 	if err != nil {
 		return fmt.Errorf("%w\nStop the other gozkd standby first", err)
 	}
 	defer lock.Close()
-	if err := os.RemoveAll(placeIn(s.Dir())); err != nil {
+	if err := os.RemoveAll(placeIn(dir)); err != nil {
 		return err
 	}
-	fence, _ := os.ReadFile(filepath.Join(s.Dir(), "fence")) // there is one if a promotion was interrupted
-	entries, err := os.ReadDir(s.Dir())
+	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if name := e.Name(); name != "LOCK" && !(name == "fence" && strings.HasPrefix(string(fence), s.Ensemble+"/")) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir(), name)))
+		if !slices.Contains(lasting, e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
 	return err
+}
+
+// ownFence returns the name of the fence of this standby, if its promotion was interrupted.
+func (s *Standby) ownFence() string {
+	name, _ := os.ReadFile(filepath.Join(s.Dir(), "fence"))
+	return string(name)
 }
 
 // writeSource notes which archive promote must fence.
@@ -159,6 +180,15 @@ func checkInto(dir string, begun bool) error {
 		besides = append(besides, leftovers...)
 	}
 	return CheckEmpty(dir, besides...)
+}
+
+// checkFolder refuses a folder with files that no standby has begun.
+func checkFolder(dir string) error {
+	source, err := os.ReadFile(filepath.Join(dir, "source"))
+	if url := strings.TrimSpace(string(source)); err == nil && (url == "" || store.IsURL(url)) {
+		return nil
+	}
+	return CheckEmpty(dir, "LOCK", "fence", "logs") // the end of clearing
 }
 
 // Run feeds a server until ctx ends. digest returns the last zxid of the server and its digest. The
@@ -238,7 +268,30 @@ func (s *Standby) follow(ctx context.Context, to Fed, digest func() (int64, uint
 	if !whole {
 		return nil
 	}
+	s.warn(a)
 	return s.compare(ctx, a)
+}
+
+// warn logs, once each, why nothing more may come: fences, and newer ensembles in the archive.
+func (s *Standby) warn(a *archive.Archive) {
+	for _, name := range slices.Concat(a.Fences(), a.Newer) {
+		switch {
+		case slices.Contains(s.said, name):
+			continue
+		case name == s.ownFence():
+			s.Logger.Error("the promotion of this standby was interrupted: run gozkd standby promote again",
+				"directory", s.Into, "fence", name)
+		case slices.Contains(a.Newer, name):
+			s.Logger.Warn("the archive has later writes of another ensemble: if it continues the one that this standby "+
+				"follows, after a restore or a promotion, start the standby with --ensemble-id and its number",
+				"follows", s.Ensemble, "other", name)
+		default:
+			s.Logger.Error("another standby was promoted, so this ensemble archives no more, and this standby shows the "+
+				"past: follow the new ensemble, or, if the promotion was in vain, delete the fence",
+				"archive", a.String(), "fence", name)
+		}
+		s.said = append(s.said, name)
+	}
 }
 
 // compare compares the digests of bases with those of the standby, at the places that it passed
@@ -305,9 +358,13 @@ func CheckNotPromoted(dir string) error {
 }
 
 // CheckServable refuses to serve from a directory that is still a standby: the server would begin
-// with an empty tree.
+// with an empty tree. It finishes a promotion that was interrupted before its last step.
 func CheckServable(dir string) error {
-	if _, err := os.Lstat(placeIn(filepath.Join(dir, standbyFolder))); err != nil || CheckNotPromoted(dir) != nil {
+	if CheckNotPromoted(dir) != nil {
+		_, err := finishPromotion(dir)
+		return err
+	}
+	if _, err := os.Lstat(placeIn(filepath.Join(dir, standbyFolder))); err != nil {
 		return nil
 	}
 	return fmt.Errorf("%s is a standby: run gozkd standby promote %s first", dir, dir)
