@@ -173,7 +173,7 @@ func TestStandby_NoArchive(t *testing.T) {
 		var said strings.Builder
 		dir := t.TempDir()
 		status := run("gozkd", []string{"standby", source, "--into", dir}, outside(&said, &said))
-		if status != 2 || !strings.Contains(said.String(), source+" is no archive. A standby does not follow servers: name what gozkd.archive.url") {
+		if status != 2 || !strings.Contains(said.String(), source+" is no archive. A standby does not follow servers: name") {
 			t.Errorf("%s: status %d, %s", source, status, &said)
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // Archive reads what the members of an ensemble had archived when it was opened. Objects that were
 // merged since are read in their new form.
 type Archive struct {
-	// Newer are the ids of other ensembles whose last batch is more than a minute later than that of
-	// this one, as after a restore.
+	// Newer are the ids of other ensembles whose last batch is more than a minute later than that
+	// of this one, as after a restore.
 	Newer []string
 
 	store   store.Store

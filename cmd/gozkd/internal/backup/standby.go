@@ -282,12 +282,12 @@ func (s *Standby) warn(a *archive.Archive) {
 			s.Logger.Error("the promotion of this standby was interrupted: run gozkd standby promote again",
 				"directory", s.Into, "fence", name)
 		case slices.Contains(a.Newer, name):
-			s.Logger.Warn("the archive has later writes of another ensemble: if it continues the one that this standby "+
-				"follows, after a restore or a promotion, start the standby with --ensemble-id and its number",
+			s.Logger.Warn("the archive has later writes of another ensemble: if it continues the one that this "+
+				"standby follows, after a restore or a promotion, start the standby with --ensemble-id and its number",
 				"follows", s.Ensemble, "other", name)
 		default:
-			s.Logger.Error("another standby was promoted, so this ensemble archives no more, and this standby shows the "+
-				"past: follow the new ensemble, or, if the promotion was in vain, delete the fence",
+			s.Logger.Error("another standby was promoted, so this ensemble archives no more, and this standby "+
+				"shows the past: follow the new ensemble, or, if the promotion was in vain, delete the fence",
 				"archive", a.String(), "fence", name)
 		}
 		s.said = append(s.said, name)

@@ -271,16 +271,20 @@ func TestS3_Stalls(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	const slow = patience - time.Second
+	head := func(length int) string {
+		const last = "ETag: \"0\"\r\nLast-Modified: Sun, 22 Nov 2026 08:00:00 GMT\r\n\r\n"
+		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s", length, last)
+	}
 	for name, c := range map[string]struct {
 		answer func(conn net.Conn, r *http.Request) // by the server
 		fails  bool
 	}{
 		"no answer": {func(net.Conn, *http.Request) {}, true},
 		"half an answer": {func(conn net.Conn, _ *http.Request) {
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nETag: \"0\"\r\nLast-Modified: Sun, 22 Nov 2026 08:00:00 GMT\r\n\r\nx")
+			_, _ = io.WriteString(conn, head(2)+"x")
 		}, true},
 		"slow": {func(conn net.Conn, _ *http.Request) {
-			for _, part := range []string{"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nETag: \"0\"\r\nLast-Modified: Sun, 22 Nov 2026 08:00:00 GMT\r\n\r\n", "a", "b", "c", "d"} {
+			for _, part := range []string{head(4), "a", "b", "c", "d"} {
 				time.Sleep(slow)
 				_, _ = io.WriteString(conn, part)
 			}
