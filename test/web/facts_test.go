@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
@@ -198,6 +200,11 @@ func TestOverview(t *testing.T) {
 	b.see("main h1", "Overview")
 	b.see(".verdict", "All is well")
 	b.see("main", "None yet")
+	const asked = "performance.getEntriesByType('resource').filter((e) => e.name.includes('/ui/api/ensemble')).map((e) => e.startTime)"
+	b.until(asked + ".length > 2") // the line below the tabs asks every 3 s, and the overview every 5
+	if !ask[bool](b, asked+".every((at, i, all) => i === 0 || at - all[i - 1] > 2000)") {
+		t.Errorf("the ensemble was asked twice at once: %v", ask[[]float64](b, asked))
+	}
 	x.fill(map[string]string{
 		"/brokers/ids/1": "{}", "/brokers/ids/2": "{}", "/controller_epoch": "1", "/controller": `{"brokerid":2}`,
 		"/brokers/topics/a/partitions/0/state": `{"leader":1}`, "/brokers/topics/a/partitions/1/state": `{"leader":-1}`,
@@ -340,6 +347,64 @@ func TestCompare(t *testing.T) {
 	b.see(".added", "four")
 }
 
+// downloads lets the tab save. The function that it returns waits for one of this many lines.
+func (b *tab) downloads() func(lines int) (file string) {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir, "browserContextId": b.Profile()})
+	return func(lines int) (file string) {
+		b.t.Helper()
+		for ctx := b.t.Context(); file == "" && ctx.Err() == nil; b.until("true") { // a turn of the browser
+			found, err := filepath.Glob(filepath.Join(dir, "*"))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for _, f := range found {
+				if raw, err := os.ReadFile(f); err == nil && strings.Count(string(raw), "\n") >= lines && !strings.HasSuffix(f, ".crdownload") {
+					file = f
+				}
+			}
+		}
+		return file
+	}
+}
+
+// Selected children are exported with what is below them, in the format of an export.
+func TestChildren_Export(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	x.fill(map[string]string{"/app/a": "one", "/app/b/c": "two \u2028 \"quoted\"", "/app/b/bin": "\xff\x00", "/app/left": "", "/app/lost": ""})
+	zk := x.connect()
+	b := x.visit(t, "#/z/app")
+	for _, name := range []string{"a", "b", "lost"} {
+		b.click("input", "=Select "+name)
+	}
+	if err := zk.Delete(t.Context(), "/app/lost", -1); err != nil {
+		t.Fatal(err)
+	}
+	b.gone(".child-list", "lost")
+	b.click("input", "=Select left")
+	if err := zk.Delete(t.Context(), "/app/left", -1); err != nil {
+		t.Fatal(err)
+	}
+	files := b.downloads()
+	b.click("button", "=Export")
+	raw, err := os.ReadFile(files(6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.see("main", "4 znodes exported")
+	loader := subtree.Loader{ZK: zk, To: "/copy", Existing: subtree.Refuse}
+	x.fill(map[string]string{"/copy": ""})
+	if err := loader.Load(t.Context(), bytes.NewReader(raw)); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	for path, want := range map[string]string{"/copy/a": "one", "/copy/b/c": "two \u2028 \"quoted\"", "/copy/b/bin": "\xff\x00"} {
+		if got := x.text(zk, path); got != want {
+			t.Errorf("%s is %q", path, got)
+		}
+	}
+}
+
 func TestTransfer(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	zk := x.connect()
@@ -347,22 +412,9 @@ func TestTransfer(t *testing.T) {
 	b := x.visit(t, "#/transfer?root=/app")
 	b.click("button", "How much is it?")
 	b.see("main", "4 znodes")
-	dir := t.TempDir()
-	b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir, "browserContextId": b.Profile()})
+	files := b.downloads()
 	b.click("button", "=Download")
-	var file string
-	for ctx := t.Context(); file == "" && ctx.Err() == nil; {
-		found, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range found {
-			if raw, err := os.ReadFile(f); err == nil && strings.Count(string(raw), "\n") >= 4 && !strings.HasSuffix(f, ".crdownload") {
-				file = f
-			}
-		}
-		b.until("true") // a turn of the browser
-	}
+	file := files(4)
 	b.fill("input", "Into", "/copy")
 	var root struct{ Root struct{ NodeID int } }
 	if err := b.Call(t.Context(), "DOM.getDocument", nil, &root); err != nil {

@@ -166,16 +166,17 @@ func TestProgram(t *testing.T) {
 	recent(b, zk)
 
 	b.gotoHash("#/ensemble")
-	other := func(member int) string {
-		return fmt.Sprintf("person.all('section').find((e) => e.querySelector('h2')?.textContent === 'Server %d')", member)
+	fact := func(name string, member int) string {
+		return fmt.Sprintf("person.normal([...document.querySelectorAll('main tbody th')].find((e) => e.textContent === %s)?.parentElement.cells[%d].innerText)", quote(name), member)
 	}
-	b.until(other(1) + ".innerText.includes('this server')")
-	for _, member := range []int{2, 3} {
-		for _, fact := range []string{"Says it is", "Version", "Zxid", "Applied", "Znodes", "Data", "Checkpoint", "Log", "Sync p99", "Digest", "Feature level", "Archive"} {
-			b.until("[..." + other(member) + ".querySelectorAll('dt')].some((e) => e.textContent === " + quote(fact) + " && e.nextSibling.textContent)")
+	b.see("thead th:nth-child(2)", "Server 1 this server")
+	for member := 1; member <= 3; member++ {
+		for _, name := range []string{"Says it is", "Version", "Zxid", "Applied", "Znodes", "Data", "Checkpoint", "Log", "Sync p99", "Digest", "Feature level", "Archive"} {
+			b.until("!['', '–'].includes(" + fact(name, member) + ")")
 		}
-		b.until("!" + other(member) + ".innerText.includes('Unknown')")
 	}
+	b.gone("tbody th", "Unknown")
+	b.gone("tbody", "differs")
 	b.see("main", "all members vote")
 	leader, err := e.Leader(t.Context())
 	if err != nil {
@@ -188,8 +189,8 @@ func TestProgram(t *testing.T) {
 	if err := e.Members[lost-1].Kill(); err != nil {
 		t.Fatal(err)
 	}
-	b.until(other(lost) + ".innerText.includes('Unknown')")
-	b.until(other(lost) + ".innerText.includes('no connection')")
+	b.until(fact("Unknown", lost) + ".includes('the rest')")
+	b.until(fact("Role", lost) + ".includes('no connection')")
 	b.see("main", "no connection to 1")
 	b.gone("main", "all members vote")
 	b.see("#health", "2 of 3 voting members connected")

@@ -1,5 +1,7 @@
 // The children of the open znode, as a table that reads pages while a person scrolls.
+import * as api from './api.js';
 import {button, copy, debounce, empty, h, icon, problem, replace} from './dom.js';
+import {exportSelected} from './export.js';
 import {bytes, clipped, count, join, time, znodeHref} from './format.js';
 import {compare, filterBox, virtualList} from './list.js';
 import {Pages, bigPage} from './pages.js';
@@ -31,6 +33,7 @@ export function childTable(path, {remove, mayNot}) {
   const selected = new Map(); // name to item
   const title = h('h2', null, 'Children');
   const note = h('div', {role: 'status'});
+  const progress = h('div', {class: 'row', role: 'status'});
   const bar = h('div', {class: 'row child-selection'});
   const all = h('input', {type: 'checkbox', 'aria-label': 'Select all children that were read', onchange: () => {
     selected.clear();
@@ -116,6 +119,7 @@ export function childTable(path, {remove, mayNot}) {
     all.indeterminate = selected.size > 0 && !all.checked;
     replace(bar, selected.size > 0 && [h('strong', null, count(selected.size) + ' selected'),
       button('Delete', () => remove([...selected.values()]), {kind: 'danger', iconName: 'trash', reason: mayNot()}),
+      button('Export', () => exportSelected(path, [...selected.keys()], progress), {iconName: 'download', reason: api.past() && 'An export is of the present'}),
       button('Copy paths', () => copy([...selected.keys()].map((name) => join(path, name)).join('\n')), {iconName: 'copy'}),
       button('Clear', () => {
         selected.clear();
@@ -167,7 +171,7 @@ export function childTable(path, {remove, mayNot}) {
   first.catch(() => null);
 
   return {
-    element: h('section', {'aria-label': 'Children'}, h('header', {class: 'data-head'}, title, h('span', {class: 'spring'}), filter), bar, table, note),
+    element: h('section', {'aria-label': 'Children'}, h('header', {class: 'data-head'}, title, h('span', {class: 'spring'}), filter), bar, progress, table, note),
     first,
     get pages() {
       return pages;

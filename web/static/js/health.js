@@ -10,6 +10,19 @@ let reason = ''; // why nothing can be changed
 let last = null; // {zxid, at}: the newest change, and when it was first seen
 let changedAt = 0; // when a change was last seen to happen
 
+let asked = null; // {at, answer: a promise}
+
+/** ensemble returns what the server last said about the ensemble, at most this line's interval ago. */
+export function ensemble() {
+  if (!asked || Date.now() - asked.at > every - 100) {
+    asked = {at: Date.now(), answer: api.get('ensemble', {brief: true}, {quiet: true, signal: AbortSignal.timeout(patience)})};
+    asked.answer.catch(() => {
+      asked = null;
+    });
+  }
+  return asked.answer;
+}
+
 /** barred returns why nobody can change anything, or ''. */
 export function barred() {
   return reason;
@@ -53,7 +66,7 @@ export function watchHealth(line, banner, allowed, changed) {
       if (!allowed()) {
         [reason, mode, banner.hidden] = ['', null, true];
       } else if (!document.hidden) {
-        draw(await api.get('ensemble', {brief: true}, {quiet: true, signal: AbortSignal.timeout(patience)}));
+        draw(await ensemble());
       }
       line.hidden = !allowed();
     } catch (error) {

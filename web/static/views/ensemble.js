@@ -1,4 +1,4 @@
-// The ensemble: its members as this server sees them, and this server.
+// The ensemble: a table with a row for each fact and a column for each member.
 import {badge, h} from '../js/dom.js';
 import {bytes, count, duration, time} from '../js/format.js';
 import {quorumLost} from '../js/health.js';
@@ -11,8 +11,7 @@ export default function (ctx) {
       e.mode !== 'standalone' && (e.whole ? lost(e.members) || badge('all members vote', 'good') : badge('a member is missing', 'warn')),
       quorumLost(e) && badge('no quorum', 'bad')),
     e.dataStatus && h('section', {class: 'card warn'}, e.dataStatus),
-    h('div', {class: 'grid'}, e.members.map((m) => memberCard(m, e))),
-    h('div', {class: 'grid'}, stateCard(e), diskCard(e), safetyCard(e)),
+    facts(e),
   ]});
 }
 
@@ -22,40 +21,95 @@ function lost(members) {
   return n > 0 && badge('no connection to ' + n, 'warn');
 }
 
-function facts(rows) {
-  return h('dl', {class: 'facts'}, rows.filter((r) => r && r[1] !== undefined && r[1] !== null && r[1] !== '').map(([name, value]) => [h('dt', null, name), h('dd', null, value)]));
+// facts is the table. A fact that no member tells has no row.
+function facts(e) {
+  const columns = e.members.map((m) => ({m, a: m.own ? own(e) : m.answers || {}, v: (m.own ? own(e) : m.answers || {}).values || {}, e}));
+  const leader = columns.find((c) => c.m.id === e.leader && c.a.version) || columns.find((c) => c.m.own);
+  return h('div', {class: 'table-wrap ensemble'}, h('table', null, h('caption', {class: 'offscreen'}, 'Facts about each member'),
+    h('thead', null, h('tr', null, h('td'), columns.map(({m}) => h('th', {scope: 'col'}, 'Server ' + m.id, ' ', m.own && badge('this server', 'accent'))))),
+    groups.map(([title, rows]) => {
+      const told = rows.map((row) => [row, columns.map((c) => row[1](c))]).filter(([, cells]) => cells.some((cell) => known(cell)));
+      return told.length > 0 && h('tbody', null, h('tr', {class: 'group'}, h('th', {scope: 'rowgroup', colspan: columns.length + 1}, title)),
+        told.map(([[name, , differs], cells]) => h('tr', null, h('th', {scope: 'row'}, name),
+          cells.map((cell, i) => h('td', {'data-label': 'Server ' + columns[i].m.id}, known(cell) ? cell : h('span', {class: 'dim'}, '–'),
+            known(cell) && differs?.(columns[i], leader) && [' ', badge('differs', 'warn', 'Not as of server ' + leader.m.id)])))));
+    })));
 }
 
-function memberCard(m, e) {
-  const lag = m.lagEntries;
-  const good = m.own || m.connected !== false;
-  return h('section', {class: 'card'},
-    h('header', null, h('h2', null, 'Server ' + m.id), m.own && badge('this server', 'accent'), badge(m.role, m.role === 'leader' ? 'good' : ''), !good && badge('no connection', 'bad')),
-    facts([['Clients', h('span', {class: 'mono'}, m.client || '–')], ['Members', m.peer && h('span', {class: 'mono'}, m.peer)],
-      ['Link', m.linkTo || m.linkFrom ? (m.linkTo || 'none') + ' out, ' + (m.linkFrom || 'none') + ' in' : null],
-      ['In step', m.inStep === undefined ? null : badge(m.inStep ? 'yes' : 'no', m.inStep ? 'good' : 'warn')],
-      ['Lag', lag !== undefined ? [count(lag) + ' entries', h('div', {class: 'bar' + (lag > 1000 ? ' bad' : lag > 50 ? ' warn' : '')},
-        h('div', {style: {width: Math.min(100, 100 * Math.log10(1 + lag) / 5) + '%'}}))]
-        : m.own || m.role === 'leader' || e.leader < 0 ? null : h('span', {class: 'dim'}, 'the leader, server ' + e.leader + ', knows')],
-    ...(m.own ? [] : answered(m.answers))]));
+function known(cell) {
+  return cell !== undefined && cell !== null && cell !== '' && cell !== false;
 }
 
-// answered are the facts of another member, from its answers to four-letter words.
-function answered(a) {
-  if (!a) {
-    return [];
-  }
-  const v = a.values || {};
-  const known = (name, show) => (v[name] === undefined ? null : show(v[name]));
-  return [['Says it is', a.mode], ['Version', a.version], ['Zxid', a.zxid && h('span', {class: 'mono'}, a.zxid)],
-    ['Applied', known('gozkd_applied_index', count)], ['Znodes', known('znode_count', count)], ['Data', known('approximate_data_size', bytes)],
-    ['Checkpoint', known('datadir_size', bytes)], ['Log', known('logdir_size', bytes)],
-    ['Sync p99', known('p99_gozkd_log_sync_duration_seconds', (s) => duration(1000 * s))],
-    ['Digest', known('digest_mismatches_count', (n) => badge(n ? count(n) + ' differed' : 'agrees', n ? 'bad' : 'good'))],
-    ['Feature level', known('gozkd_feature_level', (n) => n + ' of ' + v.gozkd_feature_level_max)],
-    ['Certificate', known('gozkd_tls_certificate_expires_seconds', ends)],
-    ['Archive', known('gozkd_archive_shipper', (n) => (n ? 'written by it' : 'stands by'))],
-    ['Unknown', a.unknown && h('span', {class: 'dim'}, 'the rest: ' + a.unknown)]];
+// own is what this server knows of itself, in the form of the answers of another member.
+function own(e) {
+  return {mode: e.mode, version: e.version.split(',')[0], zxid: e.zxid, values: {...e.values, znode_count: e.znodes, approximate_data_size: e.dataBytes,
+    datadir_size: e.checkpointBytes, logdir_size: e.logBytes,
+    p99_gozkd_log_sync_duration_seconds: e.values.fsynctime?.count ? e.values.fsynctime.p99 / 1000 : undefined}};
+}
+
+const mono = (text) => text && h('span', {class: 'mono'}, text);
+
+/** value makes the cell of a value of mntr, if the member tells it. */
+const value = (name, show) => ({v}) => (v[name] === undefined ? null : show(v[name], v));
+
+const unlike = (get) => (c, leader) => get(c) !== get(leader);
+
+// Members that have applied the same entry must have the same data.
+const unlikeAtSameEntry = (name) => ({v}, leader) => v.gozkd_applied_index !== undefined && v.gozkd_applied_index === leader.v.gozkd_applied_index && v[name] !== leader.v[name];
+
+// The facts: name, cell of a member, and whether a member that tells it differs from the leader.
+const groups = [
+  ['Membership', [
+    ['Role', ({m}) => [badge(m.role, m.role === 'leader' ? 'good' : ''), ' ', !m.own && m.connected === false && badge('no connection', 'bad')]],
+    ['Says it is', ({a}) => a.mode, ({m, a}) => (a.mode === 'leader') !== (m.role === 'leader')],
+    ['Clients', ({m}) => mono(m.client)],
+    ['Members', ({m}) => mono(m.peer)],
+    ['Link', ({m}) => (m.linkTo || m.linkFrom) && (m.linkTo || 'none') + ' out, ' + (m.linkFrom || 'none') + ' in'],
+    ['In step', ({m}) => m.inStep !== undefined && badge(m.inStep ? 'yes' : 'no', m.inStep ? 'good' : 'warn')],
+    ['Lag', ({m, e}) => (m.lagEntries !== undefined ? lag(m.lagEntries) : !m.own && m.role !== 'leader' && e.leader >= 0 && h('span', {class: 'dim'}, 'server ' + e.leader + ' knows'))],
+    ['Unknown', ({a}) => a.unknown && h('span', {class: 'dim'}, 'the rest: ' + a.unknown)],
+  ]],
+  ['State', [
+    ['Version', ({a}) => a.version, unlike(({a}) => a.version)],
+    ['Feature level', value('gozkd_feature_level', (n, v) => n + ' of ' + v.gozkd_feature_level_max), unlike(({v}) => v.gozkd_feature_level + ' ' + v.gozkd_feature_level_max)],
+    ['Zxid', ({a}) => mono(a.zxid)],
+    ['Applied', value('gozkd_applied_index', count)],
+    ['Term', value('gozkd_term', count), unlike(({v}) => v.gozkd_term)],
+    ['Znodes', value('znode_count', count), unlikeAtSameEntry('znode_count')],
+    ['Data', value('approximate_data_size', bytes), unlikeAtSameEntry('approximate_data_size')],
+    ['Digest', value('digest_mismatches_count', (n) => badge(n ? count(n) + ' differed' : 'agrees', n ? 'bad' : 'good', 'Members compare digests at the same entry. A member that differs stops serving.'))],
+    ['Digest now', ({m, e}) => m.own && mono(e.digest)],
+    ['Up', ({m, e}) => m.own && duration(e.uptimeMs)],
+  ]],
+  ['Disk and memory', [
+    ['In memory', value('gozkd_data_weight_bytes', (n, v) => bytes(n) + (v.gozkd_data_limit_bytes ? ' of ' + bytes(v.gozkd_data_limit_bytes) : ''))],
+    ['Checkpoint', value('datadir_size', bytes)],
+    ['Written', ({m, e}) => m.own && (e.lastSnapshot ? time(e.lastSnapshot) : 'no checkpoint yet')],
+    ['Reverted', ({v}) => v.gozkd_checkpoint_reverted && badge('the newest checkpoint was damaged at the start', 'bad')],
+    ['Log', value('logdir_size', bytes)],
+    ['Sync p99', value('p99_gozkd_log_sync_duration_seconds', (s) => duration(1000 * s))],
+    ['Sync', ({v}) => v.fsynctime?.count && 'p50 ' + duration(v.fsynctime.p50) + ', max ' + duration(v.fsynctime.max)],
+    ['Waits for disk', ({v}) => v.gozkd_log_pending_seconds > 0.1 && badge(duration(1000 * v.gozkd_log_pending_seconds), 'warn')],
+    ['Stalls', ({v}) => v.gozkd_log_stalls_total > 0 && badge(count(v.gozkd_log_stalls_total), 'warn')],
+    ['Files', value('open_file_descriptor_count', (n, v) => count(n) + ' of ' + count(v.max_file_descriptor_count))],
+  ]],
+  ['Certificates and archive', [
+    ['Certificate', ({m, v}) => (v.gozkd_tls_certificate_expires_seconds ? ends(v.gozkd_tls_certificate_expires_seconds) : m.own && 'none: no TLS')],
+    ['Archive', ({m, v}) => (v.gozkd_archive_lag_seconds !== undefined || v.gozkd_archive_shipper !== undefined ? archive(v) : m.own && 'not configured')],
+    ['Verified', ({m, v}) => (v.gozkd_archive_verified_seconds ? [time(1000 * v.gozkd_archive_verified_seconds), ' ', v.gozkd_archive_verify_failed > 0 && badge('failed', 'bad')]
+      : m.own && v.gozkd_archive_lag_seconds !== undefined && badge('never: gozkd verify --record', 'warn'))],
+    ['Errors', ({v}) => v.gozkd_archive_errors_total > 0 && badge(count(v.gozkd_archive_errors_total), 'warn')],
+    ['Gaps', ({v}) => v.gozkd_archive_gaps_total > 0 && badge(count(v.gozkd_archive_gaps_total), 'bad')],
+  ]],
+];
+
+function lag(n) {
+  return [count(n) + ' entries', h('div', {class: 'bar' + (n > 1000 ? ' bad' : n > 50 ? ' warn' : '')}, h('div', {style: {width: Math.min(100, 100 * Math.log10(1 + n) / 5) + '%'}}))];
+}
+
+function archive(v) {
+  const n = v.gozkd_archive_lag_seconds;
+  return [n !== undefined && badge(duration(1000 * n) + ' behind', n > 60 ? 'warn' : 'good'), v.gozkd_archive_shipper ? ' written by it' : ' stands by'];
 }
 
 // ends shows until when a certificate is valid. Another member may say any number.
@@ -65,42 +119,4 @@ function ends(seconds) {
     return badge('ends at ' + seconds + ' s after 1970');
   }
   return badge('ends ' + new Date(1000 * seconds).toISOString().slice(0, 10), days < 7 ? 'bad' : days < 30 ? 'warn' : 'good');
-}
-
-function stateCard(e) {
-  const v = e.values;
-  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'State of this server')), facts([
-    ['Version', e.version.split(',')[0]], ['Up', duration(e.uptimeMs)], ['Zxid', h('span', {class: 'mono'}, e.zxid)],
-    ['Digest', h('span', {class: 'mono', title: 'Members compare digests at the same entry. A member that differs stops serving.'}, e.digest)],
-    ['Digests', v.digest_mismatches_count === undefined ? null : badge(v.digest_mismatches_count ? count(v.digest_mismatches_count) + ' differed' : 'agree', v.digest_mismatches_count ? 'bad' : 'good')],
-    ['Znodes', count(e.znodes)], ['Term, entry', v.gozkd_term === undefined ? null : count(v.gozkd_term) + ', ' + count(v.gozkd_applied_index)],
-    ['Feature level', v.gozkd_feature_level === undefined ? null : v.gozkd_feature_level + ' of ' + v.gozkd_feature_level_max],
-    ['Files', v.open_file_descriptor_count === undefined ? null : count(v.open_file_descriptor_count) + ' of ' + count(v.max_file_descriptor_count)],
-  ]));
-}
-
-function diskCard(e) {
-  const sync = e.values.fsynctime;
-  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Disk and memory')), facts([
-    ['Data', bytes(e.dataBytes)],
-    ['In memory', bytes(e.values.gozkd_data_weight_bytes) + (e.values.gozkd_data_limit_bytes ? ' of ' + bytes(e.values.gozkd_data_limit_bytes) : '')],
-    ['Checkpoint', bytes(e.checkpointBytes)], ['Log', bytes(e.logBytes)],
-    ['Written', e.lastSnapshot ? time(e.lastSnapshot) : 'no checkpoint yet'],
-    ['Sync', sync?.count ? 'p50 ' + duration(sync.p50) + ', p99 ' + duration(sync.p99) + ', max ' + duration(sync.max) : null],
-    ['Waits for disk', e.values.gozkd_log_pending_seconds > 0.1 ? badge(duration(1000 * e.values.gozkd_log_pending_seconds), 'warn') : null],
-    ['Stalls', e.values.gozkd_log_stalls_total ? badge(count(e.values.gozkd_log_stalls_total), 'warn') : null],
-    ['Checkpoint', e.values.gozkd_checkpoint_reverted ? badge('the newest was damaged at the start', 'bad') : null],
-  ]));
-}
-
-function safetyCard(e) {
-  const v = e.values;
-  const expires = v.gozkd_tls_certificate_expires_seconds;
-  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Certificates and archive')), facts([
-    ['Certificate', expires ? ends(expires) : 'none: no TLS'],
-    ['Archive', v.gozkd_archive_lag_seconds === undefined ? 'not configured' : [badge(duration(1000 * v.gozkd_archive_lag_seconds) + ' behind', v.gozkd_archive_lag_seconds > 60 ? 'warn' : 'good'), v.gozkd_archive_shipper ? ' written by this server' : '']],
-    ['Verified', v.gozkd_archive_verified_seconds ? [time(1000 * v.gozkd_archive_verified_seconds), v.gozkd_archive_verify_failed ? badge('failed', 'bad') : null] : v.gozkd_archive_lag_seconds === undefined ? null : badge('never: gozkd verify --record', 'warn')],
-    ['Errors', v.gozkd_archive_errors_total ? badge(count(v.gozkd_archive_errors_total), 'warn') : null],
-    ['Gaps', v.gozkd_archive_gaps_total ? badge(count(v.gozkd_archive_gaps_total), 'bad') : null],
-  ]));
 }

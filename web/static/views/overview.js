@@ -3,7 +3,7 @@ import {findApps, many} from '../js/apps.js';
 import {chart} from '../js/chart.js';
 import {badge, h} from '../js/dom.js';
 import {bytes, compact, count, join, znodeHref, znodeLink} from '../js/format.js';
-import {quorumLost} from '../js/health.js';
+import {ensemble, quorumLost} from '../js/health.js';
 import {page} from './list.js';
 
 const appsEvery = 15_000;
@@ -13,18 +13,18 @@ export default function (ctx) {
   let apps = {at: 0, list: []};
   const load = async () => {
     const fresh = Date.now() - apps.at < appsEvery;
-    const [past, ensemble, locks, top, found] = await Promise.all([
-      ctx.api.get('past'), ctx.api.get('ensemble', {brief: true}), ctx.api.get('locks').catch(() => null),
+    const [past, e, locks, top, found] = await Promise.all([
+      ctx.api.get('past'), ensemble(), ctx.api.get('locks').catch(() => null),
       ctx.api.children('/', {limit: 200}).catch(() => null), fresh ? apps.list : findApps(),
     ]);
     if (!fresh) {
       apps = {at: Date.now(), list: found};
     }
-    return {past, ensemble, locks, top, found};
+    return {past, e, locks, top, found};
   };
-  return page({title: 'Overview', interval: 5000, load, draw: ({past, ensemble, locks, top, found}) => [
-    verdict(ensemble, found, locks),
-    numbers(past.samples, ensemble),
+  return page({title: 'Overview', interval: 5000, load, draw: ({past, e, locks, top, found}) => [
+    verdict(e, found, locks),
+    numbers(past.samples, e),
     h('h2', null, 'What lives here'),
     h('div', {class: 'grid'}, lockCard(locks), found.map(appCard)),
     subtrees(top, found),
