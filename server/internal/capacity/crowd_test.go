@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -47,7 +48,7 @@ func TestCrowd_BoundedAndEnds(t *testing.T) {
 					t.Fatalf("%d bytes of %d are in use", used, l)
 				}
 				least := max(allowed/16, fewConnections*ConnectionCost)
-				if l < least {
+				if l < least || loading && l > least {
 					t.Fatalf("%d of %d bytes are for connections", l, allowed)
 				}
 				if l > least && (l+weight > allowed/8*9 || l > allowed/4*3) {
@@ -74,5 +75,25 @@ func TestCrowd_OfManyClients(t *testing.T) {
 			t.Errorf("%d clients take %d bytes; of %d with data of %d they may take %d",
 				c.clients, c.clients*client, c.memory, c.weight, limit)
 		}
+	}
+}
+
+// Without a bound all fit. With one, whoever asks for the last byte of its share gets it, and the
+// crowd ends when there is room for a session.
+func TestCrowd_Bounds(t *testing.T) {
+	if l := CrowdLimit(0, 1<<40, true); l != math.MaxInt64 {
+		t.Errorf("without a bound, %d bytes are for connections", l)
+	}
+	if l := CrowdLimit(1, 0, false); l != fewConnections*ConnectionCost {
+		t.Errorf("of a byte, %d bytes are for connections", l)
+	}
+	const limit = 16 << 20
+	for n, share := range map[Newcomer]int64{NewSession: 14 << 20, Returning: 15 << 20, NewConnection: limit} {
+		if !n.Fits(share, limit) || n.Fits(share+1, limit) {
+			t.Errorf("the share of a newcomer %d is not %d", n, share)
+		}
+	}
+	if room := int64(14<<20 - ConnectionCost); !Resumes(room, limit) || Resumes(room+1, limit) {
+		t.Errorf("the crowd does not end at %d", room)
 	}
 }

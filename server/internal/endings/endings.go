@@ -204,7 +204,7 @@ func (e *Endings) tell(s *facts.EndedSession, l *life, now, mono time.Time) {
 		window = max(window, time.Duration(s.Client.SilentMs)*time.Millisecond)
 	}
 	begin := now.Add(-window)
-	if l.away.Times > 0 && !l.awayAt.Before(begin) {
+	if !l.awayAt.Before(begin) {
 		l.away.AgoMs = now.Sub(l.awayAt).Milliseconds()
 		s.Incidents = append(s.Incidents, l.away)
 	}
