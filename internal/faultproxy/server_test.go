@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,26 @@ type behindGate struct {
 	t     *testing.T
 	gate  *faultproxy.Gate
 	rules faultproxy.Rules
+
+	attached log // what the server has said
+}
+
+// log holds the sessions that were attached, one after the other.
+type log struct {
+	mu       sync.Mutex
+	sessions []int64
+}
+
+func (l *log) add(session int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sessions = append(l.sessions, session)
+}
+
+func (l *log) all() []int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.sessions)
 }
 
 func start(t *testing.T) *behindGate {
@@ -34,7 +55,10 @@ func start(t *testing.T) *behindGate {
 	behindGate := &behindGate{t: t}
 	behindGate.gate = faultproxy.NewGate(l, &behindGate.rules)
 	cfg := server.Config{Listener: behindGate.gate}
-	confighook.Of(&cfg).Attached = faultproxy.Attach
+	confighook.Of(&cfg).Attached = func(nc net.Conn, session int64) {
+		faultproxy.Attach(nc, session)
+		behindGate.attached.add(session)
+	}
 	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -231,6 +255,21 @@ func TestServer_Session(t *testing.T) {
 	other.Close()
 	if got := l.gate.Sessions(); !slices.Equal(got, want[:1]) && !slices.Equal(got, want[1:]) {
 		t.Errorf("attached are %x after one was closed", got)
+	}
+}
+
+// The server says that a session is attached before its client knows, and that it no longer is
+// before the client has the reply to closeSession.
+func TestServer_Attached(t *testing.T) {
+	l := start(t)
+	c := l.zk()
+	id := c.SessionID()
+	if got := l.attached.all(); !slices.Equal(got, []int64{id}) {
+		t.Errorf("attached one after the other: %x, want %x", got, id)
+	}
+	c.Close()
+	if got := l.attached.all(); !slices.Equal(got, []int64{id, 0}) {
+		t.Errorf("attached one after the other: %x, want %x and none", got, id)
 	}
 }
 
