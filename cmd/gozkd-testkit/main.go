@@ -101,12 +101,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return execute(stop, o, in, out, errOut)
 	}
 	err = serve(stop, o, errOut, func(ctx context.Context, c *cluster.Cluster, _ *faultsapi.Server) error {
-		select {
-		case err := <-c.Failed():
-			return err
-		case <-ctx.Done():
-			return nil
-		}
+		return c.Await(ctx)
 	})
 	if err != nil {
 		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n", err)
@@ -199,7 +194,9 @@ func serve(
 		}
 	}()
 	log.Info("all members serve", "connect", c.ConnectString(), "faults", faults.URL())
-	if err := faultsapi.Ports(c, faults.URL()).Write(o.portFile); err != nil {
+	where := c.Ports()
+	where.Faults = faults.URL()
+	if err := where.Write(o.portFile); err != nil {
 		return err
 	}
 	defer log.Info("stopping")

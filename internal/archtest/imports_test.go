@@ -182,6 +182,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/backoff", "looks again after a pause"},
 		{"internal/parallel", "members end at the same time"},
 		{"internal/memnet", "the network between members"},
+		{"internal/portfile", "says where the members listen"},
 		{"internal/tcpport", "ports that members keep while they are down"},
 		{"internal/faultproxy", "faults on client connections"},
 		{"internal/confighook", "the sessions of these connections"},
@@ -415,7 +416,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/dustin/go-humanize", "sizes in units"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
-		{"internal/parallel", "members of an ensemble in one process"},
+		{"internal/cluster", "the members of --ensemble"},
 		{"internal/accept", "HTTP with and without TLS on a port"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/portfile", "says where it listens"},
@@ -458,8 +459,6 @@ var table = slices.Concat(webTable, []box{
 		{"gopkg.in/natefinch/lumberjack.v2", "rotates the file of the audit log"},
 		{"github.com/prometheus/client_golang/prometheus", "the registry of that endpoint"},
 		{"github.com/coreos/go-systemd/v22/daemon", "tells the service manager that clients are served"},
-		{"internal/memberdir", "where each member of --ensemble has its data"},
-		{"internal/memnet", "the network between the members of --ensemble"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 }, serverTable, harnessTable)

@@ -19,6 +19,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberdir"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/parallel"
+	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/server"
 )
@@ -52,6 +53,11 @@ type Config struct {
 	// InMemory connects clients over a network in memory instead of TCP; see Dial. Bubbles of
 	// virtual time need it.
 	InMemory bool
+	// Plain members are not for tests: clients reach them without a gate, their clock is the
+	// system's, and the defaults of Host and Server are those of package server. No fault may be
+	// injected: neither Advance, CloseConnection, CloseConnections, Kill, MemberOf, Partition,
+	// Pause nor Restart may be called.
+	Plain bool
 	// Host is the address to listen on for clients. Default: 127.0.0.1.
 	Host string
 	// ClientPort is the first member's client port; the other members have the following ports. 0:
@@ -76,13 +82,15 @@ type Config struct {
 
 func (c *Config) ensureDefaults() error {
 	c.Members = cmp.Or(c.Members, 1)
-	c.Host = cmp.Or(c.Host, "127.0.0.1")
 	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
-	c.Server.Tick = cmp.Or(c.Server.Tick, tick)
-	c.Server.MaxSessionTimeout = cmp.Or(c.Server.MaxSessionTimeout, maxSessionTimeout)
-	c.Server.MaxClientConns = cmp.Or(c.Server.MaxClientConns, -1)
-	if c.Server.Words == nil {
-		c.Server.Words = []string{"*"}
+	if !c.Plain {
+		c.Host = cmp.Or(c.Host, "127.0.0.1")
+		c.Server.Tick = cmp.Or(c.Server.Tick, tick)
+		c.Server.MaxSessionTimeout = cmp.Or(c.Server.MaxSessionTimeout, maxSessionTimeout)
+		c.Server.MaxClientConns = cmp.Or(c.Server.MaxClientConns, -1)
+		if c.Server.Words == nil {
+			c.Server.Words = []string{"*"}
+		}
 	}
 	var errs []error
 	if c.Members < 1 || c.Members > MaxMembers {
@@ -128,7 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	for id := 1; id <= cfg.Members; id++ {
 		m := &Member{cluster: c, id: id, clock: newClock(&c.offset), transition: newChanMutex()}
 		m.run.Store(&memberRun{state: Down})
-		if cfg.Dir == "" {
+		if cfg.Dir == "" && !cfg.Plain {
 			m.memory = new(server.Memory)
 		}
 		if err := m.reservePort(); err != nil {
@@ -195,6 +203,25 @@ func (c *Cluster) Close() error {
 // Failed delivers at most one error: that of a member that stopped by itself, for example because
 // of a disk error. That member is down.
 func (c *Cluster) Failed() <-chan error { return c.failures }
+
+// Await returns the error of Failed, or nil when ctx ends.
+func (c *Cluster) Await(ctx context.Context) error {
+	select {
+	case err := <-c.failures:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Ports says where the members listen.
+func (c *Cluster) Ports() portfile.Ports {
+	where := portfile.Ports{Client: c.ConnectString()}
+	for _, m := range c.members {
+		where.Members = append(where.Members, portfile.Member{ID: m.id, Client: m.Address()})
+	}
+	return where
+}
 
 // Members returns all members, in the order of their numbers.
 func (c *Cluster) Members() []*Member { return slices.Clone(c.members) }

@@ -118,16 +118,20 @@ func (m *Member) begin() error {
 	if err != nil {
 		return fmt.Errorf("cluster: client port: %w", err)
 	}
-	gate := faultproxy.NewGate(l, &m.cluster.rules)
-	gate.Cut(m.cut)
+	var gate *faultproxy.Gate
+	if !m.cluster.cfg.Plain {
+		gate = faultproxy.NewGate(l, &m.cluster.rules)
+		gate.Cut(m.cut)
+		l = gate
+	}
 	m.dead = new(atomic.Bool)
-	cfg, err := m.config(gate, m.dead)
+	cfg, err := m.config(l, m.dead)
 	if err != nil {
-		return errors.Join(err, gate.Close())
+		return errors.Join(err, l.Close())
 	}
 	s, err := server.New(cfg)
 	if err != nil {
-		return errors.Join(err, gate.Close(), closePeers(&cfg))
+		return errors.Join(err, l.Close(), closePeers(&cfg))
 	}
 	started := &startResult{over: make(chan struct{})}
 	gone := make(chan struct{})
@@ -171,13 +175,15 @@ func closePeers(cfg *server.Config) error {
 }
 
 // config returns the configuration for the member's next run.
-func (m *Member) config(gate net.Listener, dead *atomic.Bool) (server.Config, error) {
+func (m *Member) config(clients net.Listener, dead *atomic.Bool) (server.Config, error) {
 	l := m.cluster
 	cfg := l.cfg.Server
-	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), gate, false, nil
+	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), clients, false, nil
 	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.own(cfg.LogDir), m.memory
-	cfg.Now, cfg.Logger = m.clock.now, l.cfg.Logger
-	confighook.Of(&cfg).Attached = faultproxy.Attach
+	cfg.Logger = l.cfg.Logger
+	if !l.cfg.Plain {
+		cfg.Now, confighook.Of(&cfg).Attached = m.clock.now, faultproxy.Attach
+	}
 	if len(l.members) > 1 {
 		for _, other := range l.members {
 			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s", other.id, other.host(), peerPort, peerPort+1, other.Address()))

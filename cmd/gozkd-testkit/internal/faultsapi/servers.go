@@ -96,10 +96,12 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	where := c.Ports()
+	where.Faults = fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id)
 	return struct {
 		ID int `json:"id"`
 		portfile.Ports
-	}{id, Ports(c, fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id))}, nil
+	}{id, where}, nil
 }
 
 // certificate issues a certificate for a client of servers with TLS.
@@ -128,15 +130,6 @@ type must struct{ testing.TB }
 func (must) Helper() {}
 
 func (must) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
-
-// Ports says where the servers of a cluster listen, and where the requests about them go.
-func Ports(c *cluster.Cluster, faults string) portfile.Ports {
-	where := portfile.Ports{Client: c.ConnectString(), Faults: faults}
-	for _, m := range c.Members() {
-		where.Members = append(where.Members, portfile.Member{ID: m.ID(), Client: m.Address()})
-	}
-	return where
-}
 
 // toFurther serves the requests about a cluster that a request started.
 func (a *api) toFurther(w http.ResponseWriter, r *http.Request) {
