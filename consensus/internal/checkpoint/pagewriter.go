@@ -9,9 +9,10 @@ import (
 const (
 	// writeBuffer is how many bytes are written at once, if their pages are adjacent.
 	writeBuffer = 256 << 10
-	// syncBytes is how much is written between two syncs. A single sync at the end would have all
-	// the data to write, and the log's syncs would wait for that.
-	syncBytes = 1 << 20
+	// syncBytes is how much is written between two syncs: the log's syncs wait for the disk to write
+	// it. Beside syncs of 1 MiB the log's syncs took four times as long as alone, beside these 1.6
+	// times.
+	syncBytes = 256 << 10
 	// roomBytes is how much is written between two calls of room.
 	roomBytes = 8 << 20
 )
