@@ -138,7 +138,7 @@ func New(cfg Config) (_ *Core, err error) {
 
 // Propose appends a request to this server's stream. The payload must not change afterwards.
 func (c *Core) Propose(payload []byte, ref any) {
-	c.own.pending = append(c.own.pending, pendingRequest{payload, ref})
+	c.own.add(pendingRequest{payload, ref})
 }
 
 // Step takes a message of another member. A message that makes no sense is ignored: it may be late,

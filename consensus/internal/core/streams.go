@@ -47,7 +47,8 @@ type ownStream struct {
 	first       uint64 // number of pending[0]
 	sent        int    // the first sent requests of pending are under way to the current leader
 	pending     []pendingRequest
-	resent      int64 // counts requests that were sent again
+	array       []pendingRequest // that of pending, as a whole; the part before pending is free
+	resent      int64            // counts requests that were sent again
 
 	// For the detection of requests that were lost silently.
 	firstSeen  uint64 // first at the last tick
@@ -58,6 +59,21 @@ type ownStream struct {
 type pendingRequest struct {
 	payload []byte
 	ref     any
+}
+
+// add appends a request. At the end of a mostly free array the requests move to its beginning:
+// otherwise each array would serve only as many requests as it has room for.
+func (o *ownStream) add(r pendingRequest) {
+	if n := len(o.pending); n == cap(o.pending) {
+		if 2*n < len(o.array) {
+			o.pending = o.array[:copy(o.array, o.pending)]
+			clear(o.array[n:])
+		} else {
+			o.pending = slices.Grow(o.pending, 1)
+			o.array = o.pending[:cap(o.pending)]
+		}
+	}
+	o.pending = append(o.pending, r)
 }
 
 // take removes the request with that number from the head, and returns its ref. All requests before

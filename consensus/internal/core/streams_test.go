@@ -33,6 +33,34 @@ func TestC2_AcceptAgainstAModel(t *testing.T) {
 	})
 }
 
+// A stream with a steady number of pending requests allocates nothing, and keeps no request that
+// was taken.
+func TestOwnStream_Steady(t *testing.T) {
+	const pending = 100
+	o := ownStream{incarnation: 1, first: 1}
+	for range pending {
+		o.add(pendingRequest{ref: o.first})
+	}
+	ref := any(o.first) // so that only the stream could allocate
+	if n := testing.AllocsPerRun(1, func() {
+		for range 10 * pending {
+			o.take(o.first)
+			o.add(pendingRequest{ref: ref})
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for %d requests", n, 10*pending)
+	}
+	held := 0
+	for _, r := range o.array {
+		if r.ref != nil {
+			held++
+		}
+	}
+	if held != pending {
+		t.Errorf("the array holds %d requests, of which %d are pending", held, pending)
+	}
+}
+
 // TestC2_OwnStreamKeepsRequestsUntilApplied: whatever is proposed and taken, the refs come back in
 // order, and the other requests stay.
 func TestC2_OwnStreamKeepsRequestsUntilApplied(t *testing.T) {
@@ -40,7 +68,7 @@ func TestC2_OwnStreamKeepsRequestsUntilApplied(t *testing.T) {
 		o := ownStream{incarnation: 1, first: 1}
 		put, took := uint64(0), uint64(0)
 		t.Repeat(map[string]func(*rapid.T){
-			"put":     func(*rapid.T) { put++; o.pending = append(o.pending, pendingRequest{nil, put}) },
+			"put":     func(*rapid.T) { put++; o.add(pendingRequest{nil, put}) },
 			"propose": func(t *rapid.T) { o.sent = rapid.IntRange(o.sent, len(o.pending)).Draw(t, "proposed") },
 			"leader":  func(*rapid.T) { o.sent = 0 },
 			"take": func(t *rapid.T) {
