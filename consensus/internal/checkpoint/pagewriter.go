@@ -9,8 +9,8 @@ import (
 const (
 	// writeBuffer is how many bytes are written at once, if their pages are adjacent.
 	writeBuffer = 256 << 10
-	// syncBytes is how much is written between two syncs: the log's syncs wait for the disk to write
-	// it. Beside syncs of 1 MiB the log's syncs took four times as long as alone, beside these 1.6
+	// syncBytes is how much is written between two syncs. The log's syncs wait until the disk has
+	// written that: beside syncs of 1 MiB they took four times as long as alone, beside these 1.6
 	// times.
 	syncBytes = 256 << 10
 	// roomBytes is how much is written between two calls of room.
