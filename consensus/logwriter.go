@@ -12,8 +12,7 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// maxAppendBytes bounds the memory of the log: once the queued entries have this size, they are
-// written. The WAL's limit for an append is far higher.
+// maxAppendBytes is the most that logWriter.most can be.
 const maxAppendBytes = 4 << 20
 
 // checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.
@@ -40,11 +39,14 @@ type logWriter struct {
 
 	queued      []*raftpb.Message
 	queuedBytes int
+	// most bounds the memory of the log: once the queued entries have this size, they are written.
+	// The WAL's limit for an append is far higher.
+	most int
 
 	// Buffers, reused from one flush to the next.
 	batches []wal.Batch
 	entries []wal.Entry
-	data    []byte // of the entries and the state
+	data    []byte // the heads of the entries, and the state
 }
 
 // writes reports whether work may need the disk: it brings entries, a term, a vote or a checkpoint,
@@ -90,7 +92,7 @@ func (w *logWriter) work(items []turn.LogWork) error {
 		for _, e := range item.Append.GetEntries() {
 			w.queuedBytes += len(e.GetData())
 		}
-		if w.queuedBytes >= maxAppendBytes {
+		if w.queuedBytes >= w.most {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -181,8 +183,10 @@ func (w *logWriter) flush() error {
 		first := len(w.entries)
 		for _, e := range m.GetEntries() {
 			at := len(w.data)
-			w.data = core.AppendEntry(w.data, e)
-			w.entries = append(w.entries, wal.Entry{Index: e.GetIndex(), Data: w.data[at:len(w.data):len(w.data)]})
+			w.data = core.AppendEntryHead(w.data, e)
+			w.entries = append(w.entries, wal.Entry{
+				Index: e.GetIndex(), Head: w.data[at:len(w.data):len(w.data)], Data: e.GetData(),
+			})
 		}
 		w.batches = append(w.batches, wal.Batch{Entries: w.entries[first:len(w.entries):len(w.entries)]})
 	}
@@ -200,6 +204,7 @@ func (w *logWriter) flush() error {
 		}
 	}
 	clear(w.queued)
+	clear(w.entries) // otherwise the data stay in memory until the next append
 	w.queued, w.queuedBytes = w.queued[:0], 0
 	if len(responses) > 0 {
 		w.done(responses, nil)

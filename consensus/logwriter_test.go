@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -108,7 +109,7 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 // before those after it.
 func TestC1_InstallKeepsTheOrderOfAppends(t *testing.T) {
 	var order []string
-	w := &logWriter{storage: raft.NewMemoryStorage(), done: func(responses []*raftpb.Message, installed *turn.Received) {
+	w := &logWriter{storage: raft.NewMemoryStorage(), most: maxAppendBytes, done: func(responses []*raftpb.Message, installed *turn.Received) {
 		if installed != nil {
 			order = append(order, "install")
 		}
@@ -139,7 +140,11 @@ func TestC1_InstallKeepsTheOrderOfAppends(t *testing.T) {
 
 // A long queue is written in parts.
 func TestPersist_BoundsOneAppend(t *testing.T) {
-	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+	const limit = 2 << 20
+	longest := 0
+	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}, MemoryBytes: 64 * limit, OnSync: func(_ time.Duration, _, bytes int) {
+		longest = max(longest, bytes)
+	}}
 	n, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -156,12 +161,14 @@ func TestPersist_BoundsOneAppend(t *testing.T) {
 	if err := w.work(work); err != nil {
 		t.Fatal(err)
 	}
-	most := cap(w.data)
 	if last := w.log.LastIndex(); last != 21 {
 		t.Errorf("the log ends at %d, want 21", last)
 	}
-	if most > 2*(maxAppendBytes+1<<20) {
-		t.Errorf("%d bytes of buffer for an append of at most %d", most, maxAppendBytes)
+	if longest < limit || longest > limit+1<<20 {
+		t.Errorf("an append has %d bytes, the limit is %d and the last entry", longest, limit)
+	}
+	if kept := cap(w.data); kept > 1<<10 || w.entries[:1][0].Data != nil {
+		t.Errorf("the writer keeps %d bytes, and entries that are written", kept)
 	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.log.queue = newMailbox[turn.LogWork](make(chan struct{}, 1))
 	n.log.watch = &writeWatch{limit: core.ElectionTicks * cfg.Tick, logger: cfg.Logger}
 	n.log.writer = &logWriter{
-		storage: raft.NewMemoryStorage(), watch: n.log.watch,
+		storage: raft.NewMemoryStorage(), watch: n.log.watch, most: int(min(maxAppendBytes, cfg.MemoryBytes/64)),
 		done: func(responses []*raftpb.Message, installed *turn.Received) {
 			n.inbox.logResults.add(logResult{responses, installed, n.cfg.Now()})
 		},

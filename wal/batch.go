@@ -10,6 +10,7 @@ import (
 // Entry is an entry of raft's log.
 type Entry struct {
 	Index uint64 // from 1
+	Head  []byte // of an append: comes before Data, and is recovered as a part of it
 	Data  []byte
 }
 
@@ -64,7 +65,7 @@ func (b *Batch) encodedBytes() int64 {
 	if len(b.Entries) > 0 {
 		n += 13
 		for i := range b.Entries {
-			n += 4 + int64(len(b.Entries[i].Data))
+			n += 4 + int64(len(b.Entries[i].Head)+len(b.Entries[i].Data))
 		}
 	}
 	return n
@@ -88,8 +89,9 @@ func (b *Batch) append(buf []byte) []byte {
 		buf = le.AppendUint64(buf, b.Entries[0].Index)
 		buf = le.AppendUint32(buf, uint32(len(b.Entries)))
 		for i := range b.Entries {
-			buf = le.AppendUint32(buf, uint32(len(b.Entries[i].Data)))
-			buf = append(buf, b.Entries[i].Data...)
+			e := &b.Entries[i]
+			buf = le.AppendUint32(buf, uint32(len(e.Head)+len(e.Data)))
+			buf = append(append(buf, e.Head...), e.Data...)
 		}
 	}
 	return buf

@@ -14,7 +14,7 @@ import (
 )
 
 // keepBufferBytes is the largest buffer that a log retains between appends.
-const keepBufferBytes = 4 << 20
+const keepBufferBytes = 1 << 20
 
 // Log is an open log. Except for Size, its methods must be called from one goroutine at a time.
 type Log struct {

@@ -75,7 +75,7 @@ func TestReplay_Records(t *testing.T) {
 		{"a type after others", append(record(recordState, uint32(1), "x"), 9), "a record of this version, not type 9 with 0 bytes left"},
 	} {
 		r := &replay{}
-		before := Batch{State: []byte("s"), Reset: 4, Entries: []Entry{{5, []byte("e")}, {6, []byte("f")}, {7, []byte("g")}}}
+		before := Batch{State: []byte("s"), Reset: 4, Entries: []Entry{{5, nil, []byte("e")}, {6, []byte("f"), nil}, {7, nil, []byte("g")}}}
 		if want, got, ok := r.payload(before.append(nil)); !ok {
 			t.Fatal(want, got)
 		}
@@ -107,6 +107,7 @@ func drawBatches(t *rapid.T, p position) (b Batch) {
 	from := rapid.Uint64Range(max(p.first, 1)-1, p.last+2).Draw(t, "from")
 	for i := range rapid.Uint64Range(0, 4).Draw(t, "entries") {
 		e := Entry{Index: from + i, Data: bytes.Repeat([]byte{byte(i)}, rapid.IntRange(0, 9).Draw(t, "bytes of an entry"))}
+		e.Head = bytes.Repeat([]byte("h"), rapid.IntRange(0, 2).Draw(t, "bytes of its head"))
 		if rapid.IntRange(0, 30).Draw(t, "gap") == 0 {
 			e.Index++
 		}
@@ -147,7 +148,7 @@ func TestBatch_AgainstReplay(t *testing.T) {
 			if p = next; p.last != r.last() || p.first != r.base+1 {
 				t.Fatalf("after %+v the log has entries %d to %d, read are %d to %d", b, p.first, p.last, r.base+1, r.last())
 			}
-			if n := len(b.Entries); n > 0 && !slices.EqualFunc(r.entries[len(r.entries)-n:], b.Entries, func(x, y Entry) bool { return x.Index == y.Index && bytes.Equal(x.Data, y.Data) }) {
+			if n := len(b.Entries); n > 0 && !slices.EqualFunc(r.entries[len(r.entries)-n:], b.Entries, func(x, y Entry) bool { return x.Index == y.Index && bytes.Equal(x.Data, slices.Concat(y.Head, y.Data)) }) {
 				t.Fatalf("%+v is read as %+v", b.Entries, r.entries)
 			}
 		}
@@ -159,7 +160,7 @@ func TestReplay_Forget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &replay{base: rapid.Uint64Range(0, 5).Draw(t, "base")}
 		for _, size := range rapid.SliceOfN(rapid.IntRange(0, 9), 0, 12).Draw(t, "sizes") {
-			r.entries = append(r.entries, Entry{r.last() + 1, make([]byte, size)})
+			r.entries = append(r.entries, Entry{r.last() + 1, nil, make([]byte, size)})
 		}
 		all, last := r.entries, r.last()
 		index, keep := rapid.Uint64Range(0, 20).Draw(t, "index"), rapid.Int64Range(0, 30).Draw(t, "keep")

@@ -17,8 +17,6 @@ const (
 	heartbeatTicks = 2
 	// maxBatchBytes bounds the requests of an entry; a single request may be larger.
 	maxBatchBytes = 1 << 20
-	// maxInflightBytes bounds the entries that the leader sends to a member without an answer.
-	maxInflightBytes = 32 << 20
 	// maxKeptRequests is the largest capacity of the request buffer that is kept between two turns.
 	maxKeptRequests = 4096
 )
@@ -103,7 +101,7 @@ func New(cfg Config) (_ *Core, err error) {
 	c := &Core{
 		raftState: raftState{
 			id: cfg.ID, storage: cfg.Storage, logger: cfg.Logger, conf: cfg.Meta.Conf, fresh: cfg.Meta.Conf == nil,
-			applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, connected: make(map[uint64]connection),
+			applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, connected: make(map[uint64]connection), inFlight: cfg.Retention.InFlight,
 		},
 		cluster: cfg.Meta.Cluster, random: cfg.Random, streams: maps.Clone(cfg.Meta.Streams), appliedMs: cfg.Meta.TimeMs,
 		own:      ownStream{incarnation: cfg.Incarnation, first: 1},

@@ -27,11 +27,15 @@ const (
 
 var errBadFormat = errors.New("consensus: malformed record")
 
-// AppendEntry encodes a raft entry as data of the write-ahead log, whose own frame holds the index.
+// AppendEntryHead encodes what comes before the data of a raft entry in the write-ahead log, whose
+// own frame holds the index.
+func AppendEntryHead(b []byte, e *raftpb.Entry) []byte {
+	return append(binary.AppendUvarint(b, e.GetTerm()), byte(e.GetType()))
+}
+
+// AppendEntry encodes a raft entry with its data.
 func AppendEntry(b []byte, e *raftpb.Entry) []byte {
-	b = binary.AppendUvarint(b, e.GetTerm())
-	b = append(b, byte(e.GetType()))
-	return append(b, e.GetData()...)
+	return append(AppendEntryHead(b, e), e.GetData()...)
 }
 
 // DecodeEntry reads the output of AppendEntry. The entry shares b.

@@ -194,7 +194,7 @@ func (d *entryDraft) add(g RequestRun) {
 func (c *Core) encode(d *entryDraft, nowMs int64) []byte {
 	const headBytes, runBytes = 1 + binary.MaxVarintLen64, 4 * binary.MaxVarintLen64
 	entry := slices.Grow(c.proposer.buf[:0], headBytes+d.size+len(d.runs)*runBytes)
-	if c.proposer.buf = entry; cap(entry) > 2*maxBatchBytes {
+	if c.proposer.buf = entry; cap(entry) > maxBatchBytes/4 {
 		c.proposer.buf = nil
 	}
 	entry = appendBatchHeader(entry, nowMs)

@@ -33,6 +33,7 @@ type raftState struct {
 	proof   string // why this member is outdated, so that it takes no part in raft; "": not known to be
 	minTerm uint64 // messages of leaders of an earlier term are from before this member was let in
 
+	inFlight  int                   // see RetentionLimits
 	connected map[uint64]connection // absent: not connected
 	outbox    []Message             // made outside of Ready, sent by the next Ready
 	last      uint64                // handed to the log: no member can have acknowledged a later entry
@@ -59,7 +60,7 @@ func (m *raftState) startRaft() (err error) {
 		AsyncStorageWrites:        true,
 		MaxSizePerMsg:             maxBatchBytes,
 		MaxInflightMsgs:           256,
-		MaxInflightBytes:          maxInflightBytes,
+		MaxInflightBytes:          uint64(m.inFlight),
 		CheckQuorum:               true,
 		PreVote:                   true,
 		DisableProposalForwarding: true, // the streams forward, with numbers

@@ -20,13 +20,18 @@ type RetentionLimits struct {
 	// CutEntries and CutBytes are the size of one step: entries leave the memory when either is
 	// reached. Each step copies the entries that stay.
 	CutEntries, CutBytes int
+	// InFlight bounds the entries that the leader sends to a member without an answer. 0: no bound.
+	InFlight int
 }
 
 // DefaultRetention returns the limits of a server that may use that many bytes of memory.
 func DefaultRetention(memory int64) RetentionLimits {
 	least := int(min(16<<20, memory/32))
 	most := int(min(256<<20, memory/8))
-	return RetentionLimits{Bytes: least, MaxBytes: most, CutEntries: 1024, CutBytes: least / 4}
+	return RetentionLimits{
+		Bytes: least, MaxBytes: most, CutEntries: 1024, CutBytes: least / 4,
+		InFlight: max(maxBatchBytes, int(min(32<<20, memory/64))),
+	}
 }
 
 // entryBytes is the approximate size of an entry without its data.

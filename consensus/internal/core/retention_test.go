@@ -144,8 +144,8 @@ func TestRetention_Notes(t *testing.T) {
 	}
 	const mb = 1 << 20
 	for memory, want := range map[int64]RetentionLimits{
-		1 << 40: {Bytes: 16 * mb, MaxBytes: 256 * mb, CutEntries: 1024, CutBytes: 4 * mb},
-		32 * mb: {Bytes: mb, MaxBytes: 4 * mb, CutEntries: 1024, CutBytes: mb / 4},
+		1 << 40: {Bytes: 16 * mb, MaxBytes: 256 * mb, CutEntries: 1024, CutBytes: 4 * mb, InFlight: 32 * mb},
+		32 * mb: {Bytes: mb, MaxBytes: 4 * mb, CutEntries: 1024, CutBytes: mb / 4, InFlight: mb},
 	} {
 		if got := DefaultRetention(memory); got != want {
 			t.Errorf("of %d bytes: %+v, want %+v", memory, got, want)
