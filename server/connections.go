@@ -44,7 +44,7 @@ type connTable struct {
 func (t *connTable) init(s *Server) {
 	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
 	t.links.Init(link.HostConfig{
-		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines,
+		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines, Long: &s.writes.Long,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)

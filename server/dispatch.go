@@ -53,8 +53,8 @@ func (c *conn) serve(in link.Input) {
 func (c *conn) receive(in link.Input, quiet bool) {
 	for fills := 0; ; fills++ {
 		if quiet && in.Len() == 0 {
-			in.Release() // the handshake may have needed more than the first buffer, and charged it
-			if c.HoldInput(&in); c.Park() {
+			// The handshake may have needed more than the first buffer, and charged it.
+			if c.Drop(&in); c.Park() {
 				return
 			}
 		}
@@ -63,7 +63,7 @@ func (c *conn) receive(in link.Input, quiet bool) {
 			c.server.conns.turns.yield()
 		}
 		if readErr := in.Fill(&c.Link); readErr != nil {
-			in.Release()
+			c.Drop(&in)
 			c.noteBroken(readErr)
 			if !errors.Is(readErr, net.ErrClosed) {
 				c.server.meter.Count(meter.ConnectionsBroken)
@@ -98,7 +98,7 @@ func (c *conn) end(in *link.Input, err error) {
 	} else {
 		c.AwaitFlushed()
 	}
-	in.Release()
+	c.Drop(in)
 	c.server.forget(c, true)
 }
 
@@ -126,8 +126,7 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 		c.server.conns.relieve()
 		switch { // c.Flush may wait for the client
 		case in.Len() == 0:
-			in.Release()
-			c.HoldInput(in)
+			c.Drop(in)
 		case p != nil && p.holdsInput:
 			c.HoldInput(in)
 		}
@@ -355,7 +354,9 @@ func (c *conn) write(r *received) pause {
 		return pauseTurn
 	case !s.writes.Try(len(body), big):
 		return pauseWrites
-	case !c.waitsSince.IsZero() && c.refuseThrottled(r):
+	}
+	c.KeepPlace() // Release gives it back
+	if !c.waitsSince.IsZero() && c.refuseThrottled(r) {
 		s.writes.Release(len(body), big)
 		return pauseNone
 	}

@@ -126,3 +126,9 @@ func PeerPorts(s *Server) string { return s.ports.peers.Listener().Addr().String
 
 // Dropped reports whether a server reads a state for which it has dropped its own.
 func Dropped(s *Server) bool { return s.state.isDropped() }
+
+// BoundWrites bounds the bytes of short writes, and of long requests. No client has sent any yet.
+func BoundWrites(s *Server, bytes int) { s.writes.Init(s.cfg.maxWrites(), bytes, 0, 0) }
+
+// HeldByLong returns how many bytes long requests hold.
+func HeldByLong(s *Server) int { return s.writes.Long.Held() }

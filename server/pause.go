@@ -79,7 +79,7 @@ var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, in *link.I
 
 // pauseEnd: the next reply is the last.
 var pauseEnd pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
-	in.Release()
+	c.Drop(in)
 	c.AwaitClosed() // nothing can be done for the session any more, so the connection is not read
 	return false
 }}

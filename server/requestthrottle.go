@@ -60,10 +60,10 @@ func (c *Config) maxWrites() int {
 	return c.OutstandingLimit
 }
 
-// maxWriteBytes bounds the bytes of the writes under way: 64 MiB, or a 32nd of the memory if that
-// is less.
+// maxWriteBytes bounds the bytes of the short writes under way, and those of long requests: 32 MiB,
+// or a 64th of the memory if that is less.
 func (c *Config) maxWriteBytes() int {
-	return int(min(64<<20, max(int64(c.MaxBuffer), memlimit.Available()/32)))
+	return int(min(32<<20, max(int64(c.MaxBuffer), memlimit.Available()/64)))
 }
 
 // refuseThrottled answers a write that has waited for others for too long. It returns false if the

@@ -53,6 +53,26 @@ func TestWrites_Limits(t *testing.T) {
 	}
 }
 
+// Long writes have places, and short ones do not wait for them.
+func TestWrites_LongAreApart(t *testing.T) {
+	const body = LongFrame - 4 - proto.RequestHeaderBytes
+	var l Writes
+	l.Init(9, body, 0, 0)
+	for range 3 {
+		l.Long.Take(body+1+proto.RequestHeaderBytes, nil, time.Hour)
+		if !l.Try(body+1, false) || l.Long.Held() == 0 || !l.Try(1, false) {
+			t.Fatalf("no room: long writes have %d bytes, short ones %d of %d", l.Long.Held(), l.bytes, body)
+		}
+		l.Release(body+1, false)
+		if l.Long.Held() != 0 {
+			t.Errorf("a long write has ended, and holds %d bytes", l.Long.Held())
+		}
+	}
+	if !l.Try(body, false) || l.Try(1, false) || l.Long.Held() != 0 {
+		t.Errorf("a write that needs no place: short ones have %d bytes of %d, long ones %d", l.bytes, body, l.Long.Held())
+	}
+}
+
 // A large request is refused if the large ones that are under way leave no room for it.
 func TestWrites_Large(t *testing.T) {
 	const header = proto.RequestHeaderBytes

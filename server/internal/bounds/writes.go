@@ -15,10 +15,12 @@ type Writes struct {
 	mu     sync.Mutex
 	room   sync.Cond
 	n, max int
-	// bytes are those of all writes under way. Above maxBytes, sockets are not read.
+	// bytes are those of all short writes under way. Above maxBytes, sockets are not read.
 	bytes, maxBytes int
-	big             int // how many of the writes are big
-	closed          bool
+	// Long has as many bytes for long frames. A long write that is released gives its place back.
+	Long   Places
+	big    int // how many of the writes are big
+	closed bool
 
 	// A request is large if its frame has more than largeAbove bytes, which is 0 if none is. The
 	// large writes under way have large bytes. A large request is refused if they would have more
@@ -32,6 +34,7 @@ type Writes struct {
 // if that is 0; maxLarge bounds the bytes of large frames.
 func (l *Writes) Init(limit, maxBytes, largeAbove, maxLarge int) {
 	l.max, l.maxBytes, l.largeAbove, l.maxLarge = limit, maxBytes, largeAbove, maxLarge
+	l.Long.limit = maxBytes
 	l.room.L = &l.mu
 }
 
@@ -60,8 +63,11 @@ func (l *Writes) CheckLarge(frame int) error {
 // add adds a write, or with -1 removes it.
 func (l *Writes) add(bytes, sign int) {
 	l.n += sign
-	l.bytes += sign * bytes
-	if frame := bytes + proto.RequestHeaderBytes; l.IsLarge(frame) {
+	frame := bytes + proto.RequestHeaderBytes
+	if !IsLong(frame) {
+		l.bytes += sign * bytes
+	}
+	if l.IsLarge(frame) {
 		l.large += sign * frame
 	}
 }
@@ -74,7 +80,8 @@ func (l *Writes) SetMax(limit int) {
 	l.mu.Unlock()
 }
 
-// full does not depend on the next write, so that a write of any size finds room at some time.
+// full does not depend on the next write, so that a write of any size finds room at some time. Long
+// writes do not count: others do not wait for them.
 func (l *Writes) full() bool { return l.n >= l.max || l.bytes >= l.maxBytes }
 
 // A multi with a longer body is big: it may take tens of milliseconds to apply. At most maxBig of
@@ -133,8 +140,11 @@ func (l *Writes) Wait(big bool, patience time.Duration) bool {
 	return !l.blocked(big)
 }
 
-// Release removes a write that Try or Take added.
+// Release removes a write that Try or Take added. Its frame must have a place if it is long.
 func (l *Writes) Release(bytes int, big bool) {
+	if frame := bytes + proto.RequestHeaderBytes; IsLong(frame) {
+		l.Long.Release(frame)
+	}
 	l.mu.Lock()
 	wasFull := l.full() || big
 	l.add(bytes, -1)
@@ -160,6 +170,7 @@ func (l *Writes) Close() {
 	l.closed = true
 	l.room.Broadcast()
 	l.mu.Unlock()
+	l.Long.Close()
 }
 
 // Take adds a write even if the limit is reached: for connect requests. A client can have only a

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 const (
 	// InputBytes is the size of the read buffer of a connection, except for long frames.
-	InputBytes = 32 << 10
+	InputBytes = bounds.LongFrame
 	// SmallBytes is the size of the read buffer before a connection has a session. The longest
 	// first request of a client has 49 bytes; a client may send more requests right after it.
 	SmallBytes = 1 << 10
@@ -82,24 +83,56 @@ func (in *Input) Announced() int {
 }
 
 // Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
-// arrived. If there are many links, the buffer is about as large as what has arrived: thousands of
+// arrived. The rest of a long frame is read when the frame has a place, see bounds.Places. If there are many links, the buffer is about as large as what has arrived: thousands of
 // readers may wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
 	in.waited = false
 	if in.r == in.w {
-		in.Release()
-		l.HoldInput(in)
+		l.Drop(in)
 		err := in.first(l)
 		if l.host.many.Load() {
 			in.fit()
 		}
 		return err
 	}
+	if frame := in.Announced(); in.Len() == InputBytes && in.w == len(in.buf) {
+		l.takePlace(frame)
+		part := *in
+		in.buf, in.pooled = make([]byte, 4+frame), nil
+		copy(in.buf, part.Bytes())
+		part.Release()
+	}
 	in.grow(l.host.many.Load())
 	l.holdInput(len(in.buf), true)
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
-	in.w += n
+	if in.w += n; l.place > 0 && in.w == len(in.buf) {
+		l.host.Long.Arrived(l)
+	}
 	return err
+}
+
+// takePlace waits for a place of a frame, while the client counts as heard.
+func (l *Link) takePlace(frame int) {
+	l.holdInput(InputBytes, true)
+	was := l.handling.Swap(true)
+	l.host.Long.Take(frame, l, l.host.Patience())
+	l.noteAlive(l.host.Now())
+	l.handling.Store(was)
+	l.place = frame
+}
+
+// KeepPlace leaves the place of the frame that was read to its request, which gives it back.
+func (l *Link) KeepPlace() { l.place = 0 }
+
+// Drop releases the input, with the place of its frame.
+func (l *Link) Drop(in *Input) {
+	in.Release()
+	l.HoldInput(in)
+	if l.place > 0 {
+		l.host.Long.Arrived(l)
+		l.host.Long.Release(l.place)
+		l.place = 0
+	}
 }
 
 // Ended reports whether the client has closed the connection, or its sending half, after at most
@@ -141,9 +174,9 @@ func (in *Input) fit() {
 	}
 }
 
-// grow makes room for more bytes of an incomplete frame. The buffer doubles as bytes arrive, so
-// that a false length costs at most twice the memory of what was really sent, or SmallBytes. fit:
-// the buffer should not be larger than the frame.
+// grow makes room for more bytes of an incomplete frame, up to InputBytes. The buffer doubles as
+// bytes arrive, so that a false length costs at most twice the memory of what was really sent, or
+// SmallBytes. fit: the buffer should not be larger than the frame.
 func (in *Input) grow(fit bool) {
 	switch {
 	case in.r > 0:
@@ -156,7 +189,7 @@ func (in *Input) grow(fit bool) {
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
-			in.buf = make([]byte, min(max(2*w, SmallBytes), max(frame, w+1)))
+			in.buf = make([]byte, min(max(2*w, SmallBytes), max(frame, w+1), InputBytes))
 			in.pooled, in.few = nil, nil
 		}
 		in.w = copy(in.buf, full.buf[:w])

@@ -7,10 +7,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
-// With many links a reader's buffer is at most twice as large as what has arrived, or SmallBytes,
-// and frames of any length arrive as they were sent, in one piece or in several.
+// With many links a reader's buffer is at most twice as large as what has arrived, or SmallBytes, or
+// as the frame if that has a place. Frames of any length arrive as they were sent, in one piece or in several.
 func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 	for _, pieces := range []int{1, 3} {
 		for _, length := range []int{0, 3, 100, SmallBytes, 2000, InputBytes/2 - 4, InputBytes / 2, InputBytes, 500_000} {
@@ -27,7 +29,7 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 					if err := in.Fill(l); err != nil {
 						t.Fatal(err)
 					}
-					if held := len(in.buf); held > max(SmallBytes, 2*in.Len()) {
+					if held := len(in.buf); held > max(SmallBytes, 2*in.Len()) && (l.place != length || held != len(sent)) {
 						t.Fatalf("%d bytes in %d pieces: the buffer has %d bytes for %d", length, pieces, held, in.Len())
 					}
 					if in.Len() == had {
@@ -39,7 +41,12 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 			if f, err := in.Frame(1 << 20); err != nil || !bytes.Equal(f, frame) || in.Len() != 0 {
 				t.Fatalf("%d bytes in %d pieces: %d bytes arrived, %v, and %d more", length, pieces, len(f), err, in.Len())
 			}
-			in.Release()
+			if held := l.host.Long.Held(); held != l.place || bounds.IsLong(length) != (held > 0) {
+				t.Errorf("a frame of %d bytes has a place of %d, of %d in all", length, l.place, held)
+			}
+			if l.Drop(&in); l.host.Long.Held() != 0 {
+				t.Errorf("%d bytes: the place is not given back", length)
+			}
 		}
 	}
 }
@@ -61,7 +68,7 @@ func newSocketLink(t *testing.T) (l *Link, send func(b []byte)) {
 		t.Fatal(err)
 	}
 	var host Host
-	host.Init(HostConfig{Now: time.Now, Relieve: func() {}, Goroutines: new(sync.WaitGroup)})
+	host.Init(HostConfig{Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Long: new(bounds.Places), Goroutines: new(sync.WaitGroup)})
 	l = &Link{}
 	l.Init(&host, owner(0), nc)
 	t.Cleanup(func() {

@@ -25,6 +25,7 @@ type Link struct {
 	hearing
 	host  *Host
 	owner Owner
+	place int // of the frame that is read or handled; owned by the reader
 
 	mu   sync.Mutex // guards all below, and what the owner keeps under it
 	room sync.Cond  // signalled when output is sent, by Wake, and when the link closes
@@ -68,6 +69,8 @@ type HostConfig struct {
 	Patience func() time.Duration
 	// Relieve closes links if Memory is exceeded. It is called while no mu of a link is held.
 	Relieve func()
+	// Long has the places for long frames.
+	Long *bounds.Places
 	// Goroutines awaits the goroutines of links. Each ends by itself, or when its link is closed.
 	Goroutines *sync.WaitGroup
 }

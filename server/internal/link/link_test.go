@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 // owner has a queue of this many bytes.
@@ -20,7 +22,7 @@ func newLink(t *testing.T) *Link {
 	var goroutines sync.WaitGroup
 	var host Host
 	host.Init(HostConfig{
-		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Goroutines: &goroutines,
+		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Long: new(bounds.Places), Goroutines: &goroutines,
 	})
 	here, there := net.Pipe()
 	l := &Link{}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 // resumed counts the calls of Resume that are not taken yet.
@@ -19,7 +21,7 @@ func parkable(t *testing.T, host *Host, n int) (links []*Link, clients []net.Con
 	t.Helper()
 	var goroutines sync.WaitGroup
 	host.Init(HostConfig{
-		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Goroutines: &goroutines,
+		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Long: new(bounds.Places), Goroutines: &goroutines,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,0 +1,119 @@
+package bounds
+
+import (
+	"sync"
+	"time"
+)
+
+// LongFrame is how many bytes of a frame, with its length, are read before it needs a place.
+const LongFrame = 32 << 10
+
+// Places bounds the bytes of long frames, from the moment when more than LongFrame of one is read
+// until its request is answered. Meanwhile the other long frames wait in their sockets, and go on
+// in the order in which they came. Short frames need no place.
+//
+// Invariant: the places that are taken have at most limit bytes, or there is only one.
+type Places struct {
+	mu       sync.Mutex // guards all; no other lock is taken while it is held
+	limit    int
+	used     int // bytes of the places that are taken
+	waiting  []place
+	arriving []place // those taken whose frames are incomplete
+	closed   bool
+}
+
+type place struct {
+	bytes int
+	owner Sender
+	since time.Time     // when it was taken
+	taken chan struct{} // closed then
+}
+
+// Sender is the connection on which a frame comes.
+type Sender interface{ Close() }
+
+// IsLong reports whether a frame needs a place.
+func IsLong(frame int) bool { return 4+frame > LongFrame }
+
+// Take waits for a place of that many bytes, for a frame that arrives from owner. When Take has
+// waited for patience, it closes the owners that have had a place for as long, and whose frames
+// are incomplete. A frame above the limit gets a place when there is no other.
+func (p *Places) Take(bytes int, owner Sender, patience time.Duration) {
+	mine := place{bytes: bytes, owner: owner, taken: make(chan struct{})}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, mine)
+	p.grant()
+	p.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-mine.taken:
+			return
+		case <-timer.C:
+			for _, o := range p.overdue(patience) {
+				o.Close()
+			}
+			timer.Reset(patience)
+		}
+	}
+}
+
+// grant gives places to the frames that have waited longest. p.mu is held.
+func (p *Places) grant() {
+	for len(p.waiting) > 0 && (p.closed || p.used == 0 || p.used+p.waiting[0].bytes <= p.limit) {
+		next := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		p.used += next.bytes
+		next.since = time.Now()
+		p.arriving = append(p.arriving, next)
+		close(next.taken)
+	}
+}
+
+// overdue returns the owners of places whose frames have been arriving for that long.
+func (p *Places) overdue(patience time.Duration) (owners []Sender) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, a := range p.arriving {
+		if time.Since(a.since) >= patience {
+			owners = append(owners, a.owner)
+		}
+	}
+	return owners
+}
+
+// Arrived notes that the frame of owner is complete, or never will be.
+func (p *Places) Arrived(owner Sender) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.arriving {
+		if p.arriving[i].owner == owner {
+			p.arriving = append(p.arriving[:i], p.arriving[i+1:]...)
+			return
+		}
+	}
+}
+
+// Release gives a place back.
+func (p *Places) Release(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= bytes
+	p.grant()
+}
+
+// Held returns the bytes of the places that are taken.
+func (p *Places) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}
+
+// Close removes the limit, so that nobody waits for places that are not given back.
+func (p *Places) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.grant()
+}

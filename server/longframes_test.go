@@ -1,0 +1,100 @@
+package server_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+)
+
+// Long requests of clients that send at different speeds, some of which stop in the middle, hold no
+// more bytes than they may together. All that are sent as a whole are answered, and short requests
+// of others do not wait for them.
+func TestLongFrames_ShareABudget(t *testing.T) {
+	const longest, patience = 200 << 10, 10 * time.Second
+	cfg := ticks
+	cfg.MaxBuffer, cfg.MaxClientConns = longest, -1
+	for seed := range uint64(12) {
+		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+			server.BoundWrites(s, longest)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			dialed := func() *raw {
+				c := dial()
+				c.connect(3_600_000, 0, nil)
+				return c
+			}
+			other := dialed()
+			other.call(1, proto.OpCreate, create{path: "/z"})
+			set := func(c *raw, bytes int) []byte {
+				return frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/z", Data: make([]byte, bytes), Version: -1})
+			}
+			most := 0
+			held := func() {
+				if most = max(most, server.HeldByLong(s)); most > longest {
+					t.Errorf("seed %d: long requests hold %d bytes", seed, most)
+				}
+			}
+			var whole, stopped sync.WaitGroup
+			start := time.Now()
+			n := 3 + rng.IntN(30)
+			for range n {
+				c, b := dialed(), set(nil, 20<<10+rng.IntN(longest-21<<10))
+				piece, pause, stops := len(b)/(1+rng.IntN(6))+1, time.Duration(rng.IntN(1000))*time.Millisecond, rng.IntN(4) == 0
+				if stops && len(b) > 40<<10 {
+					stopped.Go(func() {
+						_, _ = c.nc.Write(b[:len(b)*9/10])
+						c.tryRecv() // closed because others wait, or after a minute
+						_ = c.nc.Close()
+					})
+					continue
+				}
+				_ = c.nc.SetReadDeadline(time.Time{}) // connect has set one; fails if the connection is closed
+				whole.Go(func() {
+					for ; len(b) > 0; b = b[min(piece, len(b)):] {
+						if _, err := c.nc.Write(b[:min(piece, len(b))]); err != nil {
+							t.Errorf("seed %d: closed after %v: %v", seed, time.Since(start), err)
+							return
+						}
+						held()
+						time.Sleep(pause)
+					}
+					if b := c.next(); b == nil {
+						t.Errorf("seed %d: no reply after %v", seed, time.Since(start))
+					} else if h, _ := decodeReply(b); h.Err != proto.OK {
+						t.Errorf("seed %d: %v", seed, h.Err)
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() { whole.Wait(); close(done) }()
+			for i := int32(3); ; i++ {
+				sent := time.Now()
+				other.call(i, proto.OpCreate, create{path: fmt.Sprint("/z", i)})
+				if took := time.Since(sent); took > 0 {
+					t.Fatalf("seed %d: a short request took %v", seed, took)
+				}
+				select {
+				case <-done:
+				case <-time.After(50 * time.Millisecond):
+					continue
+				}
+				break
+			}
+			if took := time.Since(start); took > time.Duration(n)*patience {
+				t.Errorf("seed %d: %d long requests took %v", seed, n, took)
+			}
+			stopped.Wait()
+			if synctest.Wait(); server.HeldByLong(s) != 0 {
+				t.Errorf("seed %d: in the end long requests hold %d bytes", seed, server.HeldByLong(s))
+			}
+			if most < longest/2 {
+				t.Errorf("seed %d: long requests held only %d bytes, so this test shows nothing", seed, most)
+			}
+		})
+	}
+}
