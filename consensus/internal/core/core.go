@@ -101,7 +101,8 @@ func New(cfg Config) (_ *Core, err error) {
 	c := &Core{
 		raftState: raftState{
 			id: cfg.ID, storage: cfg.Storage, logger: cfg.Logger, conf: cfg.Meta.Conf, fresh: cfg.Meta.Conf == nil,
-			applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, connected: make(map[uint64]connection), inFlight: cfg.Retention.InFlight,
+			applied: cfg.Meta.Index, appliedTerm: cfg.Meta.Term, connected: make(map[uint64]connection),
+			inFlight: cfg.Retention.InFlight,
 		},
 		cluster: cfg.Meta.Cluster, random: cfg.Random, streams: maps.Clone(cfg.Meta.Streams), appliedMs: cfg.Meta.TimeMs,
 		own:      ownStream{incarnation: cfg.Incarnation, first: 1},

@@ -19,11 +19,12 @@ const (
 	SmallBytes = 1 << 10
 )
 
-// inputs and smallInputs hold free read buffers. A connection borrows a buffer only while there are
-// bytes to handle.
+// inputs, smallInputs and longInputs hold free read buffers. A connection borrows a buffer only
+// while there are bytes to handle.
 var (
 	inputs      = sync.Pool{New: func() any { return new([InputBytes]byte) }}
 	smallInputs = sync.Pool{New: func() any { return new([SmallBytes]byte) }}
+	longInputs  sync.Pool // for frames with places
 )
 
 // Input holds the bytes that were read from a connection and are not handled yet: buf[r:w]. Only
@@ -83,8 +84,9 @@ func (in *Input) Announced() int {
 }
 
 // Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
-// arrived. The rest of a long frame is read when the frame has a place, see bounds.Places. If there are many links, the buffer is about as large as what has arrived: thousands of
-// readers may wait for a lock at the same time.
+// arrived. The rest of a long frame is read when the frame has a place, see [bounds.Places]. If
+// there are many links, the buffer is about as large as what has arrived: thousands of readers may
+// wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
 	in.waited = false
 	if in.r == in.w {
@@ -98,7 +100,7 @@ func (in *Input) Fill(l *Link) error {
 	if frame := in.Announced(); in.Len() == InputBytes && in.w == len(in.buf) {
 		l.takePlace(frame)
 		part := *in
-		in.buf, in.pooled = make([]byte, 4+frame), nil
+		in.buf, in.pooled = longInput(4+frame), nil
 		copy(in.buf, part.Bytes())
 		part.Release()
 	}
@@ -109,6 +111,14 @@ func (in *Input) Fill(l *Link) error {
 		l.host.Long.Arrived(l)
 	}
 	return err
+}
+
+// longInput returns a buffer of n bytes.
+func longInput(n int) []byte {
+	if b, ok := longInputs.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:n]
+	}
+	return make([]byte, n)
 }
 
 // takePlace waits for a place of a frame, while the client counts as heard.
@@ -215,6 +225,9 @@ func (in *Input) Release() {
 	}
 	if in.few != nil {
 		smallInputs.Put(in.few)
+	}
+	if long := in.buf; len(long) > InputBytes {
+		longInputs.Put(&long)
 	}
 	in.buf, in.pooled, in.few, in.r, in.w, in.behind = nil, nil, nil, 0, 0, false
 }

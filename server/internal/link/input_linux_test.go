@@ -11,8 +11,9 @@ import (
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
-// With many links a reader's buffer is at most twice as large as what has arrived, or SmallBytes, or
-// as the frame if that has a place. Frames of any length arrive as they were sent, in one piece or in several.
+// With many links a reader's buffer is at most twice as large as what has arrived, or SmallBytes,
+// or as large as the frame if that has a place. Frames of any length arrive as they were sent, in
+// one piece or in several.
 func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 	for _, pieces := range []int{1, 3} {
 		for _, length := range []int{0, 3, 100, SmallBytes, 2000, InputBytes/2 - 4, InputBytes / 2, InputBytes, 500_000} {
