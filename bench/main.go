@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string) {
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
 	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
 	withTLS := flags.Bool("tls", false, "load, throughput: clients speak TLS; connects: with certificates on both sides and full handshakes")
-	out := flags.String("out", "", "a directory for Markdown and JSON")
+	out := flags.String("out", "", "a directory for Markdown, JSON and pictures")
 	must.Parsed(flags.Parse(args))
 	if command == "compare" {
 		must.Do(setCompareDefaults(flags))

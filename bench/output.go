@@ -20,7 +20,7 @@ import (
 )
 
 // output prints tables to standard output and, if there is a directory, writes them to a Markdown
-// file per command, with JSON beside it.
+// file per command, with JSON and pictures beside it.
 type output struct {
 	dir        string // empty: no directory
 	machine    string // description
@@ -83,7 +83,7 @@ func (o *output) begin(command string, flags []string) error {
 	return o.failed
 }
 
-// filesOf returns the names of a command's JSON files, without extension. The files of
+// filesOf returns the names of a command's JSON files and pictures, without extension. The files of
 // growth are left out, because no goal depends on them.
 func filesOf(command string) []string {
 	if command == "limits" {
@@ -212,7 +212,12 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 	o.table("The same rounds: latency in µs, and what else it took", []string{
 		"row", "shape", "server", "p50", "p99", "p99.9", "max", "disk bytes/op", "disk syncs/s", "ops/sync", "RSS MiB", "generator µs/op (of one CPU)",
 	}, rest)
-	return o.json(name, contents{How: how, Rows: all})
+	err := o.json(name, contents{How: how, Rows: all})
+	if !slices.ContainsFunc(all, func(c comparison) bool { return len(c.Servers) > 1 }) {
+		return err // nothing to compare
+	}
+	picture, pictureErr := ratiosPicture(all)
+	return errors.Join(err, pictureErr, o.picture(name, picture))
 }
 
 // number prints three digits, or a whole number in full.
@@ -289,6 +294,14 @@ func (o *output) json(name string, c contents) error {
 	}
 	o.wrote[name] = true
 	return os.WriteFile(filepath.Join(o.dir, name+".json"), append(b, '\n'), 0o644)
+}
+
+// picture writes an SVG as <name>.svg if there is a directory.
+func (o *output) picture(name string, svg []byte) error {
+	if o.dir == "" {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(o.dir, name+".svg"), svg, 0o644)
 }
 
 // once is the spread of a single reading.

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"errors"
 	"io"
 	"strings"
@@ -89,6 +90,38 @@ func TestTargets_RowsExist(t *testing.T) {
 		if !names[name] {
 			t.Errorf("%s: no row %q", g.title, name)
 		}
+	}
+}
+
+// Names need escapes, and ratios may be infinite or no numbers.
+func TestRatiosPicture_IsXML(t *testing.T) {
+	row := func(name string, ops, cpu float64) comparison {
+		return comparison{Row: name, Shape: "1x1", Servers: []figures{
+			{Server: "a & b", OpsPerSecond: once(ops), CPU: once(cpu)}, {Server: "c < d", OpsPerSecond: once(1.5), CPU: once(0)},
+		}}
+	}
+	noNumbers := row("not there", 0, 0)
+	noNumbers.Servers[1].OpsPerSecond = once(0)
+	svg, err := ratiosPicture([]comparison{row("a < b", 3, 2), row("none", 0, 1), noNumbers, {Row: "failed"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	isSVG(t, svg)
+}
+
+// isSVG checks that the picture is well-formed and all coordinates are numbers.
+func isSVG(t *testing.T, svg []byte) {
+	t.Helper()
+	d := xml.NewDecoder(bytes.NewReader(svg))
+	for {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
+		t.Errorf("a coordinate is no number:\n%s", svg)
 	}
 }
 

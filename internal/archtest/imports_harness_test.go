@@ -33,6 +33,7 @@ var harnessTable = []box{
 		{"golang.org/x/sys", "epoll"},
 		{"github.com/prometheus/procfs", "what the kernel counts of processes and disks"},
 		{"github.com/HdrHistogram/hdrhistogram-go", "quantiles of latencies"},
+		{"gonum.org/v1/plot", "charts"},
 	}},
 	{pkg: "tools/chart", there: true, may: []arrow{
 		{"go.yaml.in/yaml/v3", "the comments of values.yaml"},
