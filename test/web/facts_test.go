@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -446,5 +447,26 @@ func TestTransfer(t *testing.T) {
 	b.see("main", "changed")
 	if got := x.text(zk, "/copy/a"); got != "one" {
 		t.Errorf("%q", got)
+	}
+}
+
+// differing is an answer about an ensemble whose second member differs from the leader.
+const differing = `{"mode":"leader","leader":1,"whole":true,"version":"3.9.5,","zxid":"0x7","digest":"00","znodes":5,"dataBytes":10,
+	"values":{"gozkd_applied_index":7,"gozkd_feature_level":4,"gozkd_feature_level_max":4},"members":[{"id":1,"role":"leader","own":true},
+	{"id":2,"role":"follower","answers":{"mode":"follower","version":"3.9.4","values":{"gozkd_applied_index":7,"znode_count":6,"approximate_data_size":10}}},
+	{"id":3,"role":"follower","answers":{"mode":"leader","version":"3.9.5","values":{"gozkd_applied_index":6,"znode_count":4,"gozkd_feature_level":4,"gozkd_feature_level_max":4}}}]}`
+
+// The table of the ensemble marks what must be equal and is not: other data at the same entry, but
+// not those of a member that lags.
+func TestEnsemble_Differences(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	b := x.visit(t, "#/z/")
+	b.see(".tree", "zookeeper")
+	b.eval("{ const real = fetch; window.fetch = (u, o) => (String(u).includes('/ui/api/ensemble') ? Promise.resolve(new Response("+quote(differing)+")) : real(u, o)); }", nil)
+	b.gotoHash("#/ensemble")
+	b.see("tbody", "Version")
+	const marked = "[...document.querySelectorAll('main tbody td .badge')].filter((e) => e.textContent === 'differs').map((e) => e.closest('tr').cells[0].textContent + ' ' + e.closest('td').dataset.label)"
+	if got, want := ask[[]string](b, marked), []string{"Says it is Server 3", "Version Server 2", "Znodes Server 2"}; !slices.Equal(got, want) {
+		t.Errorf("marked are %q, want %q", got, want)
 	}
 }

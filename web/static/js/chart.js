@@ -15,5 +15,5 @@ export function chart(title, values, span, {show = (v) => compact(Math.round(v))
   return h('section', {class: 'card'}, h('header', null, h('h2', null, href ? h('a', {href}, title) : title), h('strong', {class: 'num'}, now === undefined ? '–' : show(now))),
     svg('svg', {class: 'chart', viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', role: 'img', 'aria-label': title + ', last ' + span + ', at most ' + show(top)},
       points.length > 1 && svg('polygon', {points: `${points[0].split(',')[0]},${height} ${points.join(' ')} ${width},${height}`}), svg('polyline', {points: points.join(' ')})),
-    h('div', {class: 'dim'}, values.length > 1 ? 'at most ' + show(Math.max(...values)) + ' in ' + span : 'measuring …'));
+    h('div', {class: 'dim', title: 'In ' + span}, values.length > 1 ? 'peak ' + show(Math.max(...values)) : 'measuring …'));
 }

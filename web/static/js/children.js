@@ -42,7 +42,8 @@ export function childTable(path, {remove, mayNot}) {
     }
     draw();
   }});
-  const heads = columns.map(([key, heading, , cls]) => h('span', {class: cls, role: 'columnheader'},
+  const shown = api.past() ? columns.slice(0, 1) : columns; // lists of the past have no Stats
+  const heads = shown.map(([key, heading, , cls]) => h('span', {class: cls, role: 'columnheader'},
     h('button', {type: 'button', class: 'sort', onclick: () => sortBy(key)}, heading, icon('chevron'))));
   const list = virtualList({
     count: () => pages.total, row, rowHeight,
@@ -102,7 +103,7 @@ export function childTable(path, {remove, mayNot}) {
       const {value, descending} = order;
       sorted = [...pages.items].sort((a, b) => (descending ? -1 : 1) * (compare(value(a), value(b)) || compare(a.name, b.name)));
     }
-    columns.forEach(([key], i) => {
+    shown.forEach(([key], i) => {
       if (order?.by === key) {
         heads[i].setAttribute('aria-sort', order.descending ? 'descending' : 'ascending');
       } else {

@@ -72,6 +72,9 @@ export function page({ctx, act, following, showTree, updated}) {
       out.push(badge('TTL ' + duration(stat.ttlMs) + (stat.numChildren > 0 ? '' : left > 0 ? ' · ' + duration(left) + ' left' : ' · due'), 'warn',
         'Removed if it has no children and was not changed for ' + duration(stat.ttlMs)));
     }
+    if (api.past()) {
+      out.unshift(badge('as of ' + moment(api.past()), 'warn', 'Nothing can be changed here. The clock above the tree leads back to now.'));
+    }
     replace(badges, out, badge('version ' + stat.version), badge(bytes(stat.dataLength)), badge(count(stat.numChildren) + (stat.numChildren === 1 ? ' child' : ' children')),
       more, stat.mtime > 0 && h('span', {class: 'dim'}, 'changed ', time(stat.mtime)));
   }

@@ -1,6 +1,6 @@
 // Earlier versions of a znode, and what changed below one, from the archive.
 import {many} from '../js/apps.js';
-import {badge, button, empty, field, h, problem, replace, select} from '../js/dom.js';
+import {badge, button, empty, h, problem, replace, select} from '../js/dom.js';
 import {bytes, normal, time, znodeHref, znodeLink} from '../js/format.js';
 import {table} from '../js/list.js';
 import {moment, noArchive} from '../js/past.js';
@@ -19,7 +19,7 @@ export default function (ctx) {
   const form = h('form', {class: 'row', onsubmit: (event) => {
     event.preventDefault();
     open();
-  }}, field('', input), span, h('button', {type: 'submit', class: 'button'}, 'Show'));
+  }}, input, span, h('button', {type: 'submit', class: 'button'}, 'Show'));
   const read = (from) => ctx.api.get('history', {path, below: below || null, before: from, limit: below ? 100 : 20});
   return page({title: 'History', head: form, load: async () => (path ? read(before).catch(without) : null), draw: (first) => {
     if (first?.without) {
@@ -76,16 +76,21 @@ function versions(path) {
   }};
 }
 
+// clock writes the time of day, and the day unless that is today.
+function clock(ms) {
+  const [day, today] = [new Date(ms), new Date()].map((d) => d.toDateString());
+  return day === today ? new Date(ms).toLocaleTimeString('en-GB') : moment(ms);
+}
+
 // changes shows what happened to the znodes of a subtree, each with a link to the difference that it made.
 function changes() {
   let rows = [];
   const note = h('span', {class: 'dim', role: 'status'});
   const shown = table({caption: 'Changes', columns: [
-    {key: 'time', title: 'When', value: (v) => BigInt(v.zxid), cell: (v) => [h('div', {class: 'nowrap'}, time(v.time)), h('div', {class: 'dim nowrap'}, moment(v.time))]},
-    {key: 'change', title: 'Change', cell: (v) => badge(...kinds[v.change])},
+    {key: 'time', title: 'When', value: (v) => BigInt(v.zxid), cell: (v) => [h('span', {class: 'nowrap'}, time(v.time)), ' ', h('span', {class: 'dim nowrap'}, clock(v.time))]},
+    {key: 'change', title: 'Kind', cell: (v) => badge(...kinds[v.change])},
     {key: 'path', title: 'Znode', cell: (v) => v.path && znodeLink(v.path)},
-    {key: 'session', title: 'By', value: (v) => [v.session, ...(v.by || [])].join(' '), cell: (v) => v.session && [h('div', null, sessionLink(v.session), / ?(close|expire)Session/.test(v.op) && ' ended'),
-      h('div', {class: 'row'}, (v.by || []).map((who) => badge(who)))]},
+    {key: 'session', title: 'By', value: (v) => [v.session, ...(v.by || [])].join(' '), cell: (v) => v.session && [sessionLink(v.session), /^(close|expire)Session/.test(v.op) && ' ended', (v.by || []).map((who) => [' ', badge(who)])]},
     {key: 'difference', title: '', value: () => '', cell: (v) => v.path && h('a', {class: 'nowrap', href: address(v.path, {before: '0x' + (BigInt(v.zxid) + 1n).toString(16)})}, 'What changed')},
   ], emptyTitle: 'Nothing changed'});
   return {what: 'changes', note, element: shown.element, add(next) {

@@ -24,9 +24,10 @@ export default function (ctx) {
   };
   return page({title: 'Overview', interval: 5000, load, draw: ({past, e, locks, top, found}) => [
     verdict(e, found, locks),
+    h('h2', null, 'The last hour'),
     numbers(past.samples, e),
     h('h2', null, 'What lives here'),
-    h('div', {class: 'grid'}, lockCard(locks), found.map(appCard)),
+    (found.length > 0 || locks?.locks.length > 0) && h('div', {class: 'grid'}, lockCard(locks), found.map(appCard)),
     subtrees(top, found),
   ]});
 }
@@ -53,8 +54,8 @@ function verdict(e, found, locks) {
 function numbers(samples, e) {
   const of = (key) => samples.map((s) => s[key]);
   const now = (key, value) => (samples.length ? of(key) : value === undefined ? [] : [value]);
-  return h('div', {class: 'numbers'}, chart('Changes per second', of('changes'), 'the last hour', {href: '#/activity'}),
-    chart('Requests per second', of('requests'), 'the last hour', {href: '#/activity'}),
+  return h('div', {class: 'numbers'}, chart('Changes/s', of('changes'), 'the last hour', {href: '#/activity'}),
+    chart('Requests/s', of('requests'), 'the last hour', {href: '#/activity'}),
     chart('Znodes', now('znodes', e.znodes), 'the last hour', {show: compact, href: '#/z/'}), chart('Data', now('bytes', e.dataBytes), 'the last hour', {show: bytes, href: '#/ensemble'}),
     chart('Sessions', of('sessions'), 'the last hour', {href: '#/sessions'}));
 }

@@ -20,7 +20,7 @@ export default function (ctx) {
     {key: 'watches', title: 'Watches', align: 'right', value: (s) => s.watches || 0,
       cell: (s) => s.watches ? h('a', {href: '#/watches?session=' + s.id}, count(s.watches)) : '0'},
     {key: 'avgLatencyMs', title: 'Latency', align: 'right', hide: 'small', value: (s) => s.avgLatencyMs || 0, cell: (s) => s.connected ? duration(s.avgLatencyMs || 0) : '–'},
-    {key: 'end', title: '', cell: (s) => button('End', () => end(s), {kind: 'quiet', reason: mayEnd(ctx)})},
+    {key: 'end', title: '', align: 'right', cell: (s) => button('End', () => end(s), {kind: 'quiet', reason: mayEnd(ctx)})},
   ];
   const view = page({
     title: 'Sessions', interval: 5000,
