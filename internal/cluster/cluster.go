@@ -135,7 +135,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, network: memnet.New(latency), advancing: newChanMutex(), failures: make(chan error, 1)}
 	for id := 1; id <= cfg.Members; id++ {
 		m := &Member{cluster: c, id: id, clock: newClock(&c.offset), transition: newChanMutex()}
-		m.run.Store(&memberRun{state: Down})
+		m.run.Store(new(memberRun))
 		if cfg.Dir == "" && !cfg.Plain {
 			m.memory = new(server.Memory)
 		}
@@ -298,26 +298,26 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	for {
-		now := m.run.Load()
-		if now.server == nil {
+		run := m.run.Load()
+		if run.server == nil {
 			return nil
 		}
 		select {
-		case <-now.start.over:
+		case <-run.started:
 			switch {
-			case now.start.err == nil:
+			case run.err == nil:
 				return nil
-			case m.run.Load().start == now.start:
-				return m.fail(now)
+			case m.run.Load() == run:
+				return m.fail(run)
 			}
 			continue // another goroutine ended the run, and may have started the member again
 		default:
 		}
-		if !c.serves(m, now.server) {
+		if !c.serves(m, run.server) {
 			return nil
 		}
 		select {
-		case <-now.start.over:
+		case <-run.started:
 		case <-poll.C:
 		case <-ctx.Done():
 			return fmt.Errorf("cluster: %s does not serve: %w", m.name(), ctx.Err())
@@ -326,13 +326,13 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 }
 
 // fail ends a member whose server did not start.
-func (m *Member) fail(now *memberRun) error {
+func (m *Member) fail(run *memberRun) error {
 	m.transition.lock()
 	defer m.transition.unlock()
-	if m.Server() != now.server {
+	if m.run.Load() != run {
 		return nil // another goroutine ended the run
 	}
-	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), now.start.err), m.end(now.server.Abort))
+	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), run.err), m.end(run.server.Abort))
 }
 
 // states describes the members in an error.

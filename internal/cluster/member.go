@@ -34,30 +34,19 @@ type Member struct {
 
 	transition chanMutex // held while the state changes; guards the fields below except run
 	clock      *clock
-	dead       *atomic.Bool // of this run: what the process would send is lost
-	cut        bool         // partitioned from its clients
-	run        atomic.Pointer[memberRun]
+	cut        bool                      // partitioned from its clients
+	run        atomic.Pointer[memberRun] // the zero run: the member is down
 }
 
-// memberRun is a run of a member's server, from start to end, as other goroutines see it. A
-// memberRun is immutable.
+// memberRun is a run of a member's server, from start to end.
 type memberRun struct {
-	state  MemberState
-	server *server.Server
-	gate   *faultproxy.Gate
-	start  *startResult
-	gone   chan struct{} // closed when the run ends
-}
-
-// startResult is the result of a server's Start.
-type startResult struct {
-	over chan struct{} // closed when Start has returned
-	err  error         // the error of Start, set before over is closed
-}
-
-// as returns the same run in another state.
-func (l *memberRun) as(s MemberState) *memberRun {
-	return &memberRun{state: s, server: l.server, gate: l.gate, start: l.start, gone: l.gone}
+	server  *server.Server
+	gate    *faultproxy.Gate // nil: the member is down, or plain
+	started chan struct{}    // closed when Start has returned
+	err     error            // the error of Start, set before started is closed
+	gone    chan struct{}    // closed when the run ends
+	paused  atomic.Bool
+	dead    atomic.Bool // what the process would send is lost
 }
 
 // ID returns the member's number, 1 for a standalone server.
@@ -67,7 +56,15 @@ func (m *Member) ID() int { return m.id }
 func (m *Member) Address() string { return m.port.Address() }
 
 // State returns the state of the member.
-func (m *Member) State() MemberState { return m.run.Load().state }
+func (m *Member) State() MemberState {
+	switch run := m.run.Load(); {
+	case run.server == nil:
+		return Down
+	case run.paused.Load():
+		return Paused
+	}
+	return Running
+}
 
 // Server returns the member's server, or nil if the member is down.
 func (m *Member) Server() *server.Server { return m.run.Load().server }
@@ -118,49 +115,45 @@ func (m *Member) begin() error {
 	if err != nil {
 		return fmt.Errorf("cluster: client port: %w", err)
 	}
-	var gate *faultproxy.Gate
+	run := &memberRun{started: make(chan struct{}), gone: make(chan struct{})}
 	if !m.cluster.cfg.Plain {
-		gate = faultproxy.NewGate(l, &m.cluster.rules)
-		gate.Cut(m.cut)
-		l = gate
+		run.gate = faultproxy.NewGate(l, &m.cluster.rules)
+		run.gate.Cut(m.cut)
+		l = run.gate
 	}
-	m.dead = new(atomic.Bool)
-	cfg, err := m.config(l, m.dead)
-	if err != nil {
-		return errors.Join(err, l.Close())
+	cfg, err := m.config(l, &run.dead)
+	if err == nil {
+		run.server, err = server.New(cfg)
 	}
-	s, err := server.New(cfg)
 	if err != nil {
 		return errors.Join(err, l.Close(), closePeers(&cfg))
 	}
-	started := &startResult{over: make(chan struct{})}
-	gone := make(chan struct{})
-	m.run.Store(&memberRun{state: Running, server: s, gate: gate, start: started, gone: gone})
+	m.run.Store(run)
 	// Ends with the run; Cluster.Close waits for it.
 	m.cluster.runs.Go(func() {
-		started.err = s.Start(context.Background())
-		close(started.over)
-		if started.err != nil { // awaitStart takes the member down
-			<-gone
+		run.err = run.server.Start(context.Background())
+		close(run.started)
+		if run.err != nil { // awaitStart takes the member down
+			<-run.gone
 			return
 		}
 		select {
-		case err := <-s.Err():
-			m.crashed(s, err)
-		case <-gone:
+		case err := <-run.server.Err():
+			m.crashed(run, err)
+		case <-run.gone:
 		}
 	})
 	return nil
 }
 
 // crashed ends a member whose server stopped by itself.
-func (m *Member) crashed(s *server.Server, cause error) {
+func (m *Member) crashed(run *memberRun, cause error) {
 	m.transition.lock()
 	defer m.transition.unlock()
-	if m.Server() != s {
+	if m.run.Load() != run {
 		return
 	}
-	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(s.Abort))
+	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(run.server.Abort))
 	select {
 	case m.cluster.failures <- err:
 	default: // an error has been reported already
@@ -230,22 +223,23 @@ func (m *Member) Kill() error {
 }
 
 func (m *Member) kill() error {
-	m.dead.Store(true)
-	m.run.Load().gate.CloseConns()
+	run := m.run.Load()
+	run.dead.Store(true)
+	run.gate.CloseConns()
 	if len(m.cluster.members) > 1 {
 		m.cluster.network.Kill(m.host())
 	}
-	return m.end(m.Server().Abort)
+	return m.end(run.server.Abort)
 }
 
 // end ends the present run.
 func (m *Member) end(how func() error) error {
-	before := m.run.Swap(&memberRun{state: Down})
+	before := m.run.Swap(new(memberRun))
 	close(before.gone)
 	m.clock.set(false)
 	err := how()
-	<-before.start.over
-	if before.state == Paused {
+	<-before.started
+	if before.paused.Load() {
 		m.cluster.relink()
 	}
 	m.port.Hold()
@@ -285,7 +279,7 @@ func (m *Member) Pause() error {
 		return err
 	}
 	m.cluster.jumping.Lock()
-	m.run.Store(m.run.Load().as(Paused))
+	m.run.Load().paused.Store(true)
 	m.clock.set(true)
 	m.cluster.jumping.Unlock()
 	m.cluster.relink()
@@ -299,7 +293,7 @@ func (m *Member) Resume() error {
 	if m.State() != Paused {
 		return errorf(ErrState, "cluster: %s is %s, not paused", m.name(), m.State())
 	}
-	m.run.Store(m.run.Load().as(Running))
+	m.run.Load().paused.Store(false)
 	m.cluster.relink()
 	m.clock.set(false)
 	return nil
