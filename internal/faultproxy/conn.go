@@ -32,12 +32,12 @@ type conn struct {
 
 	readDeadline, writeDeadline deadline
 	closed                      chan struct{} // closed when isShut is set
+	session                     atomic.Int64  // attached; 0: none
 
 	mu          sync.Mutex // guards the fields below
 	isShut      bool
-	session     int64 // attached; 0: none
-	blindReader bool  // the bytes from the client are passed on without parsing
-	blindWriter bool  // the bytes from the server are passed on without parsing
+	blindReader bool // the bytes from the client are passed on without parsing
+	blindWriter bool // the bytes from the server are passed on without parsing
 	outstanding outstanding
 }
 
@@ -58,7 +58,7 @@ func (c *conn) shut(abruptly bool) error {
 		c.mu.Unlock()
 		return net.ErrClosed
 	}
-	c.isShut, c.session = true, 0
+	c.isShut = true
 	for _, u := range c.outstanding {
 		if u.rule != nil {
 			u.rule.giveBack()
@@ -72,22 +72,6 @@ func (c *conn) shut(abruptly bool) error {
 		return reset(c.Conn)
 	}
 	return c.Conn.Close()
-}
-
-// attach notes which session is attached to the connection; 0: none.
-func (c *conn) attach(session int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.isShut {
-		c.session = session
-	}
-}
-
-// attached returns the session that is attached to the connection, or 0.
-func (c *conn) attached() int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.session
 }
 
 // awaitHealed waits until the gate is not cut. Errors: net.ErrClosed, os.ErrDeadlineExceeded.

@@ -62,13 +62,11 @@ func (g *Gate) Accept() (net.Conn, error) {
 		go g.accept()
 	})
 	for {
-		a, c, err := g.next()
+		c, held, err := g.next()
 		switch {
 		case err != nil:
 			return nil, err
-		case a.err != nil:
-			return nil, a.err
-		case a.held && c.left():
+		case held && c.left():
 			_ = c.Close() // its client has closed it
 		default:
 			return c, nil
@@ -76,26 +74,25 @@ func (g *Gate) Accept() (net.Conn, error) {
 	}
 }
 
-// next waits for an arrival and adds its connection to g.conns. An arrival has a connection or an
-// error.
-func (g *Gate) next() (arrival, *conn, error) {
+// next waits for an arrival and adds its connection to g.conns. held: it waited during a cut.
+func (g *Gate) next() (c *conn, held bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.arrived) == 0 && g.err == nil || len(g.arrived) > 0 && g.stall.Load() != nil {
 		g.changed.Wait()
 	}
 	if len(g.arrived) == 0 {
-		return arrival{}, nil, g.err
+		return nil, false, g.err
 	}
 	a := g.arrived[0]
 	g.arrived = slices.Delete(g.arrived, 0, 1)
 	g.changed.Broadcast()
 	if a.err != nil {
-		return a, nil, nil
+		return nil, false, a.err
 	}
-	c := newConn(g, a.nc)
+	c = newConn(g, a.nc)
 	g.conns[c] = struct{}{}
-	return a, c, nil
+	return c, a.held, nil
 }
 
 // accept takes connections from the wrapped listener: one at a time, and during a cut all of them.
@@ -214,7 +211,7 @@ func (g *Gate) Cut(cut bool) {
 // because the gate does not see what is inside TLS.
 func Attach(nc net.Conn, session int64) {
 	if c, ok := nc.(*conn); ok { // others are in-process connections
-		c.attach(session)
+		c.session.Store(session)
 	}
 }
 
@@ -233,7 +230,7 @@ func (g *Gate) attached() map[int64][]*conn {
 	defer g.mu.Unlock()
 	conns := make(map[int64][]*conn)
 	for c := range g.conns {
-		if id := c.attached(); id != 0 {
+		if id := c.session.Load(); id != 0 {
 			conns[id] = append(conns[id], c)
 		}
 	}

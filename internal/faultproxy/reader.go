@@ -93,7 +93,7 @@ func (c *conn) fill(most int) error {
 		return err
 	case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
 		r.err = err
-		c.attach(0) // the client has closed the connection
+		c.session.Store(0) // the client has closed the connection
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (c *conn) judgeFrame(b []byte) {
 		c.blindReader = true
 		return
 	}
-	req := request{bytes: 4 + int(length), connect: !r.greeted, session: c.session}
+	req := request{bytes: 4 + int(length), connect: !r.greeted, session: c.session.Load()}
 	req.seen = b[:min(len(b), req.bytes)]
 	if req.connect && len(b) < connectBytes || len(b) < requestBytes {
 		r.more = true
