@@ -144,3 +144,55 @@ func TestReconnect_BreaksWhileWatchesAreSet(t *testing.T) {
 		})
 	}
 }
+
+// The events of a znode at the path of the mark reach the watches on it: those that came before the
+// answer of the server, and later ones.
+func TestReconnect_ZnodeAtTheMark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		event := func(zxid proto.Zxid, typ proto.EventType) []byte {
+			e := proto.WatcherEvent{Type: typ, State: proto.StateConnected, Path: proto.ReplayMark}
+			return reply(proto.XidEvent, zxid, proto.OK, e.Append(nil))
+		}
+		f := &fake{}
+		f.answer = polite(func(h proto.RequestHeader, _ []byte) []byte {
+			switch h.Op {
+			case proto.OpAddWatch, proto.OpGetData:
+				return reply(h.Xid, 3, proto.OK, make([]byte, 4+proto.StatBytes))
+			case proto.OpSync:
+				return reply(99, 3, proto.OK, nil)
+			case proto.OpSetWatches2:
+				return slices.Concat(event(proto.NoZxid, proto.EventDataChanged), event(4, proto.EventCreated),
+					event(5, proto.EventDataChanged), event(5, proto.EventDeleted), reply(h.Xid, 5, proto.OK, nil), event(6, proto.EventCreated))
+			}
+			return reply(h.Xid, 9, proto.OK, make([]byte, proto.StatBytes))
+		})
+		c, e := connectFake(t, f)
+		if _, _, err := c.Get(t.Context(), proto.ReplayMark, true); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.AddWatch(t.Context(), "/", proto.AddWatchPersistentRecursive); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Sync(t.Context(), "/"); err == nil {
+			t.Fatal("the connection did not break")
+		}
+		if _, err := c.Set(t.Context(), "/r", nil, client.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.AwaitEvents(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for len(e) > 0 {
+			ev := <-e
+			got = append(got, fmt.Sprintf("%d %d %v %t", ev.Zxid, ev.Type, ev.State, ev.CaughtUp))
+		}
+		want := []string{
+			"-1 -1 CONNECTED true", "-1 -1 CONNECTING false", "-1 3 CONNECTED false", "4 1 CONNECTED false",
+			"5 3 CONNECTED false", "-1 -1 CONNECTED false", "6 1 CONNECTED false",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q\nwant %q", got, want)
+		}
+	})
+}

@@ -170,6 +170,10 @@ func (c *Client) handle(l *link, frame []byte) error {
 		c.end(AuthFailed, errDemandsIdentity) // the server closes the connection, and would do so again
 		return errDemandsIdentity
 	}
+	answer := l.mark
+	if l.mark = nil; answer != nil && h.Xid != proto.XidSetWatches {
+		c.tell(*answer) // the event of a znode with that path
+	}
 	switch h.Xid {
 	case proto.XidEvent:
 		return c.handleEvent(l, h.Zxid, &d)
@@ -182,6 +186,9 @@ func (c *Client) handle(l *link, frame []byte) error {
 	case proto.XidSetWatches:
 		if h.Err != proto.OK {
 			return fmt.Errorf("watches can't be set again: %w", h.Err)
+		}
+		if answer != nil {
+			l.caughtUp = answer.Type == proto.EventDataChanged
 		}
 		if l.rearming--; l.rearming == 0 {
 			c.rearming, c.latest.again = 0, nil
@@ -210,20 +217,26 @@ func (c *Client) handle(l *link, frame []byte) error {
 	return nil
 }
 
-// handleEvent passes on a watch event, unless the watch has been removed. c.mu is held.
+// handleEvent passes on a watch event, unless it may be the answer to a setWatches: then the next
+// frame decides. c.mu is held.
 func (c *Client) handleEvent(l *link, zxid proto.Zxid, d *jute.Decoder) error {
 	var e proto.WatcherEvent
 	if e.Decode(d); d.Err() != nil {
 		return fmt.Errorf("event: %w", d.Err())
 	}
-	if e.Path == proto.ReplayMark {
-		l.caughtUp = e.Type == proto.EventDataChanged
-		return nil
-	}
-	if !c.latest.repeated(zxid, e) && c.watches.fire(e.Type, e.Path) {
-		c.events.push(Event{Type: e.Type, State: c.state, Path: c.strip(e.Path), Zxid: zxid})
+	if told := (toldEvent{e, zxid}); e.Path == proto.ReplayMark && !l.told && zxid != proto.NoZxid {
+		l.mark = &told
+	} else {
+		c.tell(told)
 	}
 	return nil
+}
+
+// tell passes on a watch event, unless the watch has been removed. c.mu is held.
+func (c *Client) tell(e toldEvent) {
+	if !c.latest.repeated(e.zxid, e.WatcherEvent) && c.watches.fire(e.Type, e.Path) {
+		c.events.push(Event{Type: e.Type, State: c.state, Path: c.strip(e.Path), Zxid: e.zxid})
+	}
 }
 
 // establish puts a link into use: it sends credentials, then watches, then waiting calls.

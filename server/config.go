@@ -191,8 +191,8 @@ type Config struct {
 	WatchMemory int64 `reload:"live"`
 	// WatchReplay is how many bytes of changes the server remembers for clients that reconnect:
 	// setWatches2 sends the events of persistent watches that a client missed meanwhile. Negative:
-	// none. Default: a 32nd of the memory (GOMEMLIMIT, the container's or the machine's), at most
-	// 32 MiB.
+	// none. Default: a 64th of the memory (GOMEMLIMIT, the container's or the machine's), at most
+	// 8 MiB.
 	WatchReplay int64
 	// DataLimit is how many bytes of memory may be in use before requests that add data are refused
 	// with proto.ErrQuotaExceeded: by the data, the sessions, the clients and whatever else lives
@@ -347,7 +347,7 @@ func (c *Config) ensureDefaults() error {
 	c.DataLimit = cmp.Or(c.DataLimit, memory/100*int64(c.DataLimitPercent))
 	c.ClientMemory = cmp.Or(c.ClientMemory, max(c.leastClientMemory(), min(defaultClientMemory, memory/8)))
 	c.WatchMemory = cmp.Or(c.WatchMemory, min(defaultWatchMemory, memory/4))
-	c.WatchReplay = cmp.Or(c.WatchReplay, min(32<<20, memory/32))
+	c.WatchReplay = cmp.Or(c.WatchReplay, min(8<<20, memory/64))
 	c.InitLimit = cmp.Or(c.InitLimit, 10)
 	c.SyncLimit = cmp.Or(c.SyncLimit, 5)
 	c.SnapCount = cmp.Or(c.SnapCount, 100_000)

@@ -309,3 +309,72 @@ func TestCost_MultiReadInSlices(t *testing.T) {
 		t.Errorf("the first slice shows %q, the last %q", a, b)
 	}
 }
+
+// A setWatches2 that reads a long history does so in slices, and others write between them. Its
+// events are the same as in one piece, with the changes between the slices.
+func TestCost_ReplayInSlices(t *testing.T) {
+	for writes, want := range map[int]proto.EventType{maxSliceChanges / 2: proto.EventDataChanged, 3 * maxSliceChanges: proto.EventDeleted} {
+		s, c, a := costServer(t, Config{WatchReplay: 100_000})
+		load := func(path string, n int) {
+			t.Helper()
+			for range n {
+				s.state.Lock()
+				s.state.history.Add(s.state.tree.LastZxid(), proto.EventDataChanged, path, "")
+				s.state.Unlock()
+			}
+			if err := s.Load(t.Context(), map[string][]byte{path: nil}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		load("/a", 0)
+		since := s.state.lastZxid()
+		for range 10 {
+			load("/other", maxSliceChanges/4)
+			load("/a", 0)
+		}
+		none := []string{}
+		body := (&proto.SetWatchesRequest{
+			RelativeZxid: since, Data: none, Exist: none, Child: none, Persistent: []string{"/a", proto.ReplayMark}, PersistentRecursive: none,
+		}).Append(nil, proto.OpSetWatches2)
+		between := 0
+		for done := false; !done; between++ {
+			if between > 100 {
+				t.Fatal("no end")
+			}
+			s.state.RLock()
+			c.Lock()
+			if done = c.read(&a.batch, proto.OpSetWatches2, 5, body, nil); !done && (c.Out.Len() > 0 || c.queue.held() == 0) {
+				t.Fatal("a part of the events is on the output, or not counted")
+			}
+			c.Unlock()
+			s.state.RUnlock()
+			if !done {
+				if between == 0 && c.queue.missed.failed {
+					t.Fatal("the history was too short from the beginning")
+				}
+				load("/other", writes) // if too many, the history forgets what was not read yet
+				load("/a", 0)
+			}
+		}
+		var got []proto.WatcherEvent
+		for c.Out.Len() > 0 {
+			b, _ := c.Out.Next()
+			for frame := b; len(frame) > 0; frame = frame[4+binary.BigEndian.Uint32(frame):] {
+				var h proto.ReplyHeader
+				var e proto.WatcherEvent
+				d := jute.NewDecoder(frame[4:])
+				if h.Decode(&d); h.Xid == proto.XidEvent {
+					e.Decode(&d)
+					got = append(got, e)
+				}
+			}
+			c.Out.Advance(len(b))
+		}
+		if last := got[len(got)-1]; last.Path != proto.ReplayMark || last.Type != want {
+			t.Errorf("%d writes between slices: %v", writes, got)
+		}
+		if n := len(got) - 1; want == proto.EventDataChanged && (n != 10+between-1 || between < 3) || want == proto.EventDeleted && n > 0 {
+			t.Errorf("%d writes between slices: %d events of 10 changes before and %d after it began", writes, n, between-1)
+		}
+	}
+}

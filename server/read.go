@@ -19,6 +19,7 @@ type reader struct {
 	conn    watch.ConnID // gets the watches
 	session proto.SessionID
 	events  int64    // that setWatches put on the output
+	missed  *replay  // of a setWatches2
 	replays *replays // of the connection
 	meter   *meter.Meter
 }
@@ -40,6 +41,13 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 		if !c.queue.partial.slice(c, xid, c.caller(ids)) {
 			return false
 		}
+	case proto.OpSetWatches2:
+		if c.queue.missed == nil {
+			c.queue.missed = newReplay(state, c.id, body)
+		}
+		if !c.queue.missed.slice() {
+			return false
+		}
 	}
 	d := jute.NewDecoder(body)
 	d.AliasStrings()
@@ -53,8 +61,9 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 		// c.caller would copy it: nearly all requests are reads.
 		r := reader{
 			Caller: datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known},
-			conn:   c.id, session: c.session, replays: &c.replays, meter: &c.server.meter,
+			conn:   c.id, session: c.session, missed: c.queue.missed, replays: &c.replays, meter: &c.server.meter,
 		}
+		c.queue.missed = nil
 		code = state.read(o, t, op, &d, &r)
 		c.stats.Sent += r.events
 	}
@@ -229,7 +238,6 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 	}
 	relative := proto.Zxid(d.Long())
 	event := func(typ proto.EventType, path string) { client.event(o, t, proto.NoZxid, typ, path) }
-	missed := replay{state: s, client: client}
 	const data, exist, child = 0, 1, 2 // the lists before those of persistent watches
 	kinds := []watch.Kind{watch.Data, watch.Data, watch.Child, watch.Persistent, watch.PersistentRecursive}
 	if op == proto.OpSetWatches {
@@ -248,9 +256,6 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 				}
 				path = new(string) // as in addWatch
 			}
-			if list > child && !missed.add(*path, kind) {
-				continue
-			}
 			switch mzxid, pzxid, exists := s.tree.Lookup(*path); {
 			case list == exist && exists:
 				event(proto.EventCreated, *path)
@@ -265,7 +270,9 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 			}
 		}
 	}
-	missed.send(o, t, relative)
+	if op == proto.OpSetWatches2 {
+		client.missed.send(o, t, client)
+	}
 	return proto.OK
 }
 

@@ -216,6 +216,20 @@ func TestReplay_OfSeveralRequests(t *testing.T) {
 	})
 }
 
+// A client that watches the mark has this watch after it came back, too.
+func TestReplay_MarkIsWatched(t *testing.T) {
+	bubble(t, server.Config{}, func(t *testing.T, dial func() *raw) {
+		r := dialed(dial)
+		again(t, r, 0, []string{proto.ReplayMark}, []string{})
+		watched := &proto.WatchesRequest{Path: proto.ReplayMark, Type: proto.WatcherPersistent}
+		for xid, op := range []proto.OpCode{proto.OpCheckWatches, proto.OpRemoveWatches} {
+			if h, _ := r.call(int32(xid+1), op, watched); h.Err != proto.OK {
+				t.Errorf("%v: %v", op, h.Err)
+			}
+		}
+	})
+}
+
 // No event shows a znode to a client that may not read it now or, if it is gone, might not when it
 // was deleted.
 func TestReplay_ChecksACLs(t *testing.T) {

@@ -159,6 +159,7 @@ type queue struct {
 	// it; finishDrain clears it under Link.mu and the lock of the tree.
 	draining atomic.Bool
 	partial  *partialRead // the multiRead that is answered in slices; nil: none
+	missed   *replay      // of the setWatches2 that is answered in slices; nil: none
 }
 
 func (q *queue) len() int { return len(q.items) - q.first }
@@ -187,6 +188,9 @@ func (q *queue) held() int64 {
 	n := q.totalBytes + queuedOverhead*q.len()
 	if q.partial != nil {
 		n += q.partial.out.Held() + q.partial.out.SharedBytes()
+	}
+	if q.missed != nil {
+		n += q.missed.held()
 	}
 	return int64(n)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Change is a change of a znode. Children of the parent change with each Created and Deleted, which
-// has no Change of its own. Path and ACL are valid until the next Add.
+// has no Change of its own. Path is valid until the next change is read, ACL until the next Add.
 type Change struct {
 	Zxid proto.Zxid
 	Type proto.EventType // Created, Deleted or DataChanged
@@ -29,12 +29,14 @@ type History struct {
 
 	oldest proto.Zxid // changes up to it may be missing
 	chunks []historyChunk
-	bytes  int // capacity of all chunks
+	bytes  int    // capacity of all chunks
+	path   []byte // of the last change in the last chunk
 }
 
 // historyChunk holds changes one after the other, without pointers for the garbage collector. Each
-// change is the difference of its zxid to the one before (varint), its type (a byte), the
-// length of its path (varint), the path, and after a deletion the length of the ACL and the ACL.
+// change is the difference of its zxid to the one before (varint), its type (a byte), how many bytes
+// of its path are those of the change before (varint), the length of the rest (varint), the rest,
+// and after a deletion the length of the ACL and the ACL.
 type historyChunk struct {
 	first, last proto.Zxid
 	buf         []byte
@@ -42,7 +44,7 @@ type historyChunk struct {
 
 const (
 	historyChunkBytes = 64 << 10
-	maxChangeHeader   = 3*binary.MaxVarintLen64 + 1
+	maxChangeHeader   = 4*binary.MaxVarintLen64 + 1
 )
 
 // Reset forgets all changes: those up to zxid are not known.
@@ -60,12 +62,20 @@ func (h *History) Add(zxid proto.Zxid, typ proto.EventType, path, acl string) {
 		}
 	}
 	k := &h.chunks[len(h.chunks)-1]
+	shared, most := 0, min(len(path), len(h.path))
+	for shared+8 <= most && path[shared:shared+8] == string(h.path[shared:shared+8]) {
+		shared += 8
+	}
+	for shared < most && path[shared] == h.path[shared] {
+		shared++
+	}
 	k.buf = append(binary.AppendUvarint(k.buf, uint64(zxid-k.last)), byte(typ))
-	k.buf = append(binary.AppendUvarint(k.buf, uint64(len(path))), path...)
+	k.buf = binary.AppendUvarint(k.buf, uint64(shared))
+	k.buf = append(binary.AppendUvarint(k.buf, uint64(len(path)-shared)), path[shared:]...)
 	if typ == proto.EventDeleted {
 		k.buf = append(binary.AppendUvarint(k.buf, uint64(len(acl))), acl...)
 	}
-	k.last = zxid
+	k.last, h.path = zxid, append(h.path[:0], path...)
 }
 
 // grow appends a chunk for changes from zxid on, and removes the oldest chunks to make room. It
@@ -84,7 +94,7 @@ func (h *History) grow(size int, zxid proto.Zxid) bool {
 	if cap(buf) != size {
 		buf = make([]byte, 0, size)
 	}
-	h.bytes += cap(buf)
+	h.bytes, h.path = h.bytes+cap(buf), h.path[:0]
 	h.chunks = append(h.chunks, historyChunk{first: zxid, last: zxid, buf: buf})
 	return true
 }
@@ -101,9 +111,11 @@ func (h *History) After(zxid proto.Zxid, yield func(Change) bool) {
 		c := Change{Zxid: k.first}
 		for b := k.buf; len(b) > 0; {
 			by, n := binary.Uvarint(b)
+			shared, m := binary.Uvarint(b[n+1:])
 			c.Zxid += proto.Zxid(by)
 			c.Type = proto.EventType(b[n])
-			c.Path, b = cutBytes(b[n+1:])
+			rest, after := cutBytes(b[n+1+m:])
+			c.Path, b = append(c.Path[:shared], rest...), after
 			if c.ACL = nil; c.Type == proto.EventDeleted {
 				c.ACL, b = cutBytes(b)
 			}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -35,7 +36,8 @@ func TestHistory_AgreesWithModel(t *testing.T) {
 				for range rapid.IntRange(1, 50).Draw(t, "n") {
 					zxid += proto.Zxid(rapid.SampledFrom([]int64{0, 0, 1, 1, 1, 2, 1 << 32}).Draw(t, "by"))
 					typ, acl := proto.EventType(rapid.Int32Range(1, 3).Draw(t, "type")), ""
-					path := "/" + strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 10, 200, 1000}).Draw(t, "path"))
+					path := rapid.SampledFrom([]string{"", "/a", "/ab", "/b"}).Draw(t, "parent") +
+						"/" + strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 10, 200, 1000}).Draw(t, "name"))
 					if typ == proto.EventDeleted {
 						acl = strings.Repeat("a", rapid.SampledFrom([]int{0, 1, 70}).Draw(t, "acl"))
 					}
@@ -92,20 +94,32 @@ func TestHistory_AfterEnds(t *testing.T) {
 // BenchmarkHistory_Add reports what a write pays.
 func BenchmarkHistory_Add(b *testing.B) {
 	h := History{Limit: 32 << 20}
-	path := "/service/application-17/instance-00000042/state"
+	paths := samplePaths()
 	b.ReportAllocs()
 	var z proto.Zxid
 	for b.Loop() {
 		z++
-		h.Add(z, proto.EventDataChanged, path, "")
+		h.Add(z, proto.EventDataChanged, paths[z%proto.Zxid(len(paths))], "")
 	}
+	n := 0
+	h.After(h.oldest, func(Change) bool { n++; return true })
+	b.ReportMetric(float64(h.bytes)/float64(n), "bytes/change")
 }
 
-// BenchmarkHistory_After reads a history of 32 MiB.
+// samplePaths are paths of 47 bytes of 20,000 znodes in a random order.
+func samplePaths() []string {
+	r, paths := rand.New(rand.NewPCG(1, 1)), make([]string, 20_000)
+	for i := range paths {
+		paths[i] = fmt.Sprintf("/service/application-%02d/instance-%08d/state", r.IntN(20), r.IntN(1000))
+	}
+	return paths
+}
+
+// BenchmarkHistory_After reads a history of 8 MiB.
 func BenchmarkHistory_After(b *testing.B) {
-	h := History{Limit: 32 << 20}
-	for z := range proto.Zxid(700_000) {
-		h.Add(z, proto.EventDataChanged, "/service/application-17/instance-00000042/state", "")
+	h, paths := History{Limit: 8 << 20}, samplePaths()
+	for z := range proto.Zxid(1_000_000) {
+		h.Add(z, proto.EventDataChanged, paths[int(z)%len(paths)], "")
 	}
 	n := 0
 	for b.Loop() {

@@ -241,7 +241,7 @@ func endpointKeys(c *Config) []key {
 			"KiB of [watches](../internals/server.md#bounds), above which the addresses with most are disconnected. 0: a quarter of the memory, at most 192 MiB: a million watches"),
 		row("gozkd.watchReplayKB", property32(-1, maxInt), "0", &c.Server.WatchReplay,
 			"KiB of changes that the server remembers, to send clients that reconnect the events that their "+
-				"[persistent watches](../adr/0017-replay.md) missed. 0: a 32nd of the memory, at most 32 MiB; -1: none"),
+				"[persistent watches](../adr/0017-replay.md) missed. 0: a 64th of the memory, at most 8 MiB; -1: none"),
 		row("gozkd.dataLimitKB", sizeOrPercent, "0", share{&c.Server.DataLimit, &c.Server.DataLimitPercent},
 			"KiB of memory in use, or a percentage of GOMEMLIMIT, which `serve` sets, above which requests that "+
 				"[add data](../guide/capacity.md) are refused (-125). 0: 75%"),
