@@ -39,18 +39,12 @@ type link struct {
 	// nothing.
 	rearming int
 	caughtUp bool
-	told     bool       // the event of the connection was pushed
-	mark     *toldEvent // of proto.ReplayMark, came last: an answer if the reply to a setWatches follows
+	told     bool   // the event of the connection was pushed
+	mark     *Event // of proto.ReplayMark, came last: an answer if the reply to a setWatches follows
 	// What the server can do besides ZooKeeper's protocol; nil: it was not asked. Immutable.
 	features *proto.Features
 
 	answered bool // a request or a ping was answered; used only by serve's goroutine
-}
-
-// toldEvent is an event as the server sends it.
-type toldEvent struct {
-	proto.WatcherEvent
-	zxid proto.Zxid
 }
 
 const (

@@ -172,11 +172,21 @@ func (c *Client) handle(l *link, frame []byte) error {
 	}
 	answer := l.mark
 	if l.mark = nil; answer != nil && h.Xid != proto.XidSetWatches {
-		c.tell(*answer) // the event of a znode with that path
+		c.handleEvent(*answer) // of a znode with that path
 	}
 	switch h.Xid {
 	case proto.XidEvent:
-		return c.handleEvent(l, h.Zxid, &d)
+		var w proto.WatcherEvent
+		if w.Decode(&d); d.Err() != nil {
+			return fmt.Errorf("event: %w", d.Err())
+		}
+		e := Event{Type: w.Type, Path: w.Path, Zxid: h.Zxid}
+		if e.Path == proto.ReplayMark && !l.told && e.Zxid != proto.NoZxid {
+			l.mark = &e
+		} else {
+			c.handleEvent(e)
+		}
+		return nil
 	case proto.XidPing:
 		l.answered = true
 		c.lastZxid = max(c.lastZxid, h.Zxid)
@@ -217,25 +227,11 @@ func (c *Client) handle(l *link, frame []byte) error {
 	return nil
 }
 
-// handleEvent passes on a watch event, unless it may be the answer to a setWatches: then the next
-// frame decides. c.mu is held.
-func (c *Client) handleEvent(l *link, zxid proto.Zxid, d *jute.Decoder) error {
-	var e proto.WatcherEvent
-	if e.Decode(d); d.Err() != nil {
-		return fmt.Errorf("event: %w", d.Err())
-	}
-	if told := (toldEvent{e, zxid}); e.Path == proto.ReplayMark && !l.told && zxid != proto.NoZxid {
-		l.mark = &told
-	} else {
-		c.tell(told)
-	}
-	return nil
-}
-
-// tell passes on a watch event, unless the watch has been removed. c.mu is held.
-func (c *Client) tell(e toldEvent) {
-	if !c.latest.repeated(e.zxid, e.WatcherEvent) && c.watches.fire(e.Type, e.Path) {
-		c.events.push(Event{Type: e.Type, State: c.state, Path: c.strip(e.Path), Zxid: e.zxid})
+// handleEvent passes on an event of the server unless the watch has been removed. c.mu is held.
+func (c *Client) handleEvent(e Event) {
+	if !c.latest.repeated(e) && c.watches.fire(e.Type, e.Path) {
+		e.State, e.Path = c.state, c.strip(e.Path)
+		c.events.push(e)
 	}
 }
 

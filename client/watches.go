@@ -245,16 +245,16 @@ type Event struct {
 // that came are dropped.
 type latest struct {
 	zxid   proto.Zxid
-	events []proto.WatcherEvent
-	again  []proto.WatcherEvent // to drop, until the watches are set again
+	events []Event
+	again  []Event // to drop, until the watches are set again
 }
 
 // repeated notes an event, and reports whether to drop it.
-func (l *latest) repeated(zxid proto.Zxid, e proto.WatcherEvent) bool {
-	if zxid > l.zxid {
-		*l = latest{zxid: zxid}
+func (l *latest) repeated(e Event) bool {
+	if e.Zxid > l.zxid {
+		*l = latest{zxid: e.Zxid}
 	}
-	if zxid != l.zxid { // of no change
+	if e.Zxid != l.zxid { // of no change
 		return false
 	}
 	if i := slices.Index(l.again, e); i >= 0 {

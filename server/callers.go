@@ -6,8 +6,10 @@ import (
 	"net"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // Caller is a client whose identity the embedding program has established, for example by HTTP.
@@ -59,3 +61,29 @@ func (s *Server) Audit(e audit.Event) {
 
 // MaxBuffer returns how many bytes a request may have: Config.MaxBuffer.
 func (s *Server) MaxBuffer() int { return int(s.cfg.MaxBuffer) }
+
+// Missed calls f with the events that the persistent watches of a request would have brought a
+// caller since RelativeZxid, in order, up to the zxid that it returns. It returns false if these are
+// not known, or too many. See docs/adr/0017-replay.md.
+func (s *Server) Missed(caller Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string)) (upTo proto.Zxid, ok bool) {
+	who := datatree.Caller{IDs: identity.NewClient(cmp.Or(caller.Address, inProcessHost), caller.IDs...).IDs, SkipACL: s.cfg.SkipACL}
+	r := newReplay(&s.state, 0, q)
+	var events []missedEvent
+	for done := false; !done; {
+		s.conns.turns.begin()
+		dropped := s.state.look(func() {
+			if done = r.slice(); done {
+				upTo = s.state.tree.LastZxid()
+				events, ok = r.finish(who)
+			}
+		})
+		s.conns.turns.end()
+		if dropped != nil {
+			return 0, false
+		}
+	}
+	for _, e := range events {
+		f(e.zxid, e.typ, e.path)
+	}
+	return upTo, ok
+}

@@ -43,7 +43,10 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 		}
 	case proto.OpSetWatches2:
 		if c.queue.missed == nil {
-			c.queue.missed = newReplay(state, c.id, body)
+			var q proto.SetWatchesRequest
+			d := jute.NewDecoder(body)
+			q.Decode(&d, op) // a malformed one may have fewer watches
+			c.queue.missed = newReplay(state, c.id, &q)
 		}
 		if !c.queue.missed.slice() {
 			return false

@@ -6,7 +6,6 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -65,12 +64,9 @@ type missedEvent struct {
 	acl  []byte // of a znode that was deleted
 }
 
-// newReplay returns the replay of a setWatches2. A malformed one has no persistent watches.
-func newReplay(s *state, conn watch.ConnID, body []byte) *replay {
-	var q proto.SetWatchesRequest
-	d := jute.NewDecoder(body)
-	q.Decode(&d, proto.OpSetWatches2)
-	r := newReplaySince(s, q.RelativeZxid)
+// newReplay returns the replay of a setWatches2. Its strings are kept.
+func newReplay(s *state, conn watch.ConnID, q *proto.SetWatchesRequest) *replay {
+	r := &replay{state: s, since: q.RelativeZxid, upTo: q.RelativeZxid, watches: watch.New(), told: watch.New(), gone: map[string][]byte{}}
 	if len(q.Persistent)+len(q.PersistentRecursive) > 0 {
 		s.watches.OfConn(conn, func(path string, k watch.Kind) bool {
 			r.told.Add(0, path, k&(watch.Persistent|watch.PersistentRecursive))
@@ -84,10 +80,6 @@ func newReplay(s *state, conn watch.ConnID, body []byte) *replay {
 		r.add(path, watch.PersistentRecursive)
 	}
 	return r
-}
-
-func newReplaySince(s *state, since proto.Zxid) *replay {
-	return &replay{state: s, since: since, upTo: since, watches: watch.New(), told: watch.New(), gone: make(map[string][]byte)}
 }
 
 // add adds a persistent watch of the request.

@@ -101,7 +101,7 @@ func New(s *server.Server, o Options) *Handler {
 	o.Rate = cmp.Or(o.Rate, defaultRate)
 	h := &Handler{server: s, bounds: newBounds(o.Rate)}
 	h.closing, h.close = context.WithCancel(context.Background())
-	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
+	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
 		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now})
 	h.gate = access.New(access.Config{
 		Realm: s.Identities(), Audit: s.Audit,
@@ -159,7 +159,16 @@ func (h *Handler) EndLogins() {
 
 // dial connects to the server as a caller.
 func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error) {
-	return h.server.DialAs(ctx, server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS})
+	return h.server.DialAs(ctx, caller(who))
+}
+
+func caller(who *access.Caller) server.Caller {
+	return server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS}
+}
+
+// missed is for call.PoolConfig.
+func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string)) (proto.Zxid, bool) {
+	return h.server.Missed(caller(who), q, f)
 }
 
 // notServing returns a Problem while the server does not answer clients.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -32,6 +33,8 @@ const (
 type PoolConfig struct {
 	// Dial connects to the server as a caller.
 	Dial func(ctx context.Context, who *access.Caller) (net.Conn, error)
+	// Missed is server.Server.Missed.
+	Missed func(who *access.Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string)) (proto.Zxid, bool)
 	// NotServing returns a Problem while the server does not answer clients.
 	NotServing func() error
 	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones:
@@ -62,7 +65,7 @@ type Pool struct {
 type Session struct {
 	pool    *Pool
 	key     string
-	account string        // access.Caller.Account
+	who     access.Caller
 	ready   chan struct{} // closed when Client or err is set
 	Client  *client.Client
 	err     error
@@ -96,21 +99,15 @@ func (p *Pool) run() {
 	}
 }
 
-// Sweep closes sessions and streams that nobody has used for a while.
+// Sweep closes sessions that nobody has used for a while.
 func (p *Pool) Sweep() {
 	now := p.Now()
 	p.mu.Lock()
-	var all []*Session
+	defer p.mu.Unlock()
 	for _, s := range p.sessions {
 		if s.refs == 0 && now.Sub(s.used) >= idleTime {
 			p.removeLocked(s)
-			continue
 		}
-		all = append(all, s)
-	}
-	p.mu.Unlock()
-	for _, s := range all {
-		s.streams.sweep(now)
 	}
 }
 
@@ -160,12 +157,11 @@ func (p *Pool) take(who *access.Caller) (*Session, error) {
 	if len(p.sessions) >= maxSessions && !p.evictLocked() {
 		return nil, answer.Errorf(http.StatusServiceUnavailable, "requests of %d users are being answered: try again later", maxSessions)
 	}
-	s := &Session{pool: p, key: key, account: who.Account(), ready: make(chan struct{}), refs: 1, used: p.Now()}
+	s := &Session{pool: p, key: key, who: *who, ready: make(chan struct{}), refs: 1, used: p.Now()}
 	s.streams.init(s)
 	p.sessions[key] = s
-	caller := *who
 	// Ends after connectTimeout at the latest; Close waits for it.
-	p.closing.Go(func() { s.connect(&caller) })
+	p.closing.Go(s.connect)
 	return s, nil
 }
 
@@ -179,11 +175,11 @@ func (s *Session) ended() bool {
 	}
 }
 
-func (s *Session) connect(who *access.Caller) {
+func (s *Session) connect() {
 	defer close(s.ready)
 	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 	defer cancel()
-	s.Client, s.err = s.pool.Connect(ctx, who, s.streams.on)
+	s.Client, s.err = s.pool.Connect(ctx, &s.who, s.streams.on)
 	if s.err == nil {
 		// The event of the first connection must not reset streams that are opened afterwards.
 		// Without it in time, a reset does no harm.
@@ -209,7 +205,7 @@ func (p *Pool) Connect(ctx context.Context, who *access.Caller, on func(client.E
 // its addresses, and must not take those of all others. p.mu is held.
 func (p *Pool) inUseLocked(account string) (n int) {
 	for _, s := range p.sessions {
-		if s.account == account && s.refs > 0 {
+		if s.who.Account() == account && s.refs > 0 {
 			n++
 		}
 	}

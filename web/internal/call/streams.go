@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"hash/crc32"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,13 +16,12 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
-// Bounds on the events that are kept for streams that continue.
+// Bounds on the events that are kept for slow readers.
 const (
 	ringEvents = 1024      // of a watched path
 	ringBytes  = 256 << 10 // of a watched path
 	allBytes   = 64 << 20  // of all
-	ringIdle   = time.Minute
-	maxRings   = 1024 // of a session
+	maxRings   = 1024      // of a session
 )
 
 // Watch is the subject of a stream: a znode, or with Recursive also everything below.
@@ -40,7 +38,7 @@ type Watch struct {
 type streams struct {
 	session *Session
 	// changing is held while a watch is set or removed on the server, so that neither happens to
-	// the watch of a new ring.
+	// the watch of a new ring. It guards ring.set.
 	changing sync.Mutex
 
 	mu    sync.Mutex // guards the fields below, and the rings
@@ -51,17 +49,56 @@ type streams struct {
 // ring holds the latest events of a Watch.
 type ring struct {
 	watch   Watch
-	set     bool      // the server has the watch
-	readers int       // streams
-	left    time.Time // when the last stream ended
-	events  []event   // the oldest first
-	first   uint64    // the number of events[0]
+	set     bool // the server has the watch
+	readers int  // streams
+	end     position
+	events  []event // the oldest first
+	first   uint64  // the number of events[0]
 	bytes   int
 	changed chan struct{} // closed at the next event, or nil: nobody waits
 	over    bool
 }
 
-type event struct{ id, text string }
+// position is how far a reader has read: all changes up to a zxid or, if sum is not 0, those of its
+// events that have this checksum. So a transaction can be continued in its middle. A position has the
+// same meaning on every member.
+type position struct {
+	zxid proto.Zxid
+	sum  uint32
+}
+
+// String returns the id of the last event before the position.
+func (p position) String() string {
+	if p.sum == 0 {
+		return fmt.Sprintf("0x%x", uint64(p.zxid))
+	}
+	return fmt.Sprintf("0x%x-%08x", uint64(p.zxid), p.sum)
+}
+
+func parsePosition(id string) (p position, ok bool) {
+	_, _ = fmt.Sscanf(id, "0x%x-%x", &p.zxid, &p.sum) // String tells
+	return p, p.String() == id
+}
+
+// add moves the position behind an event, and returns its text.
+func (p *position) add(zxid proto.Zxid, typ proto.EventType, path string, now time.Time) string {
+	if zxid != p.zxid {
+		*p = position{zxid: zxid}
+	}
+	p.sum = max(1, crc32.Update(p.sum, crc32.IEEETable, []byte(names[typ]+path)))
+	data, _ := json.Marshal(struct { // these types have no value that fails
+		Path string `json:"path"`
+		Zxid string `json:"zxid"`
+		Time int64  `json:"time"`
+	}{path, zxid.String(), now.UnixMilli()})
+	return fmt.Sprintf("id: %v\nevent: %s\ndata: %s\n\n", p, names[typ], data)
+}
+
+// event is an event as text. A reset has the zxid 0.
+type event struct {
+	zxid proto.Zxid
+	text string
+}
 
 func (t *streams) init(of *Session) { t.session, t.rings = of, make(map[Watch]*ring) }
 
@@ -69,9 +106,9 @@ func (t *streams) init(of *Session) { t.session, t.rings = of, make(map[Watch]*r
 type Stream struct {
 	streams *streams
 	ring    *ring
-	next    uint64 // the number of the next event
-	missed  bool   // the next text is reset
-	id      string // where the stream begins
+	next    uint64     // the number of the next event
+	after   proto.Zxid // events up to it are in text
+	text    string     // comes next
 }
 
 // Open begins a stream. lastID is the id of the last event that the reader has seen of this Watch,
@@ -88,14 +125,12 @@ func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, er
 			t.mu.Unlock()
 			return nil, answer.Errorf(http.StatusServiceUnavailable, "%d paths are watched already: close other streams", maxRings)
 		}
-		// Ids of another ring for the same path must not be found in this one.
-		r = &ring{watch: w, first: rand.Uint64N(1 << 40)}
+		r = &ring{watch: w}
 		t.rings[w] = r
 	}
 	r.readers++
-	set := r.set
 	t.mu.Unlock()
-	if !set {
+	if !r.set {
 		mode := proto.AddWatchPersistent
 		if w.Recursive {
 			mode = proto.AddWatchPersistentRecursive
@@ -104,33 +139,59 @@ func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, er
 			t.leave(r)
 			return nil, err
 		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !r.set {
 		r.set = true
-		t.push(r, event{}, s.Client.LastZxid()) // gives the stream an id to begin at
 	}
-	stream := &Stream{streams: t, ring: r, next: r.end()}
+	stream := &Stream{streams: t, ring: r}
+	t.mu.Lock()
+	stream.next = r.next()
+	t.mu.Unlock()
+	begin := position{zxid: s.Client.LastZxid()}
 	if lastID == "" {
-		stream.id = r.events[len(r.events)-1].id
-		return stream, nil
-	}
-	i := slices.IndexFunc(r.events, func(e event) bool { return e.id == lastID })
-	if stream.missed = i < 0; i >= 0 {
-		stream.next = r.first + uint64(i) + 1
+		stream.text = "id: " + begin.String() + "\n\n"
+	} else if !stream.resume(ctx, lastID) {
+		stream.text = "id: " + begin.String() + "\n" + resetText
 	}
 	return stream, nil
 }
 
-func (r *ring) end() uint64 { return r.first + uint64(len(r.events)) }
+// resume makes the stream begin with the events after an id that any member has given. It returns
+// false if these are not known.
+func (s *Stream) resume(ctx context.Context, lastID string) bool {
+	last, ok := parsePosition(lastID)
+	session := s.streams.session
+	if ok && last.zxid > session.Client.LastZxid() { // this member may be behind another
+		_, err := session.Client.Sync(ctx, s.ring.watch.Path)
+		ok = err == nil
+	}
+	if !ok {
+		return false
+	}
+	q := proto.SetWatchesRequest{RelativeZxid: last.zxid, Persistent: []string{s.ring.watch.Path}}
+	if s.ring.watch.Recursive {
+		q.Persistent, q.PersistentRecursive = nil, q.Persistent
+	}
+	at := position{zxid: last.zxid}
+	if last.sum != 0 {
+		q.RelativeZxid--
+	}
+	var text strings.Builder
+	found, now := last.sum == 0, session.pool.Now()
+	s.after, ok = session.pool.Missed(&session.who, &q, func(zxid proto.Zxid, typ proto.EventType, path string) {
+		switch next := at.add(zxid, typ, path, now); {
+		case !found:
+			found = at == last
+		case text.Len() <= ringBytes:
+			text.WriteString(next)
+		}
+	})
+	s.text = text.String()
+	return ok && found && text.Len() <= ringBytes
+}
+
+func (r *ring) next() uint64 { return r.first + uint64(len(r.events)) }
 
 // push appends an event to a ring. t.mu is held.
-func (t *streams) push(r *ring, e event, zxid proto.Zxid) {
-	e.id = fmt.Sprintf("0x%x-%x", uint64(zxid), r.end())
-	if e.text != "" {
-		e.text = "id: " + e.id + "\n" + e.text
-	}
+func (t *streams) push(r *ring, e event) {
 	p := t.session.pool
 	r.events = append(r.events, e)
 	r.bytes += len(e.text)
@@ -164,7 +225,7 @@ func (t *streams) on(e client.Event) {
 	if e.Type == client.EventSession {
 		for _, r := range t.rings {
 			if (e.State == client.Connected || e.State == client.ReadOnly) && !e.CaughtUp {
-				t.push(r, event{text: resetText}, max(e.Zxid, 0))
+				t.push(r, event{text: resetText})
 			}
 			if e.State.Ended() {
 				t.end(r)
@@ -172,27 +233,17 @@ func (t *streams) on(e client.Event) {
 		}
 		return
 	}
-	name, ok := names[e.Type]
-	if !ok {
+	if names[e.Type] == "" {
 		return
 	}
-	data, err := json.Marshal(struct {
-		Path string `json:"path"`
-		Zxid string `json:"zxid"`
-		Time int64  `json:"time"`
-	}{e.Path, e.Zxid.String(), now.UnixMilli()})
-	if err != nil {
-		return // no value of these types
-	}
-	text := "event: " + name + "\ndata: " + string(data) + "\n\n"
-	if r := t.rings[Watch{e.Path, false}]; r != nil {
-		t.push(r, event{text: text}, e.Zxid)
-	}
-	for path := e.Path; e.Type != proto.EventChildrenChanged; path = proto.ParentPath(path) {
-		if r := t.rings[Watch{path, true}]; r != nil {
-			t.push(r, event{text: text}, e.Zxid)
+	tell := func(w Watch) {
+		if r := t.rings[w]; r != nil {
+			t.push(r, event{e.Zxid, r.end.add(e.Zxid, e.Type, e.Path, now)})
 		}
-		if path == "/" {
+	}
+	tell(Watch{e.Path, false})
+	for path := e.Path; e.Type != proto.EventChildrenChanged; path = proto.ParentPath(path) {
+		if tell(Watch{path, true}); path == "/" {
 			break
 		}
 	}
@@ -235,28 +286,38 @@ func (s *Stream) Next(ctx context.Context) (string, error) {
 func (s *Stream) takeLocked() string {
 	var b strings.Builder
 	r := s.ring
-	if s.id != "" {
-		b.WriteString("id: " + s.id + "\n\n")
-		s.id = ""
+	b.WriteString(s.text)
+	if s.text = ""; s.next < r.first {
+		s.next = r.next()
+		b.WriteString("id: " + r.end.String() + "\n" + resetText)
 	}
-	if s.next < r.first || s.missed {
-		s.missed, s.next = false, r.end()
-		b.WriteString("id: " + r.events[len(r.events)-1].id + "\n" + resetText)
-	}
-	for ; s.next < r.end() && b.Len() < 64<<10; s.next++ {
-		b.WriteString(r.events[s.next-r.first].text)
+	for ; s.next < r.next() && b.Len() < 64<<10; s.next++ {
+		if e := r.events[s.next-r.first]; e.zxid == 0 || e.zxid > s.after {
+			b.WriteString(e.text)
+		}
 	}
 	return b.String()
 }
 
-// Close ends the stream. Its ring stays for a while, so that the reader can continue.
-func (s *Stream) Close() { s.streams.leave(s.ring) }
-
-func (t *streams) leave(r *ring) {
+// Beat returns a text that keeps a stream without events alive. Its id, if it has one, says that
+// nothing was missed until now: later the history may not reach back to the last event.
+func (s *Stream) Beat(ctx context.Context) string {
+	t := s.streams
+	now := position{zxid: t.session.Client.LastZxid()}
+	err := t.session.Client.AwaitEvents(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.readers--
-	r.left = t.session.pool.Now()
+	if err != nil || s.next < s.ring.next() || s.text != "" || now.zxid <= max(s.ring.end.zxid, s.after) {
+		return ": \n\n"
+	}
+	return "id: " + now.String() + "\n\n"
+}
+
+// Close ends the stream.
+func (s *Stream) Close() {
+	s.streams.changing.Lock()
+	defer s.streams.changing.Unlock()
+	s.streams.leave(s.ring)
 }
 
 // end ends the streams of a ring. t.mu is held.
@@ -275,27 +336,10 @@ func (t *streams) forget(r *ring) {
 	}
 }
 
-// sweep removes rings without readers.
-func (t *streams) sweep(now time.Time) {
+// leave removes a reader and, with the last one, the ring and its watch. t.changing is held.
+func (t *streams) leave(r *ring) {
 	t.mu.Lock()
-	var idle []*ring
-	for _, r := range t.rings {
-		if r.readers == 0 && now.Sub(r.left) >= ringIdle {
-			idle = append(idle, r)
-		}
-	}
-	t.mu.Unlock()
-	for _, r := range idle {
-		t.drop(r)
-	}
-}
-
-// drop removes a ring and its watch, unless it has readers again.
-func (t *streams) drop(r *ring) {
-	t.changing.Lock()
-	defer t.changing.Unlock()
-	t.mu.Lock()
-	if r.readers > 0 || t.rings[r.watch] != r {
+	if r.readers--; r.readers > 0 || t.rings[r.watch] != r {
 		t.mu.Unlock()
 		return
 	}

@@ -71,13 +71,13 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 	}
 }
 
-// next waits for events, or returns a comment.
+// next waits for events, or returns a sign of life.
 func next(ctx context.Context, s *call.Stream) (string, error) {
 	wait, cancel := context.WithTimeout(ctx, keepAlive)
 	defer cancel()
 	text, err := s.Next(wait)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return ": \n\n", nil
+		return s.Beat(ctx), nil
 	}
 	return text, err
 }
