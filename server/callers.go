@@ -62,11 +62,15 @@ func (s *Server) Audit(e audit.Event) {
 // MaxBuffer returns how many bytes a request may have: Config.MaxBuffer.
 func (s *Server) MaxBuffer() int { return int(s.cfg.MaxBuffer) }
 
+// MissedEvent gets an event of Server.Missed.
+type MissedEvent = func(zxid proto.Zxid, typ proto.EventType, path string)
+
 // Missed calls f with the events that the persistent watches of a request would have brought a
-// caller since RelativeZxid, in order, up to the zxid that it returns. It returns false if these are
-// not known, or too many. See docs/adr/0017-replay.md.
-func (s *Server) Missed(caller Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string)) (upTo proto.Zxid, ok bool) {
-	who := datatree.Caller{IDs: identity.NewClient(cmp.Or(caller.Address, inProcessHost), caller.IDs...).IDs, SkipACL: s.cfg.SkipACL}
+// caller since RelativeZxid, in order, up to the zxid that Missed returns. It returns false if they
+// are not known, or too many. See docs/adr/0017-replay.md.
+func (s *Server) Missed(caller Caller, q *proto.SetWatchesRequest, f MissedEvent) (upTo proto.Zxid, ok bool) {
+	client := identity.NewClient(cmp.Or(caller.Address, inProcessHost), caller.IDs...)
+	who := datatree.Caller{IDs: client.IDs, SkipACL: s.cfg.SkipACL}
 	r := newReplay(&s.state, 0, q)
 	var events []missedEvent
 	for done := false; !done; {

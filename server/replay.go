@@ -66,7 +66,8 @@ type missedEvent struct {
 
 // newReplay returns the replay of a setWatches2. Its strings are kept.
 func newReplay(s *state, conn watch.ConnID, q *proto.SetWatchesRequest) *replay {
-	r := &replay{state: s, since: q.RelativeZxid, upTo: q.RelativeZxid, watches: watch.New(), told: watch.New(), gone: map[string][]byte{}}
+	since := q.RelativeZxid
+	r := &replay{state: s, since: since, upTo: since, watches: watch.New(), told: watch.New(), gone: make(map[string][]byte)}
 	if len(q.Persistent)+len(q.PersistentRecursive) > 0 {
 		s.watches.OfConn(conn, func(path string, k watch.Kind) bool {
 			r.told.Add(0, path, k&(watch.Persistent|watch.PersistentRecursive))

@@ -34,9 +34,9 @@ type History struct {
 }
 
 // historyChunk holds changes one after the other, without pointers for the garbage collector. Each
-// change is the difference of its zxid to the one before (varint), its type (a byte), how many bytes
-// of its path are those of the change before (varint), the length of the rest (varint), the rest,
-// and after a deletion the length of the ACL and the ACL.
+// change is the difference of its zxid to the one before (varint), its type (a byte), how many
+// bytes of its path are those of the change before (varint), the length of the rest (varint), the
+// rest, and after a deletion the length of the ACL and the ACL.
 type historyChunk struct {
 	first, last proto.Zxid
 	buf         []byte

@@ -101,8 +101,10 @@ func New(s *server.Server, o Options) *Handler {
 	o.Rate = cmp.Or(o.Rate, defaultRate)
 	h := &Handler{server: s, bounds: newBounds(o.Rate)}
 	h.closing, h.close = context.WithCancel(context.Background())
-	h.pool = call.NewPool(call.PoolConfig{Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
-		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now})
+	h.pool = call.NewPool(call.PoolConfig{
+		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
+		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now,
+	})
 	h.gate = access.New(access.Config{
 		Realm: s.Identities(), Audit: s.Audit,
 		Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
@@ -167,7 +169,7 @@ func caller(who *access.Caller) server.Caller {
 }
 
 // missed is for call.PoolConfig.
-func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string)) (proto.Zxid, bool) {
+func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f server.MissedEvent) (proto.Zxid, bool) {
 	return h.server.Missed(caller(who), q, f)
 }
 

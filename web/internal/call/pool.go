@@ -34,7 +34,9 @@ type PoolConfig struct {
 	// Dial connects to the server as a caller.
 	Dial func(ctx context.Context, who *access.Caller) (net.Conn, error)
 	// Missed is server.Server.Missed.
-	Missed func(who *access.Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string)) (proto.Zxid, bool)
+	Missed func(
+		who *access.Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string),
+	) (upTo proto.Zxid, ok bool)
 	// NotServing returns a Problem while the server does not answer clients.
 	NotServing func() error
 	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones:

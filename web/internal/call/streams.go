@@ -60,8 +60,8 @@ type ring struct {
 }
 
 // position is how far a reader has read: all changes up to a zxid or, if sum is not 0, those of its
-// events that have this checksum. So a transaction can be continued in its middle. A position has the
-// same meaning on every member.
+// events that have this checksum. So a transaction can be continued in its middle. A position has
+// the same meaning on every member.
 type position struct {
 	zxid proto.Zxid
 	sum  uint32

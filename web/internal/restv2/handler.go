@@ -7,8 +7,8 @@
 // failed operation.
 //
 // After the event reset, events may have been missed: the reader must read again. A reconnect with
-// Last-Event-ID continues if the server still has everything since. A stream ends with the login of
-// its reader.
+// Last-Event-ID continues, on any member, if that one still remembers all changes since
+// (docs/adr/0017-replay.md). A stream ends with the login of its reader.
 package restv2
 
 import (
