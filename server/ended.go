@@ -87,6 +87,9 @@ func (c *conn) storyLocked(now, alive time.Time) *facts.EndedClient {
 			s.Identities = append(s.Identities[:i:i], "…")
 		}
 	}
+	if a := c.Answers(); s.Open && a.Known {
+		s.Probed, s.AnsweredMs, s.Unanswered = true, a.Ago.Milliseconds(), a.Unanswered
+	}
 	if e := c.ending; e != nil {
 		s.ClosedMs, s.ClosedBy, s.Why = time.Since(e.at).Milliseconds(), e.by, e.why
 	}

@@ -276,6 +276,9 @@ func (c *conn) noteAttached(id proto.SessionID) {
 
 func (c *conn) appendConnectResponse(r *proto.ConnectResponse) {
 	c.noteAttached(r.SessionID)
+	if !c.server.cfg.ClientKeepAlive { // whose probes have other times
+		c.SetTimeout(time.Duration(r.TimeoutMs) * time.Millisecond)
+	}
 	start := len(c.Out.Buf)
 	c.Out.Buf = endFrame(r.Append(append(c.Out.Buf, 0, 0, 0, 0)), start)
 	m := &c.server.meter

@@ -3,6 +3,15 @@
 // runtime's monitor would wake up for nothing.
 package rawio
 
+import "time"
+
+// Answers is what a socket shows of the peer's system. The zero value says nothing.
+type Answers struct {
+	Known      bool
+	Ago        time.Duration // since it confirmed anything
+	Unanswered int           // probes and repeated packets since
+}
+
 // Queued is what waits in a socket's queues, in bytes. The zero value says nothing.
 type Queued struct {
 	Unread int // has come, and is not read

@@ -2,6 +2,7 @@ package rawio
 
 import (
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,29 @@ func Queues(fd uintptr) (q Queued) {
 	q.Unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) // these fail if fd is no stream
 	q.Unsent, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
 	return q
+}
+
+// Probe has the system send probes that the peer's system answers, at an interval of seconds while
+// nothing else is sent, or no more if the interval is 0.
+func Probe(fd uintptr, every time.Duration) {
+	const most = 127 // then the connection breaks
+	on := 0
+	if every > 0 {
+		on = 1
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1) // these fail if fd is no TCP
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(1, int(every/time.Second)))
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT, most)
+	}
+	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, on)
+}
+
+// AnswersOf returns what a socket shows of the peer's system.
+func AnswersOf(fd uintptr) Answers {
+	info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil {
+		return Answers{}
+	}
+	return Answers{true, time.Duration(info.Last_ack_recv) * time.Millisecond, int(max(info.Probes, info.Retransmits))}
 }
 
 // transfer returns 0 and a syscall.Errno, or what the system call returned and nil. b is not empty.

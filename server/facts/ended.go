@@ -79,12 +79,17 @@ type EndedClient struct {
 	LongestMs  int64    `json:"longest_silence_ms"`   // before that
 	// PingEveryMs is the average of the Pings intervals between pings without other requests
 	// between, except for the longest.
-	Pings       int    `json:"pings,omitempty"`
-	PingEveryMs int64  `json:"ping_every_ms,omitempty"`
-	Open        bool   `json:"open"` // the connection was open at the end
-	ClosedMs    int64  `json:"closed_ms,omitempty"`
-	ClosedBy    string `json:"closed_by,omitempty"`
-	Why         string `json:"why,omitempty"`
+	Pings       int   `json:"pings,omitempty"`
+	PingEveryMs int64 `json:"ping_every_ms,omitempty"`
+	Open        bool  `json:"open"` // the connection was open at the end
+	// If Probed, the server's system probed the client's machine, or a proxy before it, during the
+	// silence: it last confirmed anything AnsweredMs before the end, and left Unanswered probes since.
+	Probed     bool   `json:"probed,omitempty"`
+	AnsweredMs int64  `json:"answered_ms,omitempty"`
+	Unanswered int    `json:"unanswered,omitempty"`
+	ClosedMs   int64  `json:"closed_ms,omitempty"`
+	ClosedBy   string `json:"closed_by,omitempty"`
+	Why        string `json:"why,omitempty"`
 }
 
 // Incident befell a server in the last timeout of a session.

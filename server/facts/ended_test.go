@@ -42,6 +42,14 @@ func heard(and func(e *facts.EndedSession)) func(e *facts.EndedSession) {
 	}
 }
 
+// probed has the client's machine confirm something that long before the end, and leave n probes
+// unanswered since.
+func probed(answeredMs int64, n int) func(e *facts.EndedSession) {
+	return func(e *facts.EndedSession) {
+		e.Client.Probed, e.Client.AnsweredMs, e.Client.Unanswered = true, answeredMs, n
+	}
+}
+
 func TestVerdict_Table(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(e *facts.EndedSession)
@@ -52,6 +60,10 @@ func TestVerdict_Table(t *testing.T) {
 			"session 0x10 of h:1 ended at 1970-01-01T00:00:00.000Z: silent for 6.0 s with a timeout of 6 s; its pings had come every 2.0 s; " +
 				"server 2 was well; the connection stayed open: the client's process or machine stood still, or the network to it was cut; " +
 				"server 2 cannot tell which"},
+		"its machine answered":              {probed(500, 0), facts.ProcessSilent, "or a proxy before it, answered probes: the client's process stood still"},
+		"its machine answered long ago":     {probed(4000, 0), facts.ClientSilent, "server 2 cannot tell which"},
+		"its machine is silent":             {probed(5000, 3), facts.MachineSilent, "has not answered the last 3 probes: it stood still, or the network to it was cut"},
+		"a probe is under way":              {probed(1500, 1), facts.ClientSilent, "server 2 cannot tell which"},
 		"closed by the client's side":       {closed(facts.ClientSide, ""), facts.ClientLeft, "as if its process had ended"},
 		"closed by the server":              {closed(facts.ServerSide, "memory"), facts.ServerClosed, "server 2 closed its connection 5.0 s before (memory), and the client did not come back"},
 		"broke":                             {closed(facts.Network, "reset"), facts.ConnectionBroke, "(reset), and the client did not come back"},
@@ -134,6 +146,12 @@ var evidence = map[facts.Cause]func(e *facts.EndedSession, c facts.EndedClient) 
 	},
 	facts.ConnectionBroke: func(_ *facts.EndedSession, c facts.EndedClient) bool { return !c.Open && c.ClosedBy == facts.Network },
 	facts.ClientSilent:    silent,
+	facts.ProcessSilent: func(e *facts.EndedSession, c facts.EndedClient) bool {
+		return silent(e, c) && c.Probed && c.Unanswered == 0 && c.AnsweredMs < c.SilentMs
+	},
+	facts.MachineSilent: func(e *facts.EndedSession, c facts.EndedClient) bool {
+		return silent(e, c) && c.Probed && c.Unanswered > 1
+	},
 }
 
 func silent(e *facts.EndedSession, c facts.EndedClient) bool {
@@ -168,6 +186,7 @@ func drawEnded(t *rapid.T) facts.EndedSession {
 		e.Client = &facts.EndedClient{
 			Address: "h:1", SilentMs: ms("silent"), LongestMs: ms("longest"), Pings: rapid.IntRange(0, 5).Draw(t, "pings"),
 			PingEveryMs: ms("every"), Open: rapid.Bool().Draw(t, "open"), ClosedMs: ms("closed"),
+			Probed: rapid.Bool().Draw(t, "probed"), AnsweredMs: ms("answered"), Unanswered: rapid.IntRange(0, 3).Draw(t, "unanswered"),
 			ClosedBy: of("by", facts.ClientSide, facts.ServerSide, facts.Network, ""),
 		}
 	}

@@ -26,6 +26,8 @@ const (
 	ServerClosed    Cause = "the server closed the connection, and the client did not come back"
 	ClientLeft      Cause = "the client's side closed the connection, and the client did not come back"
 	ConnectionBroke Cause = "the connection broke, and the client did not come back"
+	ProcessSilent   Cause = "the client's process stood still, while its machine or a proxy answered"
+	MachineSilent   Cause = "the client's machine stood still, or the network was cut"
 	ClientSilent    Cause = "the client's process or machine stood still, or the network was cut"
 	UnknownCause    Cause = "unknown"
 )
@@ -54,6 +56,9 @@ func (e *EndedSession) Verdict() (Cause, string) {
 	cause, words := e.judge()
 	return cause, e.subject() + ": " + strings.TrimPrefix(strings.Join(known, "; ")+": ", ": ") + words
 }
+
+// minProbes is how many unanswered probes show that nobody answers: the last one may be under way.
+const minProbes = 2
 
 // minPings is from how many intervals on pings have a rhythm.
 const minPings = 2
@@ -158,6 +163,11 @@ func (e *EndedSession) judgeOpen(c *EndedClient, at string) (Cause, string) {
 		return ServerCutOff, at + " heard the client, and was out of touch with the leader for " + seconds(untold)
 	case heard:
 		return UnknownCause, at + " heard the client; why " + Name(e.Decider) + " did not is unknown"
+	case c.Probed && c.Unanswered >= minProbes:
+		return MachineSilent, fmt.Sprintf("the client's machine has not answered the last %d probes: "+
+			"it stood still, or the network to it was cut", c.Unanswered)
+	case c.Probed && c.Unanswered == 0 && 2*c.AnsweredMs < c.SilentMs:
+		return ProcessSilent, "the client's machine, or a proxy before it, answered probes: the client's process stood still"
 	}
 	return ClientSilent, "the client's process or machine stood still, or the network to it was cut; " +
 		at + " cannot tell which"

@@ -6,29 +6,64 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gozkd/gozkd/internal/rawio"
 )
 
-// The socket shows whether a client that is not read is alive: bytes of it come, or it takes bytes.
-// Bytes that only wait show nothing, nor does anything while the connection is read.
-func TestNoteProgress_Socket(t *testing.T) {
+// dialed returns a Link on a socket, and its client.
+func dialed(t *testing.T) (c *Link, client net.Conn) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
+	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = client.Close() }()
+	t.Cleanup(func() { _ = client.Close() })
 	nc, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = nc.Close() }()
-	c := &Link{}
+	t.Cleanup(func() { _ = nc.Close() })
+	c = &Link{}
 	c.Init(&Host{wall: time.Now()}, nil, nc)
+	return c, client
+}
+
+// The client's system is probed while the client has been silent for half of its timeout.
+func TestNoteProgress_Probes(t *testing.T) {
+	c, _ := dialed(t)
+	at := func(seconds int) time.Time { return c.host.wall.Add(time.Duration(seconds) * time.Second) }
+	on := func() (set bool) {
+		if err := c.raw.rc.Control(func(fd uintptr) {
+			v, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+			set = err == nil && v != 0
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	c.raw.probe(0) // the listener's default is on
+	for _, step := range []struct {
+		timeout, heard, now int // in seconds
+		want                bool
+	}{{0, 0, 100, false}, {8, 0, 4, false}, {8, 0, 5, true}, {8, 0, 6, true}, {8, 6, 7, false}, {8, 6, 11, true}} {
+		c.SetTimeout(time.Duration(step.timeout) * time.Second)
+		c.NoteHeard(at(step.heard))
+		c.NoteProgress(at(step.now))
+		if known := c.Answers().Known; on() != step.want || known != step.want {
+			t.Errorf("%+v: probed %v, answers known %v", step, on(), known)
+		}
+	}
+}
+
+// The socket shows whether a client that is not read is alive: bytes of it come, or it takes bytes.
+// Bytes that only wait show nothing, nor does anything while the connection is read.
+func TestNoteProgress_Socket(t *testing.T) {
+	c, client := dialed(t)
 	now := c.host.wall
 	heard := func() bool {
 		now = now.Add(time.Second)
@@ -100,7 +135,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard()
-	_ = nc.Close()
+	_ = c.nc.Close()
 	if heard() {
 		t.Error("heard by the end of its socket")
 	}

@@ -281,6 +281,8 @@ type hearing struct {
 	// inQueues is what was in the socket's queues when the last flush was found waiting. It is
 	// owned by the caller of NoteProgress.
 	inQueues rawio.Queued
+	timeout  atomic.Int64 // see SetTimeout
+	probing  atomic.Bool  // the client's system is probed
 	// holdsBack: the reader reads although the input has requests, which the server holds back.
 	// Only the reader uses it.
 	holdsBack bool
@@ -321,6 +323,7 @@ func (l *Link) LastAlive() time.Time {
 //
 // Only one goroutine may call NoteProgress.
 func (l *Link) NoteProgress(now time.Time) {
+	l.probe(now)
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}
 	full := l.full.Load()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"syscall"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/rawio"
 )
@@ -74,6 +75,17 @@ func (s *rawConn) readOnce(fd uintptr) bool {
 func (s *rawConn) queued() (q rawio.Queued, ok bool) {
 	err := s.rc.Control(func(fd uintptr) { q = rawio.Queues(fd) })
 	return q, err == nil
+}
+
+// probe is rawio.Probe.
+func (s *rawConn) probe(every time.Duration) {
+	_ = s.rc.Control(func(fd uintptr) { rawio.Probe(fd, every) }) // fails if the connection is closed
+}
+
+// answers is rawio.AnswersOf.
+func (s *rawConn) answers() (a rawio.Answers) {
+	_ = s.rc.Control(func(fd uintptr) { a = rawio.AnswersOf(fd) }) // fails if the connection is closed
+	return a
 }
 
 // tryWrite writes as much of b as the socket accepts at once. If more is set, another tryWrite

@@ -1,0 +1,34 @@
+package link
+
+import (
+	"time"
+
+	"github.com/gozkd/gozkd/internal/rawio"
+)
+
+// SetTimeout sets the timeout of the client's session. From half of it on, the system probes whether
+// the system of a silent client answers, so that a process that stands still can be told from a
+// network that is cut.
+func (l *Link) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
+
+// probe begins or ends the probes. NoteProgress calls it.
+func (l *Link) probe(now time.Time) {
+	timeout := time.Duration(l.timeout.Load())
+	silent := timeout > 0 && now.Sub(l.LastAlive()) > timeout/2
+	if l.raw == nil || silent == l.probing.Load() {
+		return
+	}
+	if l.probing.Store(silent); silent {
+		l.raw.probe(timeout / 8)
+	} else {
+		l.raw.probe(0)
+	}
+}
+
+// Answers returns what the probes have shown.
+func (l *Link) Answers() rawio.Answers {
+	if !l.probing.Load() {
+		return rawio.Answers{}
+	}
+	return l.raw.answers()
+}
