@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// connEnd is how a connection ended.
+// connEnd says how a connection ended.
 type connEnd struct {
 	by, why string    // as facts.EndedClient.ClosedBy and Why
 	at      time.Time // by the runtime's clock, because Config.Now may wait in tests, and c is locked
@@ -60,12 +60,12 @@ func (c *conn) closeFor(why string) {
 	c.closeLocked(why)
 }
 
-// noteRefused records that the client was told that a session is over, which may live.
+// noteRefused records that this server told the client that a session is over, which may live.
 func (c *conn) noteRefused(id proto.SessionID, lives bool, now time.Time) {
 	c.server.endings.Refused(id, c.NetConn().RemoteAddr().String(), lives, now)
 }
 
-// story returns what this server knows of the connection of a session that ends now.
+// story returns the facts about the connection of a session that ends now.
 func (c *conn) story(now time.Time) *facts.EndedClient {
 	alive := c.LastAlive()
 	c.Lock()

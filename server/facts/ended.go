@@ -29,7 +29,7 @@ const (
 	Network    = "network" // the connection broke; EndedClient.Why is the system's error
 )
 
-// What befell a server, in Incident.Kind.
+// The kinds of incidents on a server, in Incident.Kind.
 const (
 	Pause        = "pause"                            // the process stood still
 	SlowDisk     = "slow disk"                        // the log's disk took long for a sync
@@ -69,7 +69,7 @@ type EndedSession struct {
 	Cause Cause  `json:"cause,omitempty"`
 }
 
-// EndedClient is what a server knows of the last connection of a session.
+// EndedClient has the facts that a server knows about the last connection of a session.
 type EndedClient struct {
 	TimeoutMs  int64    `json:"-"` // of the session
 	Address    string   `json:"address"`
@@ -82,8 +82,9 @@ type EndedClient struct {
 	Pings       int   `json:"pings,omitempty"`
 	PingEveryMs int64 `json:"ping_every_ms,omitempty"`
 	Open        bool  `json:"open"` // the connection was open at the end
-	// If Probed, the server's system probed the client's machine, or a proxy before it, during the
-	// silence: it last confirmed anything AnsweredMs before the end, and left Unanswered probes since.
+	// Probed: the server's system probed the client's machine, or a proxy before it, during the
+	// silence. The machine confirmed something AnsweredMs before the end, and no probe since;
+	// Unanswered counts those.
 	Probed     bool   `json:"probed,omitempty"`
 	AnsweredMs int64  `json:"answered_ms,omitempty"`
 	Unanswered int    `json:"unanswered,omitempty"`
@@ -92,7 +93,7 @@ type EndedClient struct {
 	Why        string `json:"why,omitempty"`
 }
 
-// Incident befell a server in the last timeout of a session.
+// Incident is an incident on a server within the last timeout of a session.
 type Incident struct {
 	Server int    `json:"server"`
 	Kind   string `json:"kind"`
@@ -102,8 +103,8 @@ type Incident struct {
 	Why    string `json:"why,omitempty"`
 }
 
-// JoinEnded joins what several servers tell, and returns the stories with the newest first. The
-// argument and the result share what the fields refer to.
+// JoinEnded joins the stories that several servers tell of the same ends, and returns the newest
+// first. The argument and the result share the data that fields refer to.
 func JoinEnded(stories []EndedSession) (all []EndedSession) {
 	byEnd := make(map[[2]string]int)
 	for i := range stories {

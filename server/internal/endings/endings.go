@@ -1,6 +1,7 @@
-// Package endings keeps the stories of sessions that ended: what this server knew of each, and what
-// befell the server meanwhile. The verdict about a story is a method of facts.EndedSession. Times
-// are passed in: now by the clock of sessions, which may jump, mono by one that does not.
+// Package endings keeps the stories of ended sessions: the facts that this server knew about each
+// session, and the incidents on this server at that time. The verdict about a story is a method of
+// facts.EndedSession. Times are passed in: now is read from the clock of sessions, which may jump,
+// mono from a clock that does not jump.
 package endings
 
 import (
@@ -16,12 +17,12 @@ import (
 const (
 	maxEnded     = 10_000
 	maxRefused   = 1000
-	maxLive      = 10_000   // sessions of which there is more to tell than the state has
+	maxLive      = 10_000   // live sessions with facts that the state lacks
 	maxIncidents = 100      // of this server
 	maxPaths     = 4 << 20  // bytes of all paths of ephemerals
 	maxOnePaths  = 32 << 10 // of one session
-	// minStep is the least step of a clock that is an incident: a pass reads two clocks, and may be
-	// interrupted between.
+	// minStep is the least step of a clock that counts as an incident: a pass may be interrupted
+	// between its readings of two clocks.
 	minStep = time.Second
 )
 
@@ -42,12 +43,12 @@ type Endings struct {
 	since     time.Time // when leader changed
 }
 
-// life is what there is to tell of a session that has not ended.
+// life has the facts about a live session that the replicated state lacks.
 type life struct {
 	moves, server int
-	client        *facts.EndedClient // of its last connection, which ended at left
+	client        *facts.EndedClient // of the last connection, which ended at left
 	left          time.Time
-	asked         bool // an administrator ends it
+	asked         bool // an administrator ends the session
 	away          facts.Incident
 	awayAt        time.Time
 }
@@ -72,7 +73,7 @@ func New(member uint8, alone bool, tick, interval time.Duration) *Endings {
 // Own returns this server's number, or -1 for the only server.
 func (e *Endings) Own() int { return e.own }
 
-// of returns what there is to tell of a session. e.mu is held.
+// of returns the life of a session, and begins one if there is none. e.mu is held.
 func (e *Endings) of(id proto.SessionID) *life {
 	l := e.live[id]
 	if l == nil {
@@ -104,7 +105,7 @@ func (e *Endings) Attached(id proto.SessionID, member uint8) {
 	*l = life{moves: l.moves, server: server}
 }
 
-// Left records that the last connection of a session ended, and what is known of it.
+// Left records that the last connection of a session ended, and the facts about that connection.
 func (e *Endings) Left(id proto.SessionID, c *facts.EndedClient, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +120,7 @@ func (e *Endings) Asked(id proto.SessionID) {
 	e.of(id).asked = true
 }
 
-// TurnedAway records that the client of a session was closed without an answer.
+// TurnedAway records that this server closed a connection of a session without an answer.
 func (e *Endings) TurnedAway(id proto.SessionID, why string, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -128,7 +129,8 @@ func (e *Endings) TurnedAway(id proto.SessionID, why string, now time.Time) {
 	l.awayAt = now
 }
 
-// Refused records that a client was told that its session is over. known: the session lives.
+// Refused records that this server told a client that its session is over. known: the session
+// lives.
 func (e *Endings) Refused(id proto.SessionID, client string, known bool, now time.Time) {
 	s := facts.EndedSession{
 		Session: id.String(), EndedMs: now.UnixMilli(), How: facts.Over,
@@ -144,9 +146,9 @@ func (e *Endings) Refused(id proto.SessionID, client string, known bool, now tim
 	}
 }
 
-// Ended completes and keeps the story of a session that ended, of which the caller knows what the
-// state and its connection, if it is open, tell. own: this server decided. It returns the story
-// without the verdict: Apply ends sessions, and few stories are ever read.
+// Ended completes, keeps and returns the story of a session that ended. s has the facts from the
+// state and from an open connection of the session. own: this server decided to end the session.
+// The story lacks the verdict, because Apply calls Ended, and few stories are ever read.
 func (e *Endings) Ended(id proto.SessionID, s facts.EndedSession, own bool, now, mono time.Time) facts.EndedSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -193,9 +195,9 @@ func (e *Endings) Ended(id proto.SessionID, s facts.EndedSession, own bool, now,
 	return s
 }
 
-// tell adds what befell this server in the last timeout of a session. e.mu is held.
+// tell adds the incidents on this server within the last timeout of a session. e.mu is held.
 func (e *Endings) tell(s *facts.EndedSession, l *life, now, mono time.Time) {
-	late := mono.Sub(e.last.mono) - e.interval // a standstill that no pass has noticed yet
+	late := mono.Sub(e.last.mono) - e.interval // a pause that no pass has noticed yet
 	if !e.last.mono.IsZero() && late >= e.interval {
 		e.note(facts.Pause, now.Add(-late), now, "")
 	}
@@ -218,14 +220,14 @@ func (e *Endings) tell(s *facts.EndedSession, l *life, now, mono time.Time) {
 	}
 }
 
-// Note records what befell this server.
+// Note records an incident on this server.
 func (e *Endings) Note(kind string, from, until time.Time, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.note(kind, from, until, why)
 }
 
-// note is Note. An incident that goes on is one incident. e.mu is held.
+// note is Note with e.mu held. Overlapping incidents of a kind are one incident.
 func (e *Endings) note(kind string, from, until time.Time, why string) {
 	for n := range e.incidents {
 		i := &e.incidents[n]
@@ -245,8 +247,8 @@ func (e *Endings) note(kind string, from, until time.Time, why string) {
 	e.incidents = append(e.incidents, incident{kind, from, until, why})
 }
 
-// Pass records a pass of the loop of sessions, and by how much it was late. wall is now by the
-// system's clock alone.
+// Pass records a pass of the loop of sessions, and by how much the pass was late. wall is now as
+// the system's wall clock shows it.
 func (e *Endings) Pass(lost time.Duration, now, wall, mono time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -279,7 +281,7 @@ func (e *Endings) Moved(from, until time.Time) {
 	e.last.now, e.last.wall = e.last.now.Add(by), e.last.wall.Add(by)
 }
 
-// Led records who leads as far as this server knows; 0: nobody.
+// Led records the leader that this server knows; 0: none.
 func (e *Endings) Led(leader uint64, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/rawio"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // dialed returns a Link on a socket, and its client.
@@ -31,6 +32,28 @@ func dialed(t *testing.T) (c *Link, client net.Conn) {
 	c = &Link{}
 	c.Init(&Host{wall: time.Now()}, nil, nc)
 	return c, client
+}
+
+// The system of a client that reads nothing and sends nothing answers probes.
+func TestProbe_Answered(t *testing.T) {
+	c, _ := dialed(t)
+	begun := time.Now()
+	c.raw.probe(time.Second)
+	late := watchdog.After(t, 20*time.Second)
+	for poll := time.NewTicker(50 * time.Millisecond); ; <-poll.C {
+		a := c.raw.answers()
+		if !a.Known || a.Unanswered > 1 {
+			t.Fatalf("%+v", a)
+		}
+		if since := time.Since(begun); since > time.Second && a.Ago < since/2 {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("no probe was answered: %+v", a)
+		default:
+		}
+	}
 }
 
 // The client's system is probed while the client has been silent for half of its timeout.

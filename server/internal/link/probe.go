@@ -6,9 +6,9 @@ import (
 	"github.com/gozkd/gozkd/internal/rawio"
 )
 
-// SetTimeout sets the timeout of the client's session. From half of it on, the system probes whether
-// the system of a silent client answers, so that a process that stands still can be told from a
-// network that is cut.
+// SetTimeout sets the timeout of the client's session. After half of it without a sign of the
+// client, the system probes whether the client's system answers: then the client's process stands
+// still, and the network is not cut.
 func (l *Link) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
 
 // probe begins or ends the probes. NoteProgress calls it.
