@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,11 +73,27 @@ func TestCrowd_EndsByItself(t *testing.T) {
 				t.Fatalf("client %d did not come back: %v", i, c.Err())
 			}
 		}
-		own, err := s.DialAs(t.Context(), Caller{}) // the program itself comes in
-		if err != nil {
-			t.Fatal(err)
+		var idle []net.Conn
+		letIn := func(nc net.Conn, err error) bool {
+			if err != nil {
+				t.Fatal(err)
+			}
+			idle = append(idle, nc)
+			_ = nc.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // fails if the other end is closed
+			_, err = nc.Read(make([]byte, 1))
+			return errors.Is(err, os.ErrDeadlineExceeded)
 		}
-		_ = own.Close()
+		for letIn(s.Dial(t.Context())) { // they count as those of other clients
+			if len(idle) > 100 {
+				t.Fatal("connections of Dial have no bound")
+			}
+		}
+		if !letIn(s.DialAs(t.Context(), Caller{})) {
+			t.Error("a connection of DialAs was not let in")
+		}
+		for _, nc := range idle {
+			_ = nc.Close()
+		}
 		for i := 0; s.meter.Counted(meter.TooManyWatches) == 0; i++ { // watches take what is left
 			if i == 2000 {
 				t.Fatal("nobody was disconnected for watches")

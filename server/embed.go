@@ -32,7 +32,9 @@ func (s *Server) ConnectString() string {
 
 // Dial returns a connection to this server that does not leave the process: without a port and
 // without system calls. Dial does not wait: ctx only makes it usable as a dial function. A server
-// that still looks for a leader answers when it has found a leader.
+// that still looks for a leader answers when it has found a leader. The connection counts as any
+// other client's: the server closes it at once if there are too many connections, or too many for
+// its memory. DialAs is let in.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return s.dial(ctx, inProcessAddress, nil)
 }
