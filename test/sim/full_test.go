@@ -200,6 +200,13 @@ func (w *world) judgeGrowth() {
 		w.complain("growth is refused %v after all members are well and have room", growthBound)
 		return
 	}
+	for _, m := range w.members { // nobody has as many clients
+		for _, v := range m.life.s.Facts().Monitor() {
+			if v.Name == "gozkd_crowded_refusals_total" && fmt.Sprint(v.Is) != "0" {
+				w.complain("member %d has refused %v clients for want of memory", m.id, v.Is)
+			}
+		}
+	}
 	weight := w.weight()
 	bytes := min(weight+100_000, 900_000) // new sessions weigh much less, meanwhile
 	var code proto.ErrCode
