@@ -197,3 +197,41 @@ func TestRetention_NeededFrom(t *testing.T) {
 	r.applied += 9
 	expect("nobody is active", r.applied)
 }
+
+// With little memory a leader sends little to a member that does not answer, and goes on when it
+// answers.
+func TestRetention_InFlight(t *testing.T) {
+	const request = 400_000
+	for memory, want := range map[int64]int{32 << 20: 3, 128 << 20: 6, 1 << 40: maxInFlight} {
+		w := newWorld(t, 1, 3)
+		for _, m := range w.members {
+			m.memory = memory
+			m.start()
+		}
+		w.calm(func() bool { l := w.leader(); return l != nil && l.core.Current() && w.equal() })
+		l := w.leader()
+		silent := w.members[l.id%3].id
+		sent := func(messages []Message) (n int) {
+			for _, m := range messages {
+				if m.To == silent && m.Raft != nil {
+					n += len(m.Raft.GetEntries())
+				}
+			}
+			return n
+		}
+		last := l.core.last
+		for range maxInFlight {
+			l.core.Propose(make([]byte, request), nil)
+			l.pump()
+			w.nowMs += batchIntervalMs
+		}
+		if n := sent(w.net); n != want {
+			t.Errorf("with %d MiB: %d of %d entries are on their way, want %d", memory>>20, n, maxInFlight, want)
+		}
+		l.hears(last+uint64(want), silent)
+		out, err := l.core.Ready(w.nowMs)
+		if n, most := sent(out.Messages), DefaultRetention(memory).InFlight+maxBatchBytes; err != nil || n < min(1, maxInFlight-want) || n*request > most {
+			t.Errorf("with %d MiB: %d entries follow on the answer, %v", memory>>20, n, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -47,6 +48,7 @@ type member struct {
 	cut      bool // from the network
 	slow     bool // its disk acknowledges nothing for a while
 	levels   LevelRange
+	memory   int64 // that the process may use; 0: much
 }
 
 func newWorld(t testing.TB, seed uint64, n int) *world { return newWorldWith(t, seed, n, 0) }
@@ -93,7 +95,7 @@ func (m *member) start() {
 	}
 	m.applied = meta.Index
 	m.core, err = New(Config{
-		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Relayed: true, Retention: DefaultRetention(1 << 40), Random: m.w.rng.Uint64, Logger: quiet,
+		ID: m.id, Incarnation: m.state.Incarnation, Storage: m.storage, Meta: meta, Levels: m.levels, Relayed: true, Retention: DefaultRetention(cmp.Or(m.memory, 1<<40)), Random: m.w.rng.Uint64, Logger: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)
