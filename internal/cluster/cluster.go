@@ -107,7 +107,7 @@ type Cluster struct {
 	cfg      Config
 	network  *memnet.Network
 	rules    faultproxy.Rules
-	offset   offset
+	offset   atomic.Int64 // the time that Advance has added, for all members
 	members  []*Member
 	closed   atomic.Bool
 	runs     sync.WaitGroup // of the goroutines that wait for members to end
@@ -362,24 +362,19 @@ func newChanMutex() chanMutex { return make(chanMutex, 1) }
 func (b chanMutex) lock()   { b <- struct{}{} }
 func (b chanMutex) unlock() { <-b }
 
-// offset is the time that Advance has added, for all members of a cluster.
-type offset struct{ by atomic.Int64 }
-
-func (s *offset) add(d time.Duration) { s.by.Add(int64(d)) }
-
 // clock is a member's clock. While it is stopped, every caller of now waits. A server reads the
 // clock before it does anything, so it stands still, while its sockets accept data like those of a
 // stopped process.
 type clock struct {
-	offset *offset
+	offset *atomic.Int64
 
 	mu      sync.Mutex
 	changed sync.Cond
 	stopped bool
 }
 
-func newClock(o *offset) *clock {
-	c := &clock{offset: o}
+func newClock(offset *atomic.Int64) *clock {
+	c := &clock{offset: offset}
 	c.changed.L = &c.mu
 	return c
 }
@@ -390,7 +385,7 @@ func (c *clock) now() time.Time {
 		c.changed.Wait()
 	}
 	c.mu.Unlock()
-	return time.Now().Add(time.Duration(c.offset.by.Load()))
+	return time.Now().Add(time.Duration(c.offset.Load()))
 }
 
 func (c *clock) set(stopped bool) {

@@ -126,7 +126,10 @@ func (m *Member) begin() error {
 		run.server, err = server.New(cfg)
 	}
 	if err != nil {
-		return errors.Join(err, l.Close(), closePeers(&cfg))
+		if cfg.PeerListener != nil {
+			err = errors.Join(err, cfg.PeerListener.Close())
+		}
+		return errors.Join(err, l.Close())
 	}
 	m.run.Store(run)
 	// Ends with the run; Cluster.Close waits for it.
@@ -158,13 +161,6 @@ func (m *Member) crashed(run *memberRun, cause error) {
 	case m.cluster.failures <- err:
 	default: // an error has been reported already
 	}
-}
-
-func closePeers(cfg *server.Config) error {
-	if cfg.PeerListener == nil {
-		return nil
-	}
-	return cfg.PeerListener.Close()
 }
 
 // config returns the configuration for the member's next run.

@@ -78,7 +78,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 	}
 	c.moveClocks(func() []int64 {
 		connected := c.connected()
-		c.offset.add(d)
+		c.offset.Add(int64(d))
 		return connected
 	})
 	if err := c.settle(ctx); err != nil {
