@@ -1,6 +1,7 @@
 package faultproxy
 
 import (
+	"errors"
 	"math"
 	"net"
 	"os"
@@ -91,9 +92,7 @@ func (c *conn) awaitHealed(d *deadline) error {
 
 // SetDeadline sets both deadlines.
 func (c *conn) SetDeadline(t time.Time) error {
-	c.readDeadline.set(t)
-	c.writeDeadline.set(t)
-	return c.Conn.SetDeadline(t)
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // SetReadDeadline bounds Read, including its waits for a delay or the end of a cut.

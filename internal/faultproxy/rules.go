@@ -176,12 +176,7 @@ func (a *Armed) selects(r *request) answer {
 	switch {
 	case f.Session != 0 && f.Session != r.session:
 		return no
-	case r.connect:
-		if f.Op == OpConnect {
-			return yes
-		}
-		return no
-	case !a.meaning.covers(r.header.Op):
+	case r.connect != (f.Op == OpConnect), !r.connect && !a.meaning.covers(r.header.Op):
 		return no
 	case r.header.Xid == proto.XidEvent && f.Kind != Delay:
 		return no // its reply could not be told from an event
