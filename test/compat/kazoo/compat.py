@@ -585,6 +585,20 @@ def session_expires(zk, root):
 
 
 @case
+def idle_session_lives(zk, root):
+    """Its pings must keep the session of a client that is idle for three times its timeout."""
+    other = connect(timeout=1)
+    other.create(root + "/e", b"", ephemeral=True)
+    states, events = Recorder(), Recorder()
+    other.add_listener(states)
+    zk.exists(root + "/e", watch=events)
+    time.sleep(3)
+    expect((states.items, events.items), ([], []))
+    other.stop()
+    other.close()
+
+
+@case
 def wrong_password_gets_a_new_session(zk, root):
     victim = connect()
     victim.create(root + "/e", ephemeral=True)
