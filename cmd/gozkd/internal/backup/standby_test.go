@@ -118,7 +118,11 @@ func (p *standing) promote(interrupt bool) (*restored, error) {
 	}
 }
 
-var standbyPlans = flag.Int("standby.plans", exhaustive.Or(4, 12), "TestStandby_Kills: how many plans are drawn; each takes some seconds")
+var standbyPlans = flag.Int("standby.plans", exhaustive.Or(3, 12), "TestStandby_Kills: how many plans are drawn; each takes some seconds")
+
+// rarely is the longest pause in milliseconds of a client that a standby is watched beside: two
+// writes per second, so that there is another state at each look, once per second.
+const rarely = 2000
 
 // Whatever dies, and whatever the store does: a standby shows states that the ensemble had, and
 // nothing that the archive shows is missing after a promotion, which keeps all sessions. If the old
@@ -129,6 +133,7 @@ func TestStandby_Kills(t *testing.T) {
 			root := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				s := newShipping(t, uint64(plan)+1000, 3)
+				s.pause = rarely
 				if s.rand.IntN(2) == 0 { // a standby that was away finds less than it has left
 					for id := 1; id <= 3; id++ {
 						s.kill(id)
@@ -285,6 +290,7 @@ func TestStandby_BeginsAnew(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := newShipping(t, 5, 1)
+		s.pause = rarely
 		s.kill(1)
 		s.config.BaseInterval, s.config.Retention = time.Minute, 2*time.Minute
 		s.start(1)
