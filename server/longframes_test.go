@@ -98,3 +98,26 @@ func TestLongFrames_ShareABudget(t *testing.T) {
 		})
 	}
 }
+
+// The session of a client whose long request waits for its turn lives, although nothing is read:
+// others hold the places until they are disconnected for not sending on.
+func TestLongFrames_WaitersAreAlive(t *testing.T) {
+	cfg := ticks
+	cfg.MaxBuffer, cfg.HandshakeTimeout = 100<<10, 30*time.Second
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, 100<<10)
+		set := frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: make([]byte, 90<<10), Version: -1})
+		stops, waits := dial(), dial()
+		stops.connect(3_600_000, 0, nil)
+		waits.connect(6_000, 0, nil)
+		_, _ = stops.nc.Write(set[:80<<10]) // the rest never comes
+		waits.writeAll(set)
+		if h, _ := waits.reply(); h.Err != proto.OK {
+			t.Errorf("the request is answered with %v", h.Err)
+		}
+		if stops.recv() != nil {
+			t.Error("the client that stops is not disconnected")
+		}
+		waits.ping()
+	})
+}
