@@ -33,8 +33,11 @@ func TestLongFrames_ShareABudget(t *testing.T) {
 			set := func(c *raw, bytes int) []byte {
 				return frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/z", Data: make([]byte, bytes), Version: -1})
 			}
+			var mu sync.Mutex // guards most
 			most := 0
 			held := func() {
+				mu.Lock()
+				defer mu.Unlock()
 				if most = max(most, server.HeldByLong(s)); most > longest {
 					t.Errorf("seed %d: long requests hold %d bytes", seed, most)
 				}
