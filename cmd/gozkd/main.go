@@ -26,7 +26,10 @@ import (
 )
 
 func main() {
-	env := cli.Env{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ, Interrupts: takeInterrupts}
+	env := cli.Env{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Environ: os.Environ,
+		Interrupts: takeInterrupts, BeforeServe: slackenTimers,
+	}
 	os.Exit(run(os.Args[0], os.Args[1:], env))
 }
 
@@ -73,6 +76,9 @@ func run(name string, args []string, env cli.Env) int {
 		return config.Load(args, env.Getenv, env.Names())
 	}
 	inv, c, err := load()
+	if err == nil && inv.Command == config.Serve && env.BeforeServe != nil {
+		env.BeforeServe()
+	}
 	for _, w := range inv.Warnings {
 		cli.Print(env.Err, "gozkd: warning: "+w+"\n")
 	}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// slackenTimers is for Linux only.
+func slackenTimers() {}
