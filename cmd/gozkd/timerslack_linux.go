@@ -23,13 +23,19 @@ const (
 // the slack of the thread that starts it, and the monitor starts before any code of a program. If
 // slackenTimers returns, the program has another slack than the default, or must do with it.
 func slackenTimers() {
+	const again = "_GOZKD_STARTED_AGAIN" // for systems on which a new program would begin with the default
+	if os.Getenv(again) != "" {
+		_ = os.Unsetenv(again) // it is set, so its name is valid
+		return
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	program, notFound := os.Executable()
-	if err != nil || slack != defaultTimerSlack || notFound != nil || unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) != nil {
+	if err != nil || slack != defaultTimerSlack || notFound != nil {
 		return
 	}
-	_ = syscall.Exec(program, os.Args, os.Environ()) // returns only if the system does not allow it
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0)
+	_ = syscall.Exec(program, os.Args, append(os.Environ(), again+"=1")) // returns only if it is not allowed
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, defaultTimerSlack, 0, 0, 0)
 }
