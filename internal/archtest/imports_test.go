@@ -417,6 +417,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
 		{"internal/cluster", "the members of --ensemble"},
+		{"golang.org/x/sys", "a server's timer slack"},
 		{"internal/accept", "HTTP with and without TLS on a port"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/portfile", "says where it listens"},
