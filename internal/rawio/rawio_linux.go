@@ -41,12 +41,12 @@ func Queues(fd uintptr) (q Queued) {
 // Probe has the system send probes that the peer's system answers, at an interval of seconds while
 // nothing else is sent, or no more if the interval is 0.
 func Probe(fd uintptr, every time.Duration) {
-	const most = 127 // then the connection breaks
+	const most, longest = 127, 32767 // of Linux; after so many the connection breaks
 	on := 0
 	if every > 0 {
 		on = 1
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1) // these fail if fd is no TCP
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, max(1, int(every/time.Second)))
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, min(max(1, int(every/time.Second)), longest))
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT, most)
 	}
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, on)

@@ -11,48 +11,32 @@ import (
 // patience is for how long a request may make no progress.
 const patience = 30 * time.Second
 
-var errStalled = errors.New("no byte was sent or received for " + patience.String())
+var errStalled = errors.New("no answer, or no further byte of it, came for " + patience.String())
 
-// steady ends requests that make no progress. A slow request that makes some is not ended: objects
-// are large, and links between sites may be slow.
+// steady ends requests whose answers make no progress. A slow answer that makes some is not ended:
+// objects are large, and links between sites may be slow.
 type steady struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (s steady) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	progress := &body{ctx: ctx, timer: time.AfterFunc(patience, func() { cancel(errStalled) })}
-	r = r.WithContext(ctx)
-	if r.Body != nil {
-		r.Body = progress.of(r.Body)
-	}
-	if again := r.GetBody; again != nil { // on another connection
-		r.GetBody = func() (io.ReadCloser, error) {
-			b, err := again()
-			return progress.of(b), err
-		}
-	}
-	resp, err := s.base.RoundTrip(r)
+	b := &body{ctx: ctx, timer: time.AfterFunc(patience, func() { cancel(errStalled) }), cancel: cancel}
+	resp, err := s.base.RoundTrip(r.WithContext(ctx))
 	if err != nil {
-		progress.timer.Stop()
-		err = progress.explain(err)
-		cancel(nil)
+		err = b.explain(err)
+		b.stop()
 		return nil, err
 	}
-	resp.Body = progress.of(resp.Body)
-	resp.Body.(*body).end = cancel
+	b.ReadCloser, resp.Body = resp.Body, b
 	return resp, nil
 }
 
-// body is the body of a request or of a reply, each read of which is progress.
+// body is the body of an answer, each read of which is progress.
 type body struct {
 	io.ReadCloser
-	ctx   context.Context //nolint:containedctx // of the request
-	timer *time.Timer
-	end   context.CancelCauseFunc // nil: of a request, which a reply may follow
-}
-
-func (b *body) of(from io.ReadCloser) *body {
-	return &body{ReadCloser: from, ctx: b.ctx, timer: b.timer}
+	ctx    context.Context //nolint:containedctx // of the request
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -62,11 +46,13 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) Close() error {
-	if b.end != nil {
-		b.timer.Stop()
-		b.end(nil)
-	}
+	b.stop()
 	return b.ReadCloser.Close()
+}
+
+func (b *body) stop() {
+	b.timer.Stop()
+	b.cancel(nil)
 }
 
 func (b *body) explain(err error) error {
