@@ -46,7 +46,8 @@ func Probe(fd uintptr, every time.Duration) {
 	if every > 0 {
 		on = 1
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1) // these fail if fd is no TCP
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, min(max(1, int(every/time.Second)), longest))
+		seconds := min(max(1, int(every/time.Second)), longest)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT, most)
 	}
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, on)
