@@ -67,6 +67,10 @@ func TestTree_Pages(t *testing.T) {
 	b.see(".child-list", "n-01234")
 	b.gone(".child-list", "n-02999")
 	b.see("main", "(10 match)")
+	b.fill("input", "Children whose name begins with", "n-00") // more than a page
+	b.see("main", "(200+ match)")
+	b.eval("document.querySelector('.child-list').scrollTop = 1e9", nil)
+	b.see(".child-list", "n-00203")
 	// In the tree, too; an address leads to a child far behind the first page.
 	b.open("#/z/many/n-02500")
 	b.see(".tree-row[aria-selected='true']", "n-02500")

@@ -96,7 +96,7 @@ func (e *explorer) delete(q *request) (any, error) {
 		return nil, answer.Bad("limit is %d, allowed are 0 to %d", want.Limit, maxDelete)
 	}
 	limit := min(cmp.Or(want.Limit, maxDelete), maxDelete)
-	seen := q.zxid("zxid", want.Zxid, math.MaxInt64)
+	seen := proto.Zxid(q.hex("zxid", want.Zxid, 63, math.MaxInt64))
 	zk, err := q.client()
 	if err != nil {
 		return nil, err

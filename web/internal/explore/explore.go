@@ -191,26 +191,14 @@ func (q *request) client() (*client.Client, error) {
 
 func idText(session int64) string { return fmt.Sprintf("0x%x", uint64(session)) }
 
-// session returns the session with an id as idText writes it, 0 for "".
-func (q *request) session(text string) int64 {
-	if text == "" {
-		return 0
-	}
-	id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
-	if err != nil || id == 0 {
-		q.bad("session %.40q: allowed is an id in hexadecimal, such as 0x100000000000001", text)
-	}
-	return int64(id)
-}
-
-// zxid returns the zxid that a parameter names, otherwise def.
-func (q *request) zxid(name, text string, def proto.Zxid) proto.Zxid {
+// hex returns the zxid or the id that a parameter has as idText writes it, def for "".
+func (q *request) hex(name, text string, bits int, def int64) int64 {
 	if text == "" {
 		return def
 	}
-	z, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 63)
-	if err != nil || z == 0 {
-		q.bad("%s is %.40q, allowed is a zxid such as 0x100000007", name, text)
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, bits)
+	if err != nil || n == 0 {
+		q.bad("%s is %.40q, allowed is a zxid or the id of a session, in hexadecimal, such as 0x100000007", name, text)
 	}
-	return proto.Zxid(z)
+	return int64(n)
 }

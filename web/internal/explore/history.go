@@ -36,7 +36,7 @@ type version struct {
 func (e *explorer) history(q *request) (any, error) {
 	ask := history.Query{
 		MaxData: maxSide, Path: q.znode("path", ""), Limit: min(q.rows(), maxVersions),
-		Before: q.zxid("before", q.query.Get("before"), 0),
+		Before: proto.Zxid(q.hex("before", q.query.Get("before"), 63, 0)),
 	}
 	if text := q.query.Get("below"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 31)

@@ -34,7 +34,7 @@ type session struct {
 
 // sessions answers with the sessions of the ensemble.
 func (e *explorer) sessions(q *request) (any, error) {
-	limit, only := q.rows(), q.session(q.query.Get("id"))
+	limit, only := q.rows(), q.hex("id", q.query.Get("id"), 64, 0)
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -101,7 +101,7 @@ func (s *session) connection(c *server.Connection) {
 
 // endSession ends a session as if its client had not been heard from for too long.
 func (e *explorer) endSession(q *request) (any, error) {
-	id := q.session(q.PathValue("id"))
+	id := q.hex("id", q.PathValue("id"), 64, 0)
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -160,7 +160,7 @@ type watchRow struct {
 // watches answers with the watches on this server, of a path and all below it (path=/a/*), a
 // session, an address.
 func (e *explorer) watches(q *request) (any, error) {
-	limit, only := q.rows(), q.session(q.query.Get("session"))
+	limit, only := q.rows(), q.hex("session", q.query.Get("session"), 64, 0)
 	if q.err != nil {
 		return nil, q.err
 	}
