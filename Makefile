@@ -73,7 +73,7 @@ compat-diff-PEM compat-diff-PKCS12 compat-diff-JKS: compat-diff-%: ; $(GO) run .
 compat-modes compat-security compat-kerberos compat-audit: compat-%: ; $(GO) run ./test/compat/twins -script $*
 compat-config:  ; $(GO) test ./test/compat/config -count 1 -timeout 0 -zookeeper $(or $(CONFIG),compare -part $(or $(PART),0/1))
 compat-full: ## programs and whole test suites of other people, on gozkd and on ZooKeeper; more than an hour; PROGRAMS and SUITES for flags, such as -suite kazoo
-	$(GO) run ./test/compat/programs $(PROGRAMS)
+	GOZKD_BROWSER="$(BROWSER)" $(GO) run ./test/compat/programs $(PROGRAMS)
 	$(GO) run ./test/compat/suites $(SUITES)
 	$(MAKE) compat-directories
 .PHONY: compat-directories

@@ -67,6 +67,8 @@ func (k *kafka) check(ctx context.Context, w *world) string {
 	}
 	acked, found := values(output, "acked"), values(k.client(ctx, "consume", "records"), "got")
 	must.Do(kept(acked, found))
+	k.awaitHealth(ctx)
+	w.awaitCard(ctx, "Kafka", values(k.client(ctx, "health", ""), "card")...)
 	return fmt.Sprintf("%d acknowledged records, each consumed once", len(acked))
 }
 

@@ -55,6 +55,7 @@ func (s *solr) check(ctx context.Context, w *world) string {
 	s.awaitLeader(ctx, nodes)
 	acked := values(writer.end(ctx), "acked")
 	must.Do(kept(acked, values(s.client(ctx, "read"), "got")))
+	w.awaitCard(ctx, "Solr", values(s.client(ctx, "card"), "card")...)
 	return fmt.Sprintf("%d documents, each once", len(acked))
 }
 

@@ -33,6 +33,9 @@ func (w *world) run(ctx context.Context, check func(context.Context, *world) str
 	must.Do(os.MkdirAll(w.dir, 0o755))
 	keys := server.Defaults()
 	keys["tickTime"], keys["minSessionTimeout"] = "1000", "2000"
+	if w.kind.Name == "gozkd" {
+		keys["admin.enableServer"], keys["admin.serverPort"], keys["gozkd.web"] = "true", "0", "read"
+	}
 	w.ensemble = must.Get(w.kind.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys}))
 	w.name = w.ensemble.Name()
 	defer must.Finally(w.ensemble.Stop)

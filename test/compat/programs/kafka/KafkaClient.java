@@ -4,12 +4,14 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -37,15 +39,22 @@ public final class KafkaClient {
         System.out.println("created " + topic);
     }
 
-    /** health prints the number of brokers and, of all partitions, how many lack a leader or a replica. */
+    /**
+     * health prints the number of brokers and, of all partitions, how many lack a leader or a replica;
+     * and these facts in the words of the explorer's card.
+     */
     private static void health(Properties p) throws Exception {
         try (Admin admin = Admin.create(p)) {
             System.out.println("brokers " + admin.describeCluster().nodes().get().size());
-            Set<String> topics = admin.listTopics().names().get();
-            long lacking = admin.describeTopics(topics).allTopicNames().get().values().stream()
-                .flatMap(t -> t.partitions().stream())
-                .filter(t -> t.leader() == null || t.isr().size() < REPLICAS).count();
+            Set<String> topics = admin.listTopics(new ListTopicsOptions().listInternal(true)).names().get();
+            List<TopicPartitionInfo> partitions = admin.describeTopics(topics).allTopicNames().get().values().stream()
+                .flatMap(t -> t.partitions().stream()).toList();
+            long lacking = partitions.stream().filter(t -> t.leader() == null || t.isr().size() < REPLICAS).count();
             System.out.println("lacking " + lacking);
+            System.out.println("card " + admin.describeCluster().nodes().get().size() + " brokers");
+            System.out.println("card " + topics.size() + " topics");
+            System.out.println("card controller is broker " + admin.describeCluster().controller().get().id());
+            System.out.println("card all " + partitions.stream().filter(t -> t.leader() != null).count() + " partitions have a leader");
         }
     }
 

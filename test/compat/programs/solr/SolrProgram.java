@@ -24,6 +24,7 @@ public final class SolrProgram {
             case "node" -> node(args[1], Path.of(args[2]), Integer.parseInt(args[3]));
             case "setup" -> setup(args[1], Path.of(args[2]));
             case "view" -> view(args[1]);
+            case "card" -> card(args[1]);
             case "write" -> write(args[1]);
             case "read" -> read(args[1]);
             default -> throw new IllegalArgumentException(args[0]);
@@ -95,6 +96,16 @@ public final class SolrProgram {
                     }
                 }
             }
+        }
+    }
+
+    /** card prints facts in the words of the explorer's card. */
+    private static void card(String servers) throws Exception {
+        try (CloudSolrClient client = client(servers)) {
+            client.connect();
+            System.out.println("card " + client.getClusterState().getLiveNodes().size() + " live nodes");
+            System.out.println("card " + CollectionAdminRequest.listCollections(client).size() + " collection");
+            System.out.println("card overseer is " + CollectionAdminRequest.getOverseerStatus().process(client).getResponse().get("leader"));
         }
     }
 
