@@ -60,6 +60,7 @@ func checks() []check {
 		{"session-lost", findSessionLost},
 		{"one-state", findOneState},
 		{"watch", findWatch},
+		{"replay", findReplay},
 		{"replicas", findReplicas},
 		{"full", findFull},
 		{"progress", findProgress},

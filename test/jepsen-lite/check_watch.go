@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -25,7 +26,8 @@ type watchTable struct {
 	// server reports what changed since the zxid of a request before its reply, list by list, and
 	// leaves watches of other requests alone. go-zookeeper may send two on a connection: the
 	// goroutine that sends them after a reconnect can outlive its connection.
-	again []watches
+	again   []watches
+	follows bool // findReplay checks the events
 	// The watches that fired, until a read shows the change that the event reported.
 	firedData, firedChild map[string]fired
 }
@@ -61,10 +63,11 @@ func findWatch(h []*Record, found func(string, ...*Record)) {
 		}
 		switch {
 		case r.Kind == KindEvent:
-			if !t.fire(r) {
+			if !t.follows && !t.fire(r) {
 				found(fmt.Sprintf("%v of %s for no watch that is armed", r.Event, r.Path()), r)
 			}
 		case step.sent:
+			t.follows = t.follows || len(r.Recursive) > 0
 			t.setAgain(r)
 		case r.Op == proto.OpSetWatches || r.Op == proto.OpSetWatches2:
 			t.setDone()
@@ -258,4 +261,81 @@ func lastChange(r *Record) proto.Zxid {
 		return r.Parts[0].Stat.Pzxid
 	}
 	return r.Parts[0].Stat.Mzxid
+}
+
+// A follower is a connection with a recursive watch.
+type follower struct {
+	set      *Record    // the setWatches2 with the watch
+	from, to proto.Zxid // changes after from must be told before a reply shows to
+}
+
+// A change is what an event tells.
+type change struct {
+	zxid proto.Zxid
+	typ  proto.EventType
+	path string
+}
+
+// changeOf returns the change that a write makes if it succeeds.
+func changeOf(r *Record) change {
+	p := &r.Parts[0]
+	switch r.Op {
+	case proto.OpSetData:
+		return change{r.Zxid, proto.EventDataChanged, p.Path}
+	case proto.OpDelete:
+		return change{r.Zxid, proto.EventDeleted, p.Path}
+	}
+	return change{r.Zxid, proto.EventCreated, cmp.Or(p.Made, p.Path)}
+}
+
+// findReplay: a client with a recursive watch is told of each change below, once and in order. A
+// setWatches2 brings the changes since the zxid that it names, or the mark says that the server does
+// not know them: then the changes after its reply.
+func findReplay(h []*Record, found func(string, ...*Record)) {
+	events, followers := map[int][]*Record{}, map[int]*follower{}
+	made, possible := map[change]*Record{}, map[change]bool{} // those in possible have no zxid
+	for _, r := range h {
+		f, told := followers[r.Conn], events[r.Conn]
+		switch {
+		case r.Kind == KindEvent:
+			events[r.Conn] = append(told, r)
+		case len(r.Recursive) > 0 && r.OK():
+			f = &follower{set: r, from: r.Zxid, to: r.Zxid}
+			if n := len(told); n > 0 && told[n-1].Path() == proto.ReplayMark && told[n-1].Event == proto.EventDataChanged {
+				f.from = r.Relative
+			}
+			followers[r.Conn] = f
+		case r.Answered() && f != nil:
+			f.to = max(f.to, r.Zxid)
+		}
+		if r.Writes() && len(r.Parts) == 1 {
+			if c := changeOf(r); r.OK() {
+				made[c] = r
+			} else if c.zxid = 0; !r.Answered() {
+				possible[c] = true
+			}
+		}
+	}
+	for conn, f := range followers {
+		told, last := map[change]*Record{}, f.from
+		for _, e := range events[conn] {
+			c := change{e.Zxid, e.Event, e.Path()}
+			switch {
+			case c.path == proto.ReplayMark:
+				continue
+			case c.zxid < last, c.zxid == f.from:
+				found(fmt.Sprintf("%v of %s of %v after the client knew all up to %v", c.typ, c.path, c.zxid, last), f.set, e)
+			case told[c] != nil:
+				found(fmt.Sprintf("%v of %s of %v twice", c.typ, c.path, c.zxid), f.set, told[c], e)
+			case made[c] == nil && !possible[change{0, c.typ, c.path}]:
+				found(fmt.Sprintf("%v of %s of %v, which nobody changed", c.typ, c.path, c.zxid), f.set, e)
+			}
+			told[c], last = e, max(last, c.zxid)
+		}
+		for c, r := range made {
+			if strings.HasPrefix(c.path, f.set.Recursive[0]+"/") && c.zxid > f.from && c.zxid <= f.to && told[c] == nil {
+				found(fmt.Sprintf("%v of %s of %v was not told, although a reply shows %v", c.typ, c.path, c.zxid, f.to), f.set, r)
+			}
+		}
+	}
 }

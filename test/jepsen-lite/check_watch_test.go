@@ -1,6 +1,7 @@
 package jepsenlite
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/proto"
@@ -340,4 +341,46 @@ func TestWatch_NextConnection(t *testing.T) {
 	w.get(true, 3)
 	w.op("watch-0", proto.OpGetData, "/k", 30, 40, func(r *Record) { r.Conn, r.Session, r.Parts[0].Stat.Mzxid = 2, 1, 4 })
 	want(t, find(t, "watch", w.h), "")
+}
+
+// The setWatches2 of a follower names zxid 3; each letter of play is a step: the changes of zxid 4
+// and 5, which another client makes, the events of these, one that nobody made, the answers of the
+// mark, the reply, and a later reply that shows zxid 5.
+func TestReplay(t *testing.T) {
+	for play, word := range map[string]string{
+		"c4 c5 e4 e5 + r": "", "c4 e4 + r c5 e5 p": "", "c4 c5 - r": "", "c4 c5 r": "", // told, or not known
+		"c4 c5 e4 + r": "not told", "c4 + r c5 e5 p": "not told", "c4 - r c5 p": "not told",
+		"c4 c5 e4 e5 e5 + r": "twice", "c4 c5 e5 e4 + r": "after the client knew",
+		"c4 e4 + r e9": "nobody changed", "u4 e4 + r": "", "c4 e4 + r e4": "twice", "c4 c5 - r e4": "after the client knew",
+		"c4 e4 + r c5": "", // no later reply
+	} {
+		l := &line{}
+		for i, step := range strings.Fields(play) {
+			zxid := proto.Zxid(step[len(step)-1] - '0')
+			event := Record{Kind: KindEvent, Client: "f", Event: proto.EventDataChanged, Return: at(i + 1)}
+			switch event.Parts = []Part{{Path: proto.ReplayMark}}; step[0] {
+			case 'c', 'u':
+				l.op("w", proto.OpSetData, "/d/k", i+1, i+1, func(r *Record) { r.Conn, r.Zxid = 2, zxid })
+				if step[0] == 'u' {
+					l.h[len(l.h)-1].Return = 0
+				}
+			case 'e':
+				event.Parts[0].Path, event.Zxid = "/d/k", zxid
+				l.add(event)
+			case '-':
+				event.Event = proto.EventDeleted
+				l.add(event)
+			case '+':
+				l.add(event)
+			case 'r':
+				l.add(Record{Client: "f", Op: proto.OpSetWatches2, Call: 1, Return: at(i + 1), Zxid: 5, Relative: 3, Recursive: []string{"/d"}})
+				if !strings.Contains(play[:strings.Index(play, "r")], "c5") {
+					l.h[len(l.h)-1].Zxid = 4
+				}
+			case 'p':
+				l.add(Record{Client: "f", Op: proto.OpPing, Call: 1, Return: at(i + 1), Zxid: 5})
+			}
+		}
+		t.Run(play, func(t *testing.T) { want(t, check{"replay", findReplay}.run(l.h), word) })
+	}
 }

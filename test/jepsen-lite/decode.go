@@ -45,6 +45,7 @@ func decodeRequest(frame []byte) *Record {
 		var q proto.SetWatchesRequest
 		q.Decode(&d, h.Op)
 		r.Relative, r.Data, r.Exist, r.Child = q.RelativeZxid, q.Data, q.Exist, q.Child
+		r.Recursive = q.PersistentRecursive
 	}
 	return r
 }

@@ -46,6 +46,7 @@ type Record struct {
 	// Of setWatches.
 	Relative           proto.Zxid `json:",omitzero"`
 	Data, Exist, Child []string   `json:",omitempty"`
+	Recursive          []string   `json:",omitempty"`
 
 	// Of a reply.
 	Err  proto.ErrCode `json:",omitzero"`

@@ -37,7 +37,7 @@ func loads() []load {
 		{name: loadLock, workers: 3, run: runLock},
 		{name: loadMember, workers: 2, run: runMember, settle: settleMember},
 		{name: loadWatch, workers: 3, run: runWatch, settle: settleWatch},
-		{name: loadRewatch, workers: 2, run: runRewatch},
+		{name: loadRewatch, workers: 3, run: runRewatch},
 		{name: loadPipeline, workers: 3, run: runPipeline},
 	}
 }

@@ -10,7 +10,8 @@ import (
 // loadRewatch produces the cases of watches that a client which waits for each reply never has. A
 // client sends a read with a watch, a change and another read at once, so that the second read
 // waits after the change. A client moves to another server and sets its watches again with a zxid
-// right before, right at or after its last change.
+// right before, right at or after its last change. The last worker follows the changes of the others
+// with a recursive watch, and moves.
 const (
 	loadRewatch = "rewatch"
 	rewatchKeys = 2
@@ -28,6 +29,18 @@ type rewatcher struct {
 
 func runRewatch(ctx context.Context, w *worker) {
 	r := &rewatcher{worker: w}
+	if w.name == loadRewatch+"-2" {
+		w.rawSessions(ctx, func(c *rawConn) (proto.Zxid, int) {
+			r.c = c
+			for ok := r.follow(); ok && r.rng.IntN(8) > 0 && w.nextOn(ctx, r.beat); {
+				ok = r.beat()
+			}
+			_ = c.Close() // it may be broken already
+			for n := r.rng.IntN(4); n > 0 && w.next(ctx); n-- {
+			}
+			return r.seen, c.member
+		})
+	}
 	w.rawSessions(ctx, func(c *rawConn) (proto.Zxid, int) {
 		r.c = c
 		ok := r.changed == 0 || r.again()
@@ -93,10 +106,30 @@ func (r *rewatcher) beat() bool {
 		return false
 	}
 	for {
-		if h, _, err := r.c.receive(); err != nil || h.Xid == pingXid {
-			return err == nil
+		h, _, err := r.c.receive()
+		if err != nil {
+			return false
+		}
+		if h.Xid == pingXid {
+			r.seen = max(r.seen, h.Zxid)
+			return true
 		}
 	}
+}
+
+// follow sets a recursive watch on the load's znodes as of what the client has seen, and asks whether
+// it missed something. Now and then the client leaves before it knows.
+func (r *rewatcher) follow() bool {
+	none := []string{}
+	q := proto.SetWatchesRequest{
+		RelativeZxid: r.seen, Data: none, Exist: none, Child: none,
+		Persistent: []string{proto.ReplayMark}, PersistentRecursive: []string{r.dir},
+	}
+	if r.c.send(r.c.request(nil, proto.OpSetWatches2, q.Append(nil, proto.OpSetWatches2))) != nil || r.rng.IntN(8) == 0 {
+		return false
+	}
+	_, ok := r.reply()
+	return ok
 }
 
 // again sends a setWatches and then reads that show which changes it must have reported.
