@@ -289,8 +289,8 @@ func changeOf(r *Record) change {
 }
 
 // findReplay: a client with a recursive watch is told of each change below, once and in order. A
-// setWatches2 brings the changes since the zxid that it names, or the mark says that the server does
-// not know them: then the changes after its reply.
+// setWatches2 brings the changes since the zxid that it names, or the mark says that the server
+// does not know them: then the changes after its reply.
 func findReplay(h []*Record, found func(string, ...*Record)) {
 	events, followers := map[int][]*Record{}, map[int]*follower{}
 	made, possible := map[change]*Record{}, map[change]bool{} // those in possible have no zxid

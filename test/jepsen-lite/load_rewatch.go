@@ -10,8 +10,8 @@ import (
 // loadRewatch produces the cases of watches that a client which waits for each reply never has. A
 // client sends a read with a watch, a change and another read at once, so that the second read
 // waits after the change. A client moves to another server and sets its watches again with a zxid
-// right before, right at or after its last change. The last worker follows the changes of the others
-// with a recursive watch, and moves.
+// right before, right at or after its last change. The last worker follows the changes of the
+// others with a recursive watch, and moves.
 const (
 	loadRewatch = "rewatch"
 	rewatchKeys = 2
@@ -117,8 +117,8 @@ func (r *rewatcher) beat() bool {
 	}
 }
 
-// follow sets a recursive watch on the load's znodes as of what the client has seen, and asks whether
-// it missed something. Now and then the client leaves before it knows.
+// follow sets a recursive watch on the load's znodes as of what the client has seen, and asks
+// whether it missed something. Now and then the client leaves before it knows.
 func (r *rewatcher) follow() bool {
 	none := []string{}
 	q := proto.SetWatchesRequest{
