@@ -283,7 +283,7 @@ func (s *Standby) warn(a *archive.Archive) {
 				"directory", s.Into, "fence", name)
 		case slices.Contains(a.Newer, name):
 			s.Logger.Warn("the archive has later writes of another ensemble: if it continues the one that this "+
-				"standby follows, after a restore or a promotion, start the standby with --ensemble-id and its number",
+				"standby follows, after a restore or a promotion, start gozkd standby with --ensemble-id and its number",
 				"follows", s.Ensemble, "other", name)
 		default:
 			s.Logger.Error("another standby was promoted, so this ensemble archives no more, and this standby "+
