@@ -201,6 +201,30 @@ func write(t *testing.T, addresses string, n int) *writers {
 	return w
 }
 
+// hold returns a client of all members that has created /load and the ephemeral /lock, and how
+// often its session expired.
+func (tr *trio) hold(timeout time.Duration) (holder *zk.Conn, expired *atomic.Int32) {
+	tr.t.Helper()
+	expired = new(atomic.Int32)
+	holder, _, err := zk.Connect(strings.Split(tr.addresses(0, 1, 2), ","), timeout, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
+		if e.State == zk.StateExpired {
+			expired.Add(1)
+		}
+	}))
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	tr.t.Cleanup(holder.Close)
+	await(tr.t, "a first write", func() error {
+		_, err := holder.Create("/load", nil, 0, zk.WorldACL(zk.PermAll))
+		return err
+	})
+	if _, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		tr.t.Fatal(err)
+	}
+	return holder, expired
+}
+
 // A backup of an ensemble under load has all that was acknowledged before it. When two of three are
 // gone for good, the third one's data is the beginning of a new ensemble with all of it, which the
 // others join with empty directories; clients learn that their sessions are over, and go on. The
@@ -208,23 +232,7 @@ func write(t *testing.T, addresses string, n int) *writers {
 func TestBackupAndQuorumGone(t *testing.T) {
 	tr := newTrio(t)
 	tr.start(0, 1, 2)
-	var expired atomic.Int32
-	holder, _, err := zk.Connect(strings.Split(tr.addresses(0, 1, 2), ","), 10*time.Second, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
-		if e.State == zk.StateExpired {
-			expired.Add(1)
-		}
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close()
-	await(t, "a first write", func() error {
-		_, err := holder.Create("/load", nil, 0, zk.WorldACL(zk.PermAll))
-		return err
-	})
-	if _, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	holder, expired := tr.hold(10 * time.Second)
 	session := holder.SessionID()
 	load := write(t, tr.addresses(0, 1, 2), 4)
 	await(t, "load", func() error {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,23 +27,7 @@ func TestStandby_AllMembersLost(t *testing.T) {
 	url := "file:///" + strings.TrimPrefix(filepath.ToSlash(place), "/")
 	tr.lines = append(tr.lines, "-o", "gozkd.archive.url="+url, "-o", "gozkd.archive.intervalMs=300")
 	tr.start(0, 1, 2)
-	var expired atomic.Int32
-	holder, _, err := zk.Connect(strings.Split(tr.addresses(0, 1, 2), ","), 60*time.Second, zk.WithLogger(silent{}), zk.WithEventCallback(func(e zk.Event) {
-		if e.State == zk.StateExpired {
-			expired.Add(1)
-		}
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer holder.Close()
-	await(t, "a first write", func() error {
-		_, err := holder.Create("/load", nil, 0, zk.WorldACL(zk.PermAll))
-		return err
-	})
-	if _, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	holder, expired := tr.hold(time.Minute)
 	next := func() (string, error) {
 		return holder.Create("/load/n-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	}
@@ -72,7 +55,7 @@ func TestStandby_AllMembersLost(t *testing.T) {
 	// Reads and watches, but no writes.
 	fired := make(chan string, 1000)
 	var reader *client.Client
-	await(t, "the standby serves", func() error {
+	await(t, "the standby serves", func() (err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		reader, err = client.Connect(ctx, client.Config{
