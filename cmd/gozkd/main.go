@@ -75,10 +75,10 @@ func run(name string, args []string, env cli.Env) int {
 	load := func() (*config.Invocation, config.Config, error) {
 		return config.Load(args, env.Getenv, env.Names())
 	}
-	inv, c, err := load()
-	if err == nil && inv.Command == config.Serve && env.BeforeServe != nil {
+	if env.BeforeServe != nil {
 		env.BeforeServe()
 	}
+	inv, c, err := load()
 	for _, w := range inv.Warnings {
 		cli.Print(env.Err, "gozkd: warning: "+w+"\n")
 	}

@@ -50,3 +50,20 @@ func TestRun(t *testing.T) {
 		}
 	}
 }
+
+// A zoo.cfg may be a pipe, as in `gozkd <(generate)`, so it is not read before the program starts
+// again.
+func TestRun_BeforeServe(t *testing.T) {
+	const file = "zoo.cfg"
+	t.Chdir(t.TempDir())
+	var stderr strings.Builder
+	env := outside(io.Discard, &stderr)
+	env.BeforeServe = func() {
+		if err := os.WriteFile(file, []byte("clientPort=y\n"), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	if run("gozkd", []string{"serve", file}, env); !strings.Contains(stderr.String(), "zoo.cfg:1: clientPort: ") {
+		t.Error(stderr.String())
+	}
+}

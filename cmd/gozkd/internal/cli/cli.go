@@ -31,7 +31,8 @@ type Env struct {
 	// Interrupts redirects Ctrl-C: until stop is called, interrupts arrive on the channel and no
 	// longer end the subcommand's ctx. It may be nil.
 	Interrupts func() (interrupts <-chan os.Signal, stop func())
-	// BeforeServe is called before a server begins, and may start the program again. It may be nil.
+	// BeforeServe is called before the configuration of a server is read, which may be a pipe, and
+	// may start the program again. It may be nil.
 	BeforeServe func()
 	// Server describes the server that `gozkd serve` would run with args, which may contain flags
 	// of fs as well, unless fs is nil. Its error has a method Usage() bool: the command line is
