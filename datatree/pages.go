@@ -37,7 +37,6 @@ type pageIndex struct {
 }
 
 // pageChunk holds children whose names are not before first, and before first of the next chunk.
-// The names in the first chunk have no lower bound.
 type pageChunk struct {
 	first  string
 	ids    []znodeID
@@ -116,11 +115,11 @@ func (x *pageIndex) load(s *znodeStore, p *znode, at int) []pageName {
 			s.prefetchIDs(c.ids[i:])
 		}
 		n := s.znodes.peek(id)
-		if n == nil || n.first == nil || n.parent != p.id {
+		if n == nil || n.parent != p.id {
 			continue
 		}
 		name := n.name()
-		if at > 0 && name < c.first || at+1 < len(x.chunks) && name >= x.chunks[at+1].first {
+		if name < c.first || at+1 < len(x.chunks) && name >= x.chunks[at+1].first {
 			continue
 		}
 		names = append(names, pageName{id: id, name: name})

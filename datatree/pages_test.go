@@ -205,6 +205,8 @@ func TestPage_IsExact(t *testing.T) {
 				}
 				if nowBuilt, nowStale := m.progress(); page.Next != nil && *page.Next <= r.StartAfter && len(page.Entries) == 0 && nowBuilt <= built && nowStale >= stale {
 					t.Fatalf("%+v: no progress", r)
+				} else if nowBuilt > built+m.tree.pages.work {
+					t.Fatalf("%+v: the page added %d children to the index", r, nowBuilt-built)
 				}
 				if iterates {
 					cursor = page.Next
@@ -281,6 +283,122 @@ func TestPage_IsBounded(t *testing.T) {
 	}
 }
 
+// TestPage_FillsItsBytes: a page that takes exactly the allowed bytes has all its entries, and with a
+// byte less it has one entry less.
+func TestPage_FillsItsBytes(t *testing.T) {
+	m := newPagesModel()
+	for i := range 5 {
+		m.createAt(fmt.Sprintf("/p/%d", i), []byte("data"))
+	}
+	r := proto.ListPageRequest{Path: "/p", Limit: 3, Flags: proto.PageStat | proto.PageData}
+	page, _ := m.tree.Page(&r, pagesReader)
+	r.Limit, r.MaxBytes = 0, int32(proto.ReplyHeaderBytes+len(page.Append(nil, r.Flags)))
+	for want := 3; want > 1; want-- {
+		if page, _ := m.tree.Page(&r, pagesReader); len(page.Entries) != want {
+			t.Errorf("%d bytes have %d entries, want %d", r.MaxBytes, len(page.Entries), want)
+		}
+		r.MaxBytes--
+	}
+}
+
+// names returns the children of /p by pages.
+func (m *pagesModel) names() (names []string) {
+	for r := (proto.ListPageRequest{Path: "/p"}); ; r.StartAfter = names[len(names)-1] {
+		page, _ := m.tree.Page(&r, Caller{SkipACL: true})
+		for page.Next != nil && *page.Next == r.StartAfter {
+			page, _ = m.tree.Page(&r, Caller{SkipACL: true})
+		}
+		for _, e := range page.Entries {
+			names = append(names, e.Name)
+		}
+		if page.Next == nil {
+			return names
+		}
+	}
+}
+
+// TestPageIndex_Fills: names that grow fill the chunks, others at least half of each. A chunk that is
+// half stale is not split. After they were shown, chunks are in order.
+func TestPageIndex_Fills(t *testing.T) {
+	const n = 40
+	for _, step := range []int{1, n - 1, 7, 13, 29} { // growing, falling, and mixed
+		m := newPagesModel()
+		for i := range n {
+			m.createAt(fmt.Sprintf("/p/%02d", 10+(i*step+step/2)%n), nil)
+		}
+		for len(m.tree.pages.of) == 0 || m.tree.pages.of[m.tree.get("/p").dir].built < n {
+			m.tree.Page(&proto.ListPageRequest{Path: "/p"}, pagesReader)
+		}
+		x := m.tree.pages.of[m.tree.get("/p").dir]
+		for i, c := range x.chunks[:len(x.chunks)-1] {
+			if len(c.ids) < m.tree.pages.chunk/2 || step == 1 && len(c.ids) < m.tree.pages.chunk {
+				t.Errorf("step %d: chunk %d has %d children", step, i, len(c.ids))
+			}
+		}
+		if names := m.names(); len(names) != n || !slices.IsSorted(names) {
+			t.Errorf("step %d: %v", step, names)
+		}
+		if slices.ContainsFunc(x.chunks, func(c pageChunk) bool { return !c.sorted }) {
+			t.Errorf("step %d: a chunk that was shown is not in order", step)
+		}
+		chunks := len(x.chunks)
+		if step != 1 {
+			continue
+		}
+		for _, name := range []string{"10", "11", "12"} { // of the four in the first chunk
+			m.limited.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: "/p/" + name, Version: -1}).Append(nil))
+		}
+		m.createAt("/p/00", nil)
+		if m.names(); len(x.chunks) != chunks {
+			t.Errorf("%d chunks became %d for one child more", chunks, len(x.chunks))
+		}
+	}
+}
+
+// TestPageIndex_StaleNumbers: a stale number leads to no child, neither when it is free, with all
+// numbers near it, nor when it is that of a child of another chunk.
+func TestPageIndex_StaleNumbers(t *testing.T) {
+	m := newPagesModel()
+	remove := func(name string) {
+		m.limited.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: "/p/" + name, Version: -1}).Append(nil))
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		m.createAt("/p/"+name, nil)
+	}
+	m.names()
+	remove("e") // the first of the second chunk
+	remove("a")
+	m.createAt("/p/e", nil) // has the number of a
+	if names := fmt.Sprint(m.names()); names != "[b c d e f g h]" {
+		t.Error(names)
+	}
+	const n = 5 * pageSlots
+	for i := range n {
+		m.createAt(fmt.Sprintf("/p/%05d", i), nil)
+	}
+	m.names()
+	for i := range 2 * pageSlots { // at least one page of numbers
+		remove(fmt.Sprintf("%05d", pageSlots+i))
+	}
+	if names := m.names(); len(names) != n-2*pageSlots+7 || !slices.IsSorted(names) {
+		t.Errorf("%d names", len(names))
+	}
+}
+
+// TestPage_LongNames: names are in order whatever they have in common.
+func TestPage_LongNames(t *testing.T) {
+	m := newPagesModel()
+	var want []string
+	for i := range 16 {
+		name := fmt.Sprintf("lock-%d-01234567-%d", i%4, i/4)
+		m.createAt("/p/"+name, nil)
+		want = append(want, name)
+	}
+	if slices.Sort(want); !slices.Equal(m.names(), want) {
+		t.Error(m.names())
+	}
+}
+
 // TestPageIndex_IsSmall: an index takes a small part of what its children weigh, is dropped after a
 // time without pages, and with most of its children.
 func TestPageIndex_IsSmall(t *testing.T) {
@@ -292,7 +410,7 @@ func TestPageIndex_IsSmall(t *testing.T) {
 	}
 	l := &limited{tree: New(Options{})}
 	l.createAt("/p", nil)
-	const n = 100_000
+	const n = 100_001
 	for i := range n {
 		l.createAt(fmt.Sprintf("/p/%06d", i*7919%n), nil)
 	}
@@ -308,17 +426,26 @@ func TestPageIndex_IsSmall(t *testing.T) {
 	if took, weight := live()-without, l.tree.Weight(); took > weight/10 || took < 4*n {
 		t.Errorf("the index takes %d bytes, its children weigh %d", took, weight)
 	}
+	for range 2 {
+		for range maxIdlePages {
+			l.tree.AgePages()
+		}
+		if len(pages.of) != 1 {
+			t.Fatal("the index is gone early")
+		}
+		build() // it is used
+	}
 	for range maxIdlePages {
 		l.tree.AgePages()
-	}
-	if len(pages.of) != 1 {
-		t.Fatal("the index is gone early")
 	}
 	if l.tree.AgePages(); len(pages.of) != 0 {
 		t.Error("the index stays when it is not used")
 	}
 	build()
 	for i := range n/2 + 1 {
+		if len(pages.of) != 1 {
+			t.Fatalf("the index is gone after %d children", i)
+		}
 		l.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: fmt.Sprintf("/p/%06d", i), Version: -1}).Append(nil))
 	}
 	if len(pages.of) != 0 {

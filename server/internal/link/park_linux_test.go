@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -87,7 +88,7 @@ func TestPark_BytesCome(t *testing.T) {
 // A parked link gets one reader when it ends on either side or the server stops, and is forgotten.
 func TestPark_LinkEnds(t *testing.T) {
 	var host Host
-	links, clients, readers := parkable(t, &host, 4)
+	links, clients, readers := parkable(t, &host, 5)
 	for _, l := range links {
 		if !l.Park() {
 			t.Fatal("not parked")
@@ -106,6 +107,11 @@ func TestPark_LinkEnds(t *testing.T) {
 			t.Errorf("link %d was parked after its end", i)
 		}
 	}
+	if _, err := clients[4].Write([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	<-readers[4]
+	links[4].Close() // while it has a reader
 	host.Stop()
 	<-readers[3]
 	if links[3].Park() {
@@ -119,6 +125,60 @@ func TestPark_LinkEnds(t *testing.T) {
 	}
 	if slices.ContainsFunc(host.parking.links, func(l *Link) bool { return l != nil }) {
 		t.Error("a link that is not parked is kept")
+	}
+}
+
+// A link keeps its reader if TLS holds a part of a record, if the system refuses to wait for it, and
+// after the end of the host.
+func TestPark_Refused(t *testing.T) {
+	var host, ended Host
+	links, _, _ := parkable(t, &host, 4)
+	links[0].tls = new(tlsLayer)
+	if links[0].Park() {
+		t.Error("a link was parked with a part of a record")
+	}
+	if links[0].tls.drained = true; !links[0].Park() {
+		t.Error("a link of which TLS holds nothing was not parked")
+	}
+	links[0].tls = nil
+	links[1].parkedAs = 1 // so the descriptor should be among those that are waited for
+	if links[1].Park() {
+		t.Error("a link was parked for which nobody waits")
+	}
+	_ = links[2].nc.Close()
+	if links[2].Park() {
+		t.Error("a link was parked whose socket is closed")
+	}
+	others, _, _ := parkable(t, &ended, 2)
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Max: limit.Max}); err != nil {
+		t.Fatal(err)
+	}
+	parked := others[0].Park()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	ended.Stop()
+	if parked || others[1].Park() {
+		t.Error("a link was parked without a descriptor to wait with, or after the end of its host")
+	}
+}
+
+// If the system does not allow to wait any more, parked links get their readers back.
+func TestPark_WaiterFails(t *testing.T) {
+	var host Host
+	links, _, readers := parkable(t, &host, 2)
+	for _, l := range links {
+		if !l.Park() {
+			t.Fatal("not parked")
+		}
+	}
+	host.parking.waiter.Close()
+	for _, r := range readers {
+		<-r
 	}
 }
 
