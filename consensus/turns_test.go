@@ -63,9 +63,31 @@ func TestDrive_NotOnThisDisk(t *testing.T) {
 		disk, applied := newGate(t), make(chan struct{})
 		d.sync = func() error { disk.await(); return nil }
 		d.Enqueue([]byte("x"), func() { close(applied) })
+		begin := time.Now()
 		d.Drive(false) // returns although the disk hangs
 		close(disk.open)
 		<-applied
+		if waited := time.Since(begin); waited > 0 {
+			t.Errorf("Run began its turn after %v", waited)
+		}
+	})
+}
+
+// A server without a disk has nothing to wait for.
+func TestDrive_InMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, err := Open(Config{StateMachine: &list{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _ = n.Run(t.Context()) }() // ends with t.Context, awaited by the bubble
+		<-n.Ready()
+		synctest.Wait()
+		applied := false // no lock: it is set on this goroutine
+		n.Enqueue([]byte("x"), func() { applied = true })
+		if n.Drive(false); !applied {
+			t.Error("the request is not applied when Drive returns")
+		}
 	})
 }
 

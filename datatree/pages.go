@@ -96,7 +96,7 @@ func (x *pageIndex) add(s *znodeStore, p *znode, child *znode) (work int) {
 		return s.pages.chunk / 2
 	}
 	half := len(names) / 2
-	if at == len(x.chunks)-1 && names[len(names)-1].id == child.id {
+	if at == len(x.chunks)-1 {
 		half = len(names) - 1 // names that grow, such as those of sequential znodes, fill the chunks
 	}
 	right := pageChunk{strings.Clone(names[half].name), slices.Clone(c.ids[half:]), true}
@@ -216,7 +216,7 @@ func (s *znodeStore) Page(r *proto.ListPageRequest, c Caller) (page proto.ListPa
 		loaded += len(x.chunks[i].ids)
 		names := x.load(s, n, i)
 		for _, child := range names[sort.Search(len(names), func(i int) bool { return names[i].name >= last }):] {
-			if child.name == last && (last != r.StartAfter || r.Flags&proto.PageFrom == 0) {
+			if child.name == last && r.Flags&proto.PageFrom == 0 {
 				continue
 			}
 			e, shown := s.pageEntry(child, r.Flags&^proto.PageFrom, &c)

@@ -320,11 +320,11 @@ func (m *pagesModel) names() (names []string) {
 // TestPageIndex_Fills: names that grow fill the chunks, others at least half of each. A chunk that is
 // half stale is not split. After they were shown, chunks are in order.
 func TestPageIndex_Fills(t *testing.T) {
-	const n = 40
-	for _, step := range []int{1, n - 1, 7, 13, 29} { // growing, falling, and mixed
+	const n = 211
+	for _, step := range []int{1, n - 1, 7, 13, 29, 51, 100, 155} { // growing, falling, and mixed
 		m := newPagesModel()
 		for i := range n {
-			m.createAt(fmt.Sprintf("/p/%02d", 10+(i*step+step/2)%n), nil)
+			m.createAt(fmt.Sprintf("/p/%03d", 100+(i*step+step/2)%n), nil)
 		}
 		for len(m.tree.pages.of) == 0 || m.tree.pages.of[m.tree.get("/p").dir].built < n {
 			m.tree.Page(&proto.ListPageRequest{Path: "/p"}, pagesReader)
@@ -345,10 +345,10 @@ func TestPageIndex_Fills(t *testing.T) {
 		if step != 1 {
 			continue
 		}
-		for _, name := range []string{"10", "11", "12"} { // of the four in the first chunk
+		for _, name := range []string{"100", "101", "102"} { // of the four in the first chunk
 			m.limited.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: "/p/" + name, Version: -1}).Append(nil))
 		}
-		m.createAt("/p/00", nil)
+		m.createAt("/p/000", nil)
 		if m.names(); len(x.chunks) != chunks {
 			t.Errorf("%d chunks became %d for one child more", chunks, len(x.chunks))
 		}
@@ -390,7 +390,7 @@ func TestPage_LongNames(t *testing.T) {
 	m := newPagesModel()
 	var want []string
 	for i := range 16 {
-		name := fmt.Sprintf("lock-%d-01234567-%d", i%4, i/4)
+		name := fmt.Sprintf("lock-%d-01234567-%d", i%4, 9-i/4)
 		m.createAt("/p/"+name, nil)
 		want = append(want, name)
 	}
