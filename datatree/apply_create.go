@@ -195,7 +195,7 @@ func CreatesEphemeral(op proto.OpCode, body []byte) bool {
 			return false
 		}
 		return slices.ContainsFunc(m.Ops, func(o proto.MultiOp) bool {
-			return o.Op.Info().Group == "create" && o.Op != proto.OpCreateContainer && o.Mode.Valid() && o.Mode.Ephemeral()
+			return o.Op != proto.OpCreateContainer && o.Mode.Valid() && o.Mode.Ephemeral()
 		})
 	}
 	return false

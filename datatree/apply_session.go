@@ -25,8 +25,9 @@ func (s *CreateSessionBody) Append(b []byte) []byte {
 // decode reports whether d held the record.
 func (s *CreateSessionBody) decode(d *jute.Decoder) bool {
 	s.TimeoutMs = d.Int()
-	passwd := d.Buffer()
-	return d.Err() == nil && copy(s.Passwd[:], passwd) == proto.PasswdBytes && len(passwd) == proto.PasswdBytes
+	passwd := d.Buffer() // nil after an error
+	copy(s.Passwd[:], passwd)
+	return len(passwd) == proto.PasswdBytes
 }
 
 // ExpireSessionBody is the body of expireSession, which the leader proposes for a session that was

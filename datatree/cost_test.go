@@ -92,6 +92,25 @@ func TestCost_DecisionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestACL_IdentitiesInReusedMemory: requests are decoded into the same memory, so the identities of
+// the next request may be where those of the last one were.
+func TestACL_IdentitiesInReusedMemory(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	owner := proto.ID{Scheme: "digest", ID: "owner:hash"}
+	l.apply(proto.OpCreate, (&proto.CreateRequest{Path: "/a", ACL: []proto.ACL{{Perms: proto.PermAll, ID: owner}}}).Append(nil, proto.OpCreate))
+	ids := make([]proto.ID, 1)
+	for _, c := range []struct {
+		id   proto.ID
+		want proto.ErrCode
+	}{{owner, proto.OK}, {proto.ID{Scheme: "digest", ID: "other:hash"}, proto.ErrNoAuth}, {owner, proto.OK}} {
+		ids[0] = c.id
+		r := Request{Op: proto.OpSetData, IDs: ids, Body: (&proto.SetDataRequest{Path: "/a", Version: -1}).Append(nil)}
+		if res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &r); res.Err != c.want {
+			t.Errorf("%v writes: %v, want %v", c.id, res.Err, c.want)
+		}
+	}
+}
+
 // A list grants the same with and without an index, in one call and remembered, and to IPv4
 // addresses in both notations.
 func TestCost_DecisionsAgree(t *testing.T) {

@@ -3,6 +3,7 @@ package datatree
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,6 +219,21 @@ func TestLimit_SessionsBelowATinyLimit(t *testing.T) {
 	}
 }
 
+// TestLimit_Sessions: in a full state there are as many sessions as are kept for them.
+func TestLimit_Sessions(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	l.createAt("/d", make([]byte, 10_000))
+	l.tree.replaceLimit(Limit{Weight: 1, Cause: LimitedByDisk, Member: 1})
+	body := (&CreateSessionBody{TimeoutMs: 1000}).Append(nil)
+	n := 0
+	for l.apply(proto.OpCreateSession, body).Err == proto.OK {
+		n++
+	}
+	if res := l.apply(proto.OpCreateSession, body); n != sessionBytes/sessionCost || res.Err != proto.ErrQuotaExceeded || !res.Full || len(l.tree.sessions) != n {
+		t.Errorf("%d of %d sessions, then %+v", len(l.tree.sessions), n, res)
+	}
+}
+
 // TestLimit_IsTheLastReason: what would be refused if there were room is refused for the same
 // reason in a full state, and the server of the client leaves it to Apply.
 func TestLimit_IsTheLastReason(t *testing.T) {
@@ -307,6 +323,9 @@ func TestLimit_IsTheLastReason(t *testing.T) {
 			want = proto.ErrQuotaExceeded
 		}
 		for _, when := range []string{"first", "full"} {
+			if when == "first" && l.tree.RefusesGrowth(&c.r) {
+				t.Errorf("%s: refused before Apply, and the state is not full yet", c.name)
+			}
 			if when == "full" {
 				l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
 				if early, may := l.tree.RefusesGrowth(&c.r), c.r.Op != proto.OpSetData && c.want == proto.OK; early != may {
@@ -316,6 +335,107 @@ func TestLimit_IsTheLastReason(t *testing.T) {
 			if res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &c.r); res.Err != want || res.Full != (c.want == proto.OK) {
 				t.Errorf("%s: %v, want %v; because it is full: %v (%s)", c.name, res.Err, want, res.Full, when)
 			}
+		}
+	}
+}
+
+// TestLimit_LeftToApply: a server refuses nothing but a whole create before Apply, however full the
+// state is.
+func TestLimit_LeftToApply(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	l.tree.replaceLimit(Limit{Weight: 1, Cause: LimitedByMemory, Member: 1, Full: true})
+	create := (&proto.CreateRequest{Path: "/x", ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
+	for name, c := range map[string]struct {
+		r    Request
+		want bool
+	}{
+		"a create":                 {Request{Op: proto.OpCreate, Body: create}, true},
+		"a create that is cut off": {Request{Op: proto.OpCreate, Body: create[:len(create)-1]}, false},
+		"another request":          {Request{Op: proto.OpSetData, Body: create}, false},
+	} {
+		if got := l.tree.RefusesGrowth(&c.r); got != c.want {
+			t.Errorf("%s is refused before Apply: %v", name, got)
+		}
+	}
+	open := (&proto.SetACLRequest{Path: "/", ACL: append(proto.OpenACL(), proto.ACL{Perms: 1, ID: proto.ID{Scheme: "ip", ID: "127.0.0.1"}}), Version: -1}).Append(nil)
+	if res := l.apply(proto.OpSetACL, open); res.Err != proto.ErrQuotaExceeded || !res.Full {
+		t.Errorf("an ACL that grows: %+v", res)
+	}
+}
+
+// TestLimit_Set: the leader of the present epoch sets the limit; a client, an earlier leader and a
+// body that is no limit change nothing. The state is full if it weighs more than the limit, and
+// remains full until it has shrunk.
+func TestLimit_Set(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	l.createAt("/d", make([]byte, 100_000))
+	client := l.apply(proto.OpCreateSession, (&CreateSessionBody{TimeoutMs: 1000}).Append(nil)).SessionID
+	weight := l.tree.Weight()
+	body := func(weight int64, epoch uint32) []byte {
+		l := Limit{Weight: weight, Cause: LimitedByMemory, Member: 1}
+		if weight == 0 {
+			l = Limit{}
+		}
+		return SetLimitBody{Limit: l, Epoch: epoch}.Append(nil)
+	}
+	set := func(session proto.SessionID, body []byte) proto.ErrCode {
+		r := Request{Op: proto.OpSetLimit, Session: session, Body: body}
+		if session != 0 {
+			r.ConnEpoch = l.tree.sessions[session].rec.connEpoch
+		}
+		res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &r)
+		return res.Err
+	}
+	invalid := SetLimitBody{Limit: Limit{Weight: -1, Cause: LimitedByMemory, Member: 1}}.Append(nil)
+	for name, c := range map[string]struct {
+		session proto.SessionID
+		body    []byte
+		want    proto.ErrCode
+	}{
+		"a client": {client, body(1, 0), proto.ErrUnimplemented}, "another epoch": {0, body(1, 1), proto.ErrBadVersion},
+		"cut off": {0, body(1, 0)[:2], proto.ErrMarshallingError}, "too long": {0, append(body(1, 0), 0), proto.ErrMarshallingError},
+		"no limit": {0, invalid, proto.ErrMarshallingError},
+	} {
+		if code := set(c.session, c.body); code != c.want || l.tree.Limit() != (Limit{}) {
+			t.Errorf("%s: %v, want %v; the limit is %+v", name, code, c.want, l.tree.Limit())
+		}
+	}
+	for _, c := range []struct {
+		limit int64
+		full  bool
+	}{{weight, false}, {weight - 1, true}, {weight + 1, true}, {2 * weight, false}, {0, false}} {
+		if code := set(0, body(c.limit, 0)); code != proto.OK || l.tree.Limit().Weight != c.limit || l.tree.Limit().Full != c.full {
+			t.Errorf("a limit of %d bytes for %d: %v, %+v", c.limit, weight, code, l.tree.Limit())
+		}
+	}
+}
+
+// TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after which
+// the state stays larger than before.
+func TestLimit_MultiNamesWhatGrew(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	l.createAt("/large", make([]byte, 1000))
+	l.createAt("/small", make([]byte, 10))
+	l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
+	check := proto.MultiOp{Op: proto.OpCheck, Path: "/", Version: -1}
+	remove := proto.MultiOp{Op: proto.OpDelete, Path: "/large", Version: -1}
+	grow := proto.MultiOp{Op: proto.OpSetData, Path: "/small", Data: make([]byte, 100), Version: -1}
+	create := func(path string, bytes int) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpCreate, Path: path, Data: make([]byte, bytes), ACL: proto.OpenACL()}
+	}
+	for _, c := range []struct {
+		want int
+		ops  []proto.MultiOp
+	}{
+		{0, []proto.MultiOp{create("/x", 1), check}},
+		{1, []proto.MultiOp{check, create("/x", 1), check}},
+		{2, []proto.MultiOp{create("/x", 1), remove, create("/y", 2000), grow}},
+		{4, []proto.MultiOp{check, remove, create("/x", 500), grow, create("/y", 1000)}},
+	} {
+		res := l.apply(proto.OpMulti, (&proto.MultiRequest{Ops: c.ops}).Append(nil))
+		failed := slices.IndexFunc(res.Multi, func(r proto.MultiResult) bool { return r.Err == proto.ErrQuotaExceeded })
+		if !res.MultiFailed || !res.Full || failed != c.want {
+			t.Errorf("operation %d of %v fails, want %d", failed, c.ops, c.want)
 		}
 	}
 }

@@ -355,6 +355,31 @@ func TestPageIndex_Fills(t *testing.T) {
 	}
 }
 
+// TestPageIndex_EmptyChunks: a page drops the empty chunks that it meets, except for the first one,
+// which is for names before all others.
+func TestPageIndex_EmptyChunks(t *testing.T) {
+	m := newPagesModel()
+	const n = 40
+	for i := range n {
+		m.createAt(fmt.Sprintf("/p/%d", 100+i), nil)
+	}
+	m.names()
+	x := m.tree.pages.of[m.tree.get("/p").dir]
+	chunks := len(x.chunks)
+	for i := range 4 { // all of the first chunk and of the third
+		for _, name := range []int{100 + i, 108 + i} {
+			m.limited.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: fmt.Sprintf("/p/%d", name), Version: -1}).Append(nil))
+		}
+	}
+	if m.names(); len(x.chunks) != chunks-1 {
+		t.Errorf("%d chunks, of which two became empty, are %d", chunks, len(x.chunks))
+	}
+	m.createAt("/p/000", nil)
+	if names := m.names(); len(names) != n-7 || names[0] != "000" {
+		t.Errorf("%v", names)
+	}
+}
+
 // TestPageIndex_StaleNumbers: a stale number leads to no child, neither when it is free, with all
 // numbers near it, nor when it is that of a child of another chunk.
 func TestPageIndex_StaleNumbers(t *testing.T) {
