@@ -3,7 +3,6 @@ package datatree
 import (
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -219,18 +218,23 @@ func TestLimit_SessionsBelowATinyLimit(t *testing.T) {
 	}
 }
 
-// TestLimit_Sessions: in a full state there are as many sessions as are kept for them.
+// TestLimit_Sessions: there are as many sessions as have room in the state, and in a full state as
+// many as are kept for them.
 func TestLimit_Sessions(t *testing.T) {
-	l := &limited{tree: New(Options{})}
-	l.createAt("/d", make([]byte, 10_000))
-	l.tree.replaceLimit(Limit{Weight: 1, Cause: LimitedByDisk, Member: 1})
 	body := (&CreateSessionBody{TimeoutMs: 1000}).Append(nil)
-	n := 0
-	for l.apply(proto.OpCreateSession, body).Err == proto.OK {
-		n++
-	}
-	if res := l.apply(proto.OpCreateSession, body); n != sessionBytes/sessionCost || res.Err != proto.ErrQuotaExceeded || !res.Full || len(l.tree.sessions) != n {
-		t.Errorf("%d of %d sessions, then %+v", len(l.tree.sessions), n, res)
+	for _, c := range []struct{ limit, data, want int }{
+		{1, 1000, 1000}, {2_000_000, 1000, (2_000_000 - 2000) / sessionCost}, {20_000_000, 20_000_000, 1_000_000 / sessionCost},
+	} {
+		l := &limited{tree: New(Options{})}
+		l.createAt("/d", make([]byte, c.data))
+		l.tree.replaceLimit(Limit{Weight: int64(c.limit), Cause: LimitedByDisk, Member: 1})
+		n := 0
+		for l.apply(proto.OpCreateSession, body).Err == proto.OK {
+			n++
+		}
+		if res := l.apply(proto.OpCreateSession, body); n != c.want || res.Err != proto.ErrQuotaExceeded || !res.Full || len(l.tree.sessions) != n {
+			t.Errorf("%+v: %d sessions, then %+v", c, len(l.tree.sessions), res)
+		}
 	}
 }
 
@@ -406,36 +410,6 @@ func TestLimit_Set(t *testing.T) {
 	}{{weight, false}, {weight - 1, true}, {weight + 1, true}, {2 * weight, false}, {0, false}} {
 		if code := set(0, body(c.limit, 0)); code != proto.OK || l.tree.Limit().Weight != c.limit || l.tree.Limit().Full != c.full {
 			t.Errorf("a limit of %d bytes for %d: %v, %+v", c.limit, weight, code, l.tree.Limit())
-		}
-	}
-}
-
-// TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after which
-// the state stays larger than before.
-func TestLimit_MultiNamesWhatGrew(t *testing.T) {
-	l := &limited{tree: New(Options{})}
-	l.createAt("/large", make([]byte, 1000))
-	l.createAt("/small", make([]byte, 10))
-	l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
-	check := proto.MultiOp{Op: proto.OpCheck, Path: "/", Version: -1}
-	remove := proto.MultiOp{Op: proto.OpDelete, Path: "/large", Version: -1}
-	grow := proto.MultiOp{Op: proto.OpSetData, Path: "/small", Data: make([]byte, 100), Version: -1}
-	create := func(path string, bytes int) proto.MultiOp {
-		return proto.MultiOp{Op: proto.OpCreate, Path: path, Data: make([]byte, bytes), ACL: proto.OpenACL()}
-	}
-	for _, c := range []struct {
-		want int
-		ops  []proto.MultiOp
-	}{
-		{0, []proto.MultiOp{create("/x", 1), check}},
-		{1, []proto.MultiOp{check, create("/x", 1), check}},
-		{2, []proto.MultiOp{create("/x", 1), remove, create("/y", 2000), grow}},
-		{4, []proto.MultiOp{check, remove, create("/x", 500), grow, create("/y", 1000)}},
-	} {
-		res := l.apply(proto.OpMulti, (&proto.MultiRequest{Ops: c.ops}).Append(nil))
-		failed := slices.IndexFunc(res.Multi, func(r proto.MultiResult) bool { return r.Err == proto.ErrQuotaExceeded })
-		if !res.MultiFailed || !res.Full || failed != c.want {
-			t.Errorf("operation %d of %v fails, want %d", failed, c.ops, c.want)
 		}
 	}
 }

@@ -1,0 +1,62 @@
+package datatree
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// TestLimit_Rules: all members must come to the same weights, whatever their version.
+func TestLimit_Rules(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	before := l.tree.Weight()
+	l.apply(proto.OpCreateSession, (&CreateSessionBody{TimeoutMs: 1000}).Append(nil))
+	l.createAt("/d", make([]byte, 1000))
+	if got, want := l.tree.Weight()-before, int64(1699); got != want {
+		t.Errorf("a session and a znode weigh %d bytes, want %d", got, want)
+	}
+	if got := (Limit{Weight: 10_000}).Resumes(); got != 9500 {
+		t.Errorf("a limit of 10,000 bytes ends to refuse at %d", got)
+	}
+	l.tree.replaceLimit(Limit{Weight: l.tree.Weight() + 10, Cause: LimitedByMemory, Member: 1})
+	for _, c := range []struct {
+		bytes int
+		want  proto.ErrCode
+	}{{1010, proto.OK}, {1011, proto.ErrQuotaExceeded}, {1000, proto.OK}, {1001, proto.ErrQuotaExceeded}} {
+		set := (&proto.SetDataRequest{Path: "/d", Data: make([]byte, c.bytes), Version: -1}).Append(nil)
+		if res := l.apply(proto.OpSetData, set); res.Err != c.want {
+			t.Errorf("%d bytes: %v, want %v; %+v", c.bytes, res.Err, c.want, l.tree.Limit())
+		}
+	}
+}
+
+// TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after which
+// the state stays larger than before.
+func TestLimit_MultiNamesWhatGrew(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	l.createAt("/large", make([]byte, 1000))
+	l.createAt("/small", make([]byte, 10))
+	l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
+	check := proto.MultiOp{Op: proto.OpCheck, Path: "/", Version: -1}
+	remove := proto.MultiOp{Op: proto.OpDelete, Path: "/large", Version: -1}
+	grow := proto.MultiOp{Op: proto.OpSetData, Path: "/small", Data: make([]byte, 100), Version: -1}
+	create := func(path string, bytes int) proto.MultiOp {
+		return proto.MultiOp{Op: proto.OpCreate, Path: path, Data: make([]byte, bytes), ACL: proto.OpenACL()}
+	}
+	for _, c := range []struct {
+		want int
+		ops  []proto.MultiOp
+	}{
+		{0, []proto.MultiOp{create("/x", 1), check}},
+		{1, []proto.MultiOp{check, create("/x", 1), check}},
+		{2, []proto.MultiOp{create("/x", 1), remove, create("/y", 2000), grow}},
+		{4, []proto.MultiOp{check, remove, create("/x", 500), grow, create("/y", 1000)}},
+	} {
+		res := l.apply(proto.OpMulti, (&proto.MultiRequest{Ops: c.ops}).Append(nil))
+		failed := slices.IndexFunc(res.Multi, func(r proto.MultiResult) bool { return r.Err == proto.ErrQuotaExceeded })
+		if !res.MultiFailed || !res.Full || failed != c.want {
+			t.Errorf("operation %d of %v fails, want %d", failed, c.ops, c.want)
+		}
+	}
+}
