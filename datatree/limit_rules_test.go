@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -23,16 +24,17 @@ func TestLimit_Rules(t *testing.T) {
 	for _, c := range []struct {
 		bytes int
 		want  proto.ErrCode
-	}{{1010, proto.OK}, {1011, proto.ErrQuotaExceeded}, {1000, proto.OK}, {1001, proto.ErrQuotaExceeded}} {
+		says  bool // why: only when the state becomes full
+	}{{1010, proto.OK, false}, {1011, proto.ErrQuotaExceeded, true}, {1000, proto.OK, false}, {1001, proto.ErrQuotaExceeded, false}} {
 		set := (&proto.SetDataRequest{Path: "/d", Data: make([]byte, c.bytes), Version: -1}).Append(nil)
-		if res := l.apply(proto.OpSetData, set); res.Err != c.want {
-			t.Errorf("%d bytes: %v, want %v; %+v", c.bytes, res.Err, c.want, l.tree.Limit())
+		if res := l.apply(proto.OpSetData, set); res.Err != c.want || (res.Why != "") != c.says {
+			t.Errorf("%d bytes: %v (%s), want %v; %+v", c.bytes, res.Err, res.Why, c.want, l.tree.Limit())
 		}
 	}
 }
 
-// TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after which
-// the state stays larger than before.
+// TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after
+// which the state stays larger than before.
 func TestLimit_MultiNamesWhatGrew(t *testing.T) {
 	l := &limited{tree: New(Options{})}
 	l.createAt("/large", make([]byte, 1000))
@@ -49,6 +51,7 @@ func TestLimit_MultiNamesWhatGrew(t *testing.T) {
 		ops  []proto.MultiOp
 	}{
 		{0, []proto.MultiOp{create("/x", 1), check}},
+		{0, []proto.MultiOp{{Op: proto.OpSetData, Path: "/small", Data: make([]byte, 11), Version: -1}}},
 		{1, []proto.MultiOp{check, create("/x", 1), check}},
 		{2, []proto.MultiOp{create("/x", 1), remove, create("/y", 2000), grow}},
 		{4, []proto.MultiOp{check, remove, create("/x", 500), grow, create("/y", 1000)}},
@@ -57,6 +60,44 @@ func TestLimit_MultiNamesWhatGrew(t *testing.T) {
 		failed := slices.IndexFunc(res.Multi, func(r proto.MultiResult) bool { return r.Err == proto.ErrQuotaExceeded })
 		if !res.MultiFailed || !res.Full || failed != c.want {
 			t.Errorf("operation %d of %v fails, want %d", failed, c.ops, c.want)
+		}
+	}
+}
+
+// TestQuota_Edges: what is no quota limits nothing, and a limit of 0 leaves no room at all.
+func TestQuota_Edges(t *testing.T) {
+	hard := func(count, bytes int) []byte {
+		return fmt.Appendf(nil, "count=-1,bytes=-1=;byteHardLimit=%d;countHardLimit=%d", bytes, count)
+	}
+	for name, c := range map[string]struct {
+		limits, stats string // znodes
+		text          []byte
+		want          proto.ErrCode // of a create below /a
+	}{
+		"no znode more":           {"/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats", hard(0, -1), proto.ErrQuotaExceeded},
+		"no byte more":            {"/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats", hard(-1, 0), proto.ErrQuotaExceeded},
+		"no limit":                {"/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats", hard(-1, -1), proto.OK},
+		"without stats":           {"/zookeeper/quota/a/zookeeper_limits", "/zookeeper/quota/a/other", hard(0, 0), proto.OK},
+		"of the root":             {"/zookeeper/quota/zookeeper_limits", "/zookeeper/quota/zookeeper_stats", hard(0, 0), proto.OK},
+		"elsewhere":               {"/a/zookeeper_limits", "/zookeeper/quota/a/zookeeper_stats", hard(0, 0), proto.OK},
+		"of ZooKeeper's own node": {"/zookeeper/quota/zookeeper/zookeeper_limits", "/zookeeper/quota/zookeeper/zookeeper_stats", hard(0, 0), proto.OK},
+	} {
+		l := &limited{tree: New(Options{})}
+		for _, path := range []string{"/a", "/zookeeper/quota/a", "/zookeeper/quota/zookeeper", c.stats} {
+			l.createAt(path, nil)
+		}
+		if res := l.createAt(c.limits, c.text); res.Err != proto.OK {
+			t.Fatal(name, res.Err)
+		}
+		create := (&proto.CreateRequest{Path: "/a/b", Data: []byte("1"), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
+		r := Request{Op: proto.OpCreate, Flags: FlagEnforceQuota, Body: create}
+		if res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &r); res.Err != c.want {
+			t.Errorf("%s: %v, want %v", name, res.Err, c.want)
+		}
+		for path := range l.tree.quotas {
+			if path != "/a" {
+				t.Errorf("%s: a quota of %q", name, path)
+			}
 		}
 	}
 }

@@ -49,7 +49,8 @@ func TestDeleteContainer_Bodies(t *testing.T) {
 	}
 }
 
-// A client with a local session gets a global one for the creates that need it, alone and in a multi.
+// A client with a local session gets a global one for the creates that need it, alone and in a
+// multi.
 func TestCreatesEphemeral(t *testing.T) {
 	for _, c := range []struct {
 		op   proto.OpCode

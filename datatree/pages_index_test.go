@@ -25,8 +25,8 @@ func (m *pagesModel) names() (names []string) {
 	}
 }
 
-// TestPageIndex_Fills: names that grow fill the chunks, others at least half of each. A chunk that is
-// half stale is not split. After they were shown, chunks are in order.
+// TestPageIndex_Fills: names that grow fill the chunks, others at least half of each. A chunk that
+// is half stale is not split. After they were shown, chunks are in order.
 func TestPageIndex_Fills(t *testing.T) {
 	const n = 211
 	for _, step := range []int{1, n - 1, 7, 13, 29, 51, 100, 155} { // growing, falling, and mixed
@@ -74,8 +74,8 @@ func TestPageIndex_EmptyChunks(t *testing.T) {
 	m.names()
 	x := m.tree.pages.of[m.tree.get("/p").dir]
 	chunks := len(x.chunks)
-	for i := range 4 { // all of the first chunk and of the third
-		for _, name := range []int{100 + i, 108 + i} {
+	for i := range 4 { // all of the first chunk and of the second
+		for _, name := range []int{100 + i, 104 + i} {
 			m.limited.apply(proto.OpDelete, (&proto.PathVersionRequest{Path: fmt.Sprintf("/p/%d", name), Version: -1}).Append(nil))
 		}
 	}

@@ -282,8 +282,8 @@ func TestPage_IsBounded(t *testing.T) {
 	}
 }
 
-// TestPage_FillsItsBytes: a page that takes exactly the allowed bytes has all its entries, and with a
-// byte less it has one entry less.
+// TestPage_FillsItsBytes: a page that takes exactly the allowed bytes has all its entries, and with
+// a byte less it has one entry less.
 func TestPage_FillsItsBytes(t *testing.T) {
 	m := newPagesModel()
 	for i := range 5 {

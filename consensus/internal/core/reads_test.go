@@ -58,6 +58,9 @@ func TestRead_AnswersToOtherRounds(t *testing.T) {
 	}
 	present := f.asks()
 	refused("the answer under an earlier leader", next, first)
+	others := bytes.Clone(present)
+	others[7]++ // the id of the member that asks
+	refused("the answer to another member's round", next, others)
 	f.read() // the round began before: its answer may be older
 	if f.answerRound(next.id, f.applied, present); w.nReads != 3 {
 		t.Errorf("the answer to a round that began before a read: %d reads ran, want 3", w.nReads)

@@ -128,8 +128,8 @@ func TestPark_LinkEnds(t *testing.T) {
 	}
 }
 
-// A link keeps its reader if TLS holds a part of a record, if the system refuses to wait for it, and
-// after the end of the host.
+// A link keeps its reader if TLS holds a part of a record, if the system refuses to wait for it,
+// and after the end of the host.
 func TestPark_Refused(t *testing.T) {
 	var host, ended Host
 	links, _, _ := parkable(t, &host, 4)
