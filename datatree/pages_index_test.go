@@ -35,7 +35,7 @@ func TestPageIndex_Fills(t *testing.T) {
 			m.createAt(fmt.Sprintf("/p/%03d", 100+(i*step+step/2)%n), nil)
 		}
 		for len(m.tree.pages.of) == 0 || m.tree.pages.of[m.tree.get("/p").dir].built < n {
-			m.tree.Page(&proto.ListPageRequest{Path: "/p"}, pagesReader)
+			_, _ = m.tree.Page(&proto.ListPageRequest{Path: "/p"}, pagesReader)
 		}
 		x := m.tree.pages.of[m.tree.get("/p").dir]
 		for i, c := range x.chunks[:len(x.chunks)-1] {
