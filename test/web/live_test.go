@@ -128,7 +128,7 @@ func TestServerLost(t *testing.T) {
 func TestServerLost_OtherViews(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
 	b := x.visit(t, "#/ensemble")
-	b.see("h3, h2", "Server 1")
+	b.see("th", "Server 1")
 	address := strings.TrimPrefix(x.origin, "http://")
 	x.stop()
 	b.gotoHash("#/sessions")
