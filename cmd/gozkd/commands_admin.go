@@ -59,7 +59,7 @@ func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	}
 	answer, err := target.ask(ctx, target.endpoint, words[0], query)
 	if err != nil {
-		return c.Fail(err)
+		return c.Fail(adminclient.WithRemedy(err, "--url"))
 	}
 	if _, err := io.WriteString(env.Out, strings.TrimRight(answer, "\n")+"\n"); err != nil {
 		return c.Fail(err)

@@ -81,6 +81,7 @@ func TestAdmin_Ensemble(t *testing.T) {
 		{[]string{"--server", urls[2], "--auth-file", secret, "expire_session", id}, 1, "there is no session"},
 		{[]string{"--server", urls[1], "ruok"}, 0, `"command": "ruok"`},
 		{[]string{"--server", urls[1], "rouk"}, 1, "Unknown command: rouk"},
+		{[]string{"--url", "http://127.0.0.1:1", "ruok"}, 1, "; use --url to name the admin endpoint of a server that runs"},
 	} {
 		if status, stdout, stderr := adminCommand(t, q.args...); status != q.status || !strings.Contains(stdout+stderr, q.says) || (status == 0) != (stderr == "") {
 			t.Errorf("%q: status %d\n%s%s\nwant %d, %s", q.args, status, stdout, stderr, q.status, q.says)

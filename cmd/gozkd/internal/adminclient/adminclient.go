@@ -5,8 +5,10 @@ package adminclient
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -71,6 +73,15 @@ func Send(req *http.Request, authorization string, patience time.Duration, secur
 		return nil, fmt.Errorf("%s: %w", req.URL, security.ExplainHTTP(req.Context(), req.URL, err))
 	}
 	return resp, nil
+}
+
+// WithRemedy adds to an error of Send that no server listens there, if that is so, and the flag that
+// names another.
+func WithRemedy(err error, flag string) error {
+	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("%w; use %s to name the admin endpoint of a server that runs, such as http://HOST:8080", err, flag)
+	}
+	return err
 }
 
 // Refusal returns the error of an answer whose status is not OK.

@@ -126,7 +126,7 @@ func download(ctx context.Context, from, auth, path string, security *clientflag
 	}
 	resp, err := adminclient.Send(req, auth, answerTimeout, security)
 	if err != nil {
-		return err
+		return adminclient.WithRemedy(err, "--from")
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK {
