@@ -75,11 +75,10 @@ func Send(req *http.Request, authorization string, patience time.Duration, secur
 	return resp, nil
 }
 
-// WithRemedy adds to an error of Send that no server listens there, if that is so, and the flag that
-// names another.
+// WithRemedy adds the remedy to an error of Send if no server was reached: flag names the endpoint.
 func WithRemedy(err error, flag string) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "dial" {
-		return fmt.Errorf("%w; use %s to name the admin endpoint of a server that runs, such as http://HOST:8080", err, flag)
+		return fmt.Errorf("%w; use %s to name the admin endpoint of a server that runs", err, flag)
 	}
 	return err
 }
