@@ -89,6 +89,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, []string{"--from", data, "--auth-file", text, to}, 1, "--auth-file is for an admin endpoint"},
 		{Backup, []string{"--from", "http://127.0.0.1:1", to}, 1, "127.0.0.1:1"},
 		{Backup, []string{"--from", "http://127.0.0.1:1", to}, 1, "; use --from to name the admin endpoint of a server that runs"},
+		{Promote, []string{dir}, 1, "Name the directory that gozkd standby has after --into"},
 		{Restore, nil, 2, "--from is missing"},
 		{Restore, []string{"--from"}, 2, "flag needs an argument: -from"},
 		{Restore, []string{"--from", good, "--nonsense"}, 2, "usage: gozkd restore"},

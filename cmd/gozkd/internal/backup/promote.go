@@ -84,7 +84,8 @@ Next: start this server with gozkd serve --data-dir ` + dir + `, and wait until 
 	if from == "" {
 		text, err := os.ReadFile(filepath.Join(dir, standbyFolder, "source"))
 		if err != nil && !unfenced {
-			return c.Fail(fmt.Errorf("%w\nName the archive with --from, if %s is a standby", err, dir))
+			return c.Fail(fmt.Errorf("%s is no standby, or lacks the name of its archive: %w\n"+
+				"Name the directory that gozkd standby has after --into, or the archive with --from", dir, err))
 		}
 		from = strings.TrimSpace(string(text))
 	}
