@@ -41,7 +41,7 @@ func zooKeeperCommands() []*command {
 			about: "delete a znode without children", run: runDelete},
 		{name: "deleteall", args: "path [-b batch size]", flags: []flag{{"b", true, "batch size"}}, minArgs: 1,
 			about: "delete a znode and all znodes below it", run: runDeleteAll},
-		{name: "delquota", args: "[-n|-b|-N|-B|-r|-w] path", flags: quotaFlags(false), oneOf: true, minArgs: 1,
+		{name: "delquota", args: "[-n|-b|-N|-B] path", flags: quotaFlags(false), oneOf: true, minArgs: 1,
 			about: "remove a quota, or with -r or -w from a budget", run: runDelQuota},
 		{name: "get", args: "[-s] [-w] [-b] [-x] path", flags: []flag{
 			{"s", false, "Print znode stats additionally"}, {"w", false, "Watch for changes on the znode"},
@@ -51,10 +51,10 @@ func zooKeeperCommands() []*command {
 		{name: "getAllChildrenNumber", args: "path", minArgs: 1, about: "count all znodes below a znode", run: runCount},
 		{name: "getEphemerals", args: "path", about: "list this session's ephemeral znodes", run: runEphemerals},
 		{name: "listquota", args: "path", minArgs: 1, about: "print a quota and its current use", run: runListQuota},
-		{name: "ls", args: "[-s] [-w] [-R] [-page [-after NAME]] path", flags: []flag{
+		{name: "ls", args: "[-s] [-w] [-R] path", flags: []flag{
 			{"?", false, "help"}, {"s", false, "stat"}, {"w", false, "watch"}, {"R", false, "recurse"},
 			{"page", false, ""}, {"after", true, ""}, // zkCli.sh does not have them
-		}, about: "list a znode's children; -page: a name per line, in pages", run: runList},
+		}, about: "list a znode's children; -page [-after NAME]: a name per line, in pages", run: runList},
 		{name: "reconfig", args: "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | " +
 			"[-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", flags: []flag{
 			{"s", false, "stats"}, {"v", true, "required current config version"},
@@ -75,7 +75,7 @@ func zooKeeperCommands() []*command {
 		{name: "setAcl", args: "[-s] [-v version] [-R] path acl", flags: []flag{
 			{"s", false, "stats"}, {"v", true, "version"}, {"R", false, "recursive"},
 		}, minArgs: 2, about: "set a znode's access control list", run: runSetACL},
-		{name: "setquota", args: "-n|-b|-N|-B|-r|-w val path", flags: quotaFlags(true), oneOf: true, needsFlag: true, minArgs: 1,
+		{name: "setquota", args: "-n|-b|-N|-B val path", flags: quotaFlags(true), oneOf: true, needsFlag: true, minArgs: 1,
 			about: "set a quota for a znode and all znodes below it; -r, -w: a budget, also of scheme:id",
 			run:   runSetQuota},
 		{name: "stat", args: "[-w] path", flags: []flag{{"w", false, "watch"}}, minArgs: 1, about: "print a znode's Stat", run: runStat},

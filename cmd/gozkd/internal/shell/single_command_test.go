@@ -58,7 +58,7 @@ func TestSingleCommand_Usage(t *testing.T) {
 	runOne(t, "a:b:c", "ls /", ranCLI{status: cli.Usage,
 		err: "gozkd cli: client: connect string \"a:b:c\": address a:b:c: too many colons in address\n" + Usage + "\n"})
 	got := runCLI(t, "", nil, "-server", nowhere, "lss", "/")
-	if got.status != cli.Usage || got.out != "" || !strings.Contains(got.err, "\n\tls [-s] [-w] [-R] [-page [-after NAME]] path\n") ||
+	if got.status != cli.Usage || got.out != "" || !strings.Contains(got.err, "\n\tls [-s] [-w] [-R] path\n") ||
 		!strings.HasSuffix(got.err, "\nCommand not found: Command not found lss\n") {
 		t.Errorf("an unknown command: %+v", got)
 	}
@@ -126,7 +126,7 @@ func TestScript(t *testing.T) {
 		{"the status is that of the last command", "get /none\nget /a\n", ranCLI{out: begin + "1\n", err: "Node does not exist: /none\n"}},
 		{"the last fails", "get /a\nget /none\n", ranCLI{cli.Failed, begin + "1\n", "Node does not exist: /none\n"}},
 		{"blank lines at the end", "get /none\n\n  \n", ranCLI{cli.Failed, begin, "Node does not exist: /none\n"}},
-		{"the last is wrong", "ls\n", ranCLI{cli.Usage, begin, "ls [-s] [-w] [-R] [-page [-after NAME]] path\n"}},
+		{"the last is wrong", "ls\n", ranCLI{cli.Usage, begin, "ls [-s] [-w] [-R] path\n"}},
 		{"quit ends it", "get /none\nquit\nget /a\n", ranCLI{cli.Failed, begin, "Node does not exist: /none\n"}},
 		{"redo", "get /a\nredo 0\nredo 1\nredo 2\nhistory\n", ranCLI{
 			out: begin + "1\n1\n1\n1\n0 - get /a\n1 - get /a\n2 - get /a\n3 - get /a\n4 - history\n"}},
