@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -122,5 +124,61 @@ func TestLongFrames_WaitersAreAlive(t *testing.T) {
 			t.Error("the client that stops is not disconnected")
 		}
 		waits.ping()
+	})
+}
+
+// A client that takes its replies slowly does not keep the place of a long request that waits for
+// that, if others wait for a place.
+func TestLongFrames_SlowReader(t *testing.T) {
+	const longest, patience = 400 << 10, 10 * time.Second
+	cfg := ticks
+	cfg.MaxBuffer = longest
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, longest)
+		other, slow := dial(), dial()
+		other.connect(3_600_000, 0, nil)
+		slow.connect(3_600_000, 0, nil)
+		other.call(1, proto.OpCreate, create{path: "/z"})
+		slow.call(1, proto.OpAddWatch, &proto.AddWatchRequest{Path: "/z", Mode: proto.AddWatchPersistentRecursive})
+		set := frame(2, proto.OpSetData, &proto.SetDataRequest{Path: "/z", Data: make([]byte, longest*3/4), Version: -1})
+		if _, err := slow.nc.Write(set[:longest/4]); err != nil {
+			t.Fatal(err)
+		}
+		xid := int32(1)
+		events := func(n int) { // 8 KB each, which slow does not take
+			for range n {
+				xid++
+				other.call(xid, proto.OpCreate, create{path: "/z/" + strings.Repeat("e", 8000) + fmt.Sprint(xid)})
+			}
+		}
+		events(400)
+		piece := make([]byte, 70_000)
+		if _, err := io.ReadFull(slow.nc, piece); err != nil { // now all other events are being sent
+			t.Fatal(err)
+		}
+		events(60) // more than may wait when a request is handled
+		var taking sync.WaitGroup
+		defer taking.Wait()
+		taking.Go(func() {
+			_, _ = slow.nc.Write(set[longest/4:])
+			for slow.nc.SetReadDeadline(time.Now().Add(time.Minute)) == nil {
+				if _, err := slow.nc.Read(piece); err != nil {
+					return
+				}
+				time.Sleep(5 * time.Second)
+			}
+		})
+		if synctest.Wait(); server.HeldByLong(s) < longest/2 {
+			t.Fatal("the request of the slow client does not wait, so this test shows nothing")
+		}
+		_ = other.nc.SetReadDeadline(time.Time{})
+		start := time.Now()
+		if _, err := other.nc.Write(set); err != nil {
+			t.Fatal(err)
+		}
+		if b := other.next(); b == nil || time.Since(start) > 2*patience {
+			t.Errorf("a long request took %v", time.Since(start))
+		}
+		_ = slow.nc.Close()
 	})
 }

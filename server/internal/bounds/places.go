@@ -1,6 +1,7 @@
 package bounds
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,7 +19,7 @@ type Places struct {
 	limit    int
 	used     int // bytes of the places that are taken
 	waiting  []place
-	arriving []place // those taken whose frames are incomplete
+	arriving []place // those taken whose requests are not accepted
 	closed   bool
 }
 
@@ -27,17 +28,23 @@ type place struct {
 	owner Sender
 	since time.Time     // when it was taken
 	taken chan struct{} // closed then
+	whole bool          // the frame has arrived
 }
 
 // Sender is the connection on which a frame comes.
-type Sender interface{ Close() }
+type Sender interface {
+	Close()
+	// Waits returns for how long the server has been waiting for the client.
+	Waits() time.Duration
+}
 
 // IsLong reports whether a frame needs a place.
 func IsLong(frame int) bool { return 4+frame > LongFrame }
 
 // Take waits for a place of that many bytes, for a frame that arrives from owner. When Take has
 // waited for patience, it closes the owners that have had a place for as long, and whose frames
-// are incomplete. A frame above the limit gets a place when there is no other.
+// are incomplete, or who do not take their replies meanwhile. A frame above the limit gets a place
+// when there is no other.
 func (p *Places) Take(bytes int, owner Sender, patience time.Duration) {
 	mine := place{bytes: bytes, owner: owner, taken: make(chan struct{})}
 	p.mu.Lock()
@@ -71,28 +78,38 @@ func (p *Places) grant() {
 	}
 }
 
-// overdue returns the owners of places whose frames have been arriving for that long.
+// overdue returns the owners of places for which the server has been waiting for that long.
 func (p *Places) overdue(patience time.Duration) (owners []Sender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, a := range p.arriving {
-		if time.Since(a.since) >= patience {
+		waits := time.Since(a.since)
+		if a.whole {
+			waits = a.owner.Waits()
+		}
+		if waits >= patience {
 			owners = append(owners, a.owner)
 		}
 	}
 	return owners
 }
 
-// Arrived notes that the frame of owner is complete, or never will be.
+// Arrived notes that the frame of owner is complete.
 func (p *Places) Arrived(owner Sender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.arriving {
 		if p.arriving[i].owner == owner {
-			p.arriving = append(p.arriving[:i], p.arriving[i+1:]...)
-			return
+			p.arriving[i].whole = true
 		}
 	}
+}
+
+// Accepted notes that the request of owner is accepted, or never will be.
+func (p *Places) Accepted(owner Sender) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.arriving = slices.DeleteFunc(p.arriving, func(a place) bool { return a.owner == owner })
 }
 
 // Release gives a place back.

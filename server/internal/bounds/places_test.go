@@ -38,7 +38,7 @@ func TestPlaces_InOrder(t *testing.T) {
 func TestPlaces_Overdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := Places{limit: 100}, time.Now()
-		stops, arrives := &closer{start: start}, &closer{start: start}
+		stops, arrives, third := &closer{start: start}, &closer{start: start}, &closer{}
 		p.Take(50, stops, time.Minute)
 		p.Take(50, arrives, time.Minute)
 		time.Sleep(time.Hour) // nobody waits
@@ -47,15 +47,20 @@ func TestPlaces_Overdue(t *testing.T) {
 			t.Error("a sender is closed although nobody waits for its place")
 		}
 		time.AfterFunc(time.Hour, p.Close) // otherwise Take might never return
-		stops.then = func() { p.Arrived(stops); p.Release(50) }
-		if p.Take(20, arrives, time.Minute); time.Since(start) != time.Hour+time.Minute || stops.closed != time.Since(start) {
+		stops.then = func() { p.Accepted(stops); p.Release(50) }
+		if p.Take(20, third, time.Minute); time.Since(start) != time.Hour+time.Minute || stops.closed != time.Since(start) {
 			t.Errorf("the place was free after %v, and closed after %v", time.Since(start), stops.closed)
 		}
 		if arrives.closed != 0 {
 			t.Error("a sender is closed although its frame has arrived")
 		}
+		arrives.waits, arrives.then = time.Minute, func() { p.Accepted(arrives); p.Release(50) }
+		p.Accepted(third)
+		if p.Take(50, stops, time.Minute); arrives.closed != time.Since(start) || arrives.closed != time.Hour+2*time.Minute {
+			t.Errorf("a sender that does not take its replies is closed after %v", arrives.closed)
+		}
 		go p.Close()
-		if p.Take(200, stops, time.Hour); p.Held() != 270 || time.Since(start) != time.Hour+time.Minute {
+		if p.Take(200, stops, time.Hour); p.Held() != 270 || time.Since(start) != time.Hour+2*time.Minute {
 			t.Errorf("closed places hold %d bytes after %v", p.Held(), time.Since(start))
 		}
 	})
@@ -66,7 +71,10 @@ type closer struct {
 	start  time.Time
 	closed time.Duration
 	then   func()
+	waits  time.Duration
 }
+
+func (c *closer) Waits() time.Duration { return c.waits }
 
 func (c *closer) Close() {
 	if c.closed = time.Since(c.start); c.then != nil {

@@ -132,16 +132,20 @@ func (l *Link) takePlace(frame int) {
 }
 
 // KeepPlace leaves the place of the frame that was read to its request, which gives it back.
-func (l *Link) KeepPlace() { l.place = 0 }
+func (l *Link) KeepPlace() {
+	if l.place > 0 {
+		l.host.Long.Accepted(l)
+		l.place = 0
+	}
+}
 
 // Drop releases the input, with the place of its frame.
 func (l *Link) Drop(in *Input) {
 	in.Release()
 	l.HoldInput(in)
 	if l.place > 0 {
-		l.host.Long.Arrived(l)
 		l.host.Long.Release(l.place)
-		l.place = 0
+		l.KeepPlace()
 	}
 }
 
