@@ -129,7 +129,7 @@ func download(ctx context.Context, from, auth, path string, security *clientflag
 		return adminclient.WithRemedy(err, "--from")
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	if resp.StatusCode != http.StatusOK {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "application/json" { // as ZooKeeper refuses
 		return adminclient.Refusal(resp, auth)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
