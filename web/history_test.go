@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,12 @@ func TestHistory(t *testing.T) {
 	if ago := time.Since(p.asked.Since); ago < time.Hour || ago > 2*time.Hour {
 		t.Errorf("since %v", p.asked.Since)
 	}
+	page := p.page
+	p.page.Changes = append(slices.Clone(page.Changes), history.Change{Path: "/closed", Kind: history.Created, Zxid: 0x10})
+	if r := s.want(200, `"hidden":3`, "GET", "/ui/api/history?path=/&below=3600", ""); strings.Contains(r.body, "closed") {
+		t.Errorf("a znode that the caller may not read now: %s", r.body)
+	}
+	p.page = page
 	for _, bad := range []string{"x", "-1", "1h", "99999999999"} {
 		s.want(400, "below", "GET", "/ui/api/history?path=/gone&below="+bad, "")
 	}

@@ -2,6 +2,8 @@ package explore
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -57,6 +59,9 @@ func (e *explorer) history(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := q.withoutClosed(page); err != nil {
+		return nil, err
+	}
 	answer := struct {
 		Path     string    `json:"path"`
 		Versions []version `json:"versions"`
@@ -72,6 +77,26 @@ func (e *explorer) history(q *request) (any, error) {
 		answer.Versions = append(answer.Versions, newVersion(&page.Changes[i], inside))
 	}
 	return answer, nil
+}
+
+// withoutClosed hides the changes of znodes below the path that the caller may not read now, which is
+// what MayReadHistory demands for the path.
+func (q *request) withoutClosed(page *history.Page) error {
+	zk, err := q.client()
+	closed := make(map[string]bool)
+	for i := 0; i < len(page.Changes) && err == nil; i++ {
+		path := page.Changes[i].Path
+		if _, asked := closed[path]; !asked && path != "" {
+			_, _, err = zk.Exists(q.Context(), path, false)
+			if closed[path] = errors.Is(err, proto.ErrNoAuth); closed[path] {
+				err = nil
+			}
+		}
+	}
+	all := len(page.Changes)
+	page.Changes = slices.DeleteFunc(page.Changes, func(c history.Change) bool { return closed[c.Path] })
+	page.Hidden += all - len(page.Changes)
+	return err
 }
 
 func newVersion(c *history.Change, inside bool) version {
