@@ -79,8 +79,8 @@ func (e *explorer) history(q *request) (any, error) {
 	return answer, nil
 }
 
-// withoutClosed hides the changes of znodes below the path that the caller may not read now, which is
-// what MayReadHistory demands for the path.
+// withoutClosed hides the changes of znodes below the path that the caller may not read now. For
+// the path itself MayReadHistory refuses them.
 func (q *request) withoutClosed(page *history.Page) error {
 	zk, err := q.client()
 	closed := make(map[string]bool)
