@@ -157,3 +157,26 @@ func TestLive_BeforeTheStream(t *testing.T) {
 	b.see(".data", "two")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 }
+
+// After an answer other than 200 the browser gives up, and a new stream knows no last id: everything
+// is read again.
+func TestLive_GivenUp(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	zk := x.connect()
+	x.fill(map[string]string{"/app/a": "one"})
+	b := x.visit(t, "#/z/app")
+	b.see("[role=tree]", "a")
+	b.eval(`window.made = 0; window.EventSource = class extends EventTarget { static CLOSED = 2; readyState = 1;
+		constructor() { super(); window.made++; window.opened = () => this.onopen(); window.fail = () => { this.readyState = 2; this.onerror(); }; } close() {} }; null`, nil)
+	b.gotoHash("#/z/app/a")
+	b.until("window.made === 1")
+	b.eval("window.opened(); null", nil)
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.eval("window.fail(); null", nil)
+	if _, _, err := zk.Create(t.Context(), "/app/new", nil, client.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.until("window.made === 2")
+	b.eval("window.opened(); null", nil)
+	b.see("[role=tree]", "new")
+}

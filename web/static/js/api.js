@@ -226,8 +226,9 @@ export function multi(operations) {
 
 /**
  * stream opens server-sent events. handlers has one function per event name, which gets the data
- * (parsed JSON) and the id, and optionally open() and lost(). The browser reconnects by itself and
- * sends Last-Event-ID. Returns a function that closes the stream.
+ * (parsed JSON) and the id, and optionally open() and lost(givenUp). The browser reconnects by itself
+ * and sends Last-Event-ID, unless it has given up: the next open() is that of a new stream, before
+ * which events may be missed. Returns a function that closes the stream.
  */
 export function stream(path, query, handlers) {
   let source = null;
@@ -240,7 +241,7 @@ export function stream(path, query, handlers) {
       handlers.open?.();
     };
     source.onerror = () => {
-      handlers.lost?.();
+      handlers.lost?.(source.readyState === EventSource.CLOSED);
       identity().catch(() => null); // tells the shell whether the server answers at all
       if (source.readyState === EventSource.CLOSED) {
         // The browser gives up after a status other than 200: during a restart, for example.

@@ -32,7 +32,8 @@ export function follow(path, recursive, on) {
           on.opened();
         }
       },
-      lost: () => {
+      lost: (givenUp) => {
+        missed ||= givenUp;
         live = false;
         on.state('lost');
       },
