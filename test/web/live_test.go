@@ -158,8 +158,8 @@ func TestLive_BeforeTheStream(t *testing.T) {
 	b.until("person.all('.live[aria-label=live]').length === 1")
 }
 
-// After an answer other than 200 the browser gives up, and a new stream knows no last id: everything
-// is read again.
+// After an answer other than 200 the browser gives up, and a new stream knows no last id: all is
+// read again.
 func TestLive_GivenUp(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
 	zk := x.connect()
