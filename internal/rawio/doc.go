@@ -10,6 +10,7 @@ type Answers struct {
 	Known      bool
 	Ago        time.Duration // since it confirmed anything
 	Unanswered int           // probes and repeated packets since
+	Ended      bool          // the peer has ended the stream, or the connection is broken
 }
 
 // Queued is what waits in a socket's queues, in bytes. The zero value says nothing.

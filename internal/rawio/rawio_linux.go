@@ -59,7 +59,11 @@ func AnswersOf(fd uintptr) Answers {
 	if err != nil {
 		return Answers{}
 	}
-	return Answers{true, time.Duration(info.Last_ack_recv) * time.Millisecond, int(max(info.Probes, info.Retransmits))}
+	const established = 1
+	return Answers{
+		Known: true, Ago: time.Duration(info.Last_ack_recv) * time.Millisecond,
+		Unanswered: int(max(info.Probes, info.Retransmits)), Ended: info.State != established,
+	}
 }
 
 // transfer returns 0 and a syscall.Errno, or what the system call returned and nil. b is not empty.

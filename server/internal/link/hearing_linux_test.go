@@ -3,6 +3,7 @@ package link
 import (
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/rawio"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
 // dialed returns a Link on a socket, and its client.
@@ -80,6 +82,48 @@ func TestNoteProgress_Probes(t *testing.T) {
 		if known := c.Answers().Known; on() != step.want || known != step.want {
 			t.Errorf("%+v: probed %v, answers known %v", step, on(), known)
 		}
+	}
+}
+
+// A client whose long frame waits for a place is alive until it ends its stream.
+func TestNoteProgress_InLine(t *testing.T) {
+	c, client := dialed(t)
+	now := time.Now()
+	c.host.Init(HostConfig{
+		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
+		Long: new(bounds.Places), Goroutines: new(sync.WaitGroup),
+	})
+	c.owner = owner(0)
+	c.host.Long.Take(1, new(Link), time.Minute) // without a limit there is room for one
+	heard := func() bool {
+		now = now.Add(time.Second)
+		c.NoteProgress(now)
+		return c.LastAlive().Equal(now)
+	}
+	took := make(chan struct{})
+	go func() {
+		c.takePlace(bounds.LongFrame)
+		close(took)
+	}()
+	for !c.inLine.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	for range 3 {
+		if !heard() {
+			t.Fatal("a client that waits for others counts as silent")
+		}
+	}
+	_ = client.Close()
+	for !c.raw.answers().Ended { // loopback delivers in moments
+		time.Sleep(time.Millisecond)
+	}
+	if heard() {
+		t.Error("a client that has gone is alive while its frame waits")
+	}
+	c.host.Long.Release(1)
+	<-took
+	if heard() {
+		t.Error("a client that has gone is alive when its frame has a place")
 	}
 }
 

@@ -121,12 +121,14 @@ func longInput(n int) []byte {
 	return make([]byte, n)
 }
 
-// takePlace waits for a place of a frame, while the client counts as heard.
+// takePlace waits for a place of a frame. NoteProgress says whether the client is alive meanwhile;
+// a client that is not a socket counts as alive, because nobody knows.
 func (l *Link) takePlace(frame int) {
 	l.holdInput(InputBytes, true)
-	was := l.handling.Swap(true)
+	was := l.handling.Swap(l.raw == nil)
+	l.inLine.Store(true)
 	l.host.Long.Take(frame, l, l.host.Patience())
-	l.noteAlive(l.host.Now())
+	l.inLine.Store(false)
 	l.handling.Store(was)
 	l.place = frame
 }

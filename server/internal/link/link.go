@@ -278,6 +278,7 @@ type hearing struct {
 	handling atomic.Bool  // requests that were read are handled; until they are, the link is not read
 	flushes  atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
 	full     atomic.Bool  // ReadAhead waits, and the input has no room
+	inLine   atomic.Bool  // a frame waits for its place
 	// inQueues is what was in the socket's queues when the last flush was found waiting. It is
 	// owned by the caller of NoteProgress.
 	inQueues rawio.Queued
@@ -321,12 +322,18 @@ func (l *Link) LastAlive() time.Time {
 // While ReadAhead has no room, NoteProgress looks, too. The client's system may then be waiting for
 // room in a socket with many bytes. Such a client is alive while its system takes all replies.
 //
+// A client whose frame waits for a place waits for others, who may take long: it is alive until the
+// end of its stream has come.
+//
 // Only one goroutine may call NoteProgress.
 func (l *Link) NoteProgress(now time.Time) {
 	l.probe(now)
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}
 	full := l.full.Load()
+	if l.inLine.Load() && l.raw != nil && !l.raw.answers().Ended {
+		l.noteAlive(now)
+	}
 	if l.raw == nil || !full && (!l.handling.Load() || l.flushes.Load() == 0) {
 		return
 	}
