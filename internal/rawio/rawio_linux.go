@@ -45,8 +45,8 @@ func Probe(fd uintptr, every time.Duration) {
 	on := 0
 	if every > 0 {
 		on = 1
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 1) // these fail if fd is no TCP
 		seconds := min(max(1, int(every/time.Second)), longest)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, seconds) // these fail if fd is no TCP
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, seconds)
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPCNT, most)
 	}

@@ -115,7 +115,25 @@ type Stream struct {
 // or "". When Open returns, the server has the watch: a read afterwards sees every change without
 // an event.
 func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, error) {
-	t := &s.streams
+	r, err := s.streams.join(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	stream := &Stream{streams: &s.streams, ring: r}
+	s.streams.mu.Lock()
+	stream.next = r.next()
+	s.streams.mu.Unlock()
+	begin := position{zxid: s.Client.LastZxid()}
+	if lastID == "" {
+		stream.text = "id: " + begin.String() + "\n\n"
+	} else if !stream.resume(ctx, lastID) {
+		stream.text = "id: " + begin.String() + "\n" + resetText
+	}
+	return stream, nil
+}
+
+// join returns the ring of a Watch, which the server has, with one more reader.
+func (t *streams) join(ctx context.Context, w Watch) (*ring, error) {
 	t.changing.Lock()
 	defer t.changing.Unlock()
 	t.mu.Lock()
@@ -135,23 +153,13 @@ func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, er
 		if w.Recursive {
 			mode = proto.AddWatchPersistentRecursive
 		}
-		if err := s.Client.AddWatch(ctx, w.Path, mode); err != nil {
+		if err := t.session.Client.AddWatch(ctx, w.Path, mode); err != nil {
 			t.leave(r)
 			return nil, err
 		}
 		r.set = true
 	}
-	stream := &Stream{streams: t, ring: r}
-	t.mu.Lock()
-	stream.next = r.next()
-	t.mu.Unlock()
-	begin := position{zxid: s.Client.LastZxid()}
-	if lastID == "" {
-		stream.text = "id: " + begin.String() + "\n\n"
-	} else if !stream.resume(ctx, lastID) {
-		stream.text = "id: " + begin.String() + "\n" + resetText
-	}
-	return stream, nil
+	return r, nil
 }
 
 // resume makes the stream begin with the events after an id that any member has given. It returns
