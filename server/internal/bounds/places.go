@@ -26,8 +26,8 @@ type Places struct {
 type place struct {
 	bytes int
 	owner Sender
-	since time.Time     // when it was taken
-	taken chan struct{} // closed then
+	since time.Time     // when it was taken or, if the frame is whole, when that arrived
+	taken chan struct{} // closed when the place is taken
 	whole bool          // the frame has arrived
 }
 
@@ -85,7 +85,7 @@ func (p *Places) overdue(patience time.Duration) (owners []Sender) {
 	for _, a := range p.arriving {
 		waits := time.Since(a.since)
 		if a.whole {
-			waits = a.owner.Waits()
+			waits = min(waits, a.owner.Waits())
 		}
 		if waits >= patience {
 			owners = append(owners, a.owner)
@@ -100,7 +100,7 @@ func (p *Places) Arrived(owner Sender) {
 	defer p.mu.Unlock()
 	for i := range p.arriving {
 		if p.arriving[i].owner == owner {
-			p.arriving[i].whole = true
+			p.arriving[i].whole, p.arriving[i].since = true, time.Now()
 		}
 	}
 }

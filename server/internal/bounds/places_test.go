@@ -41,8 +41,9 @@ func TestPlaces_Overdue(t *testing.T) {
 		stops, arrives, third := &closer{start: start}, &closer{start: start}, &closer{}
 		p.Take(50, stops, time.Minute)
 		p.Take(50, arrives, time.Minute)
-		time.Sleep(time.Hour) // nobody waits
-		p.Arrived(arrives)
+		time.Sleep(time.Hour)     // nobody waits
+		arrives.waits = time.Hour // for its frame, which arrives now
+		time.AfterFunc(time.Second, func() { p.Arrived(arrives) })
 		if stops.closed != 0 {
 			t.Error("a sender is closed although nobody waits for its place")
 		}
