@@ -58,13 +58,14 @@ func TestWatchTree(t *testing.T) {
 		time.Sleep(recipetest.Timeout)
 		end[0]()
 		w.Load(map[string]string{"/n/d/e": "1"})
-		expect("changed", 2, "", " DataChanged/d/e", " DataChanged/d/e")
+		const mark = 1 // after a reconnect the client also watches the mark of missed events, see proto.ReplayMark
+		expect("changed", 2+mark, "", " DataChanged/d/e", " DataChanged/d/e")
 		end[1]()
-		expect("the last call has ended", 1, "", "", "")
+		expect("the last call has ended", 1+mark, "", "", "")
 		if err := c.Delete(t.Context(), "/n/d/e", -1); err != nil {
 			t.Error(err)
 		}
-		expect("deleted", 1, "", "", " Deleted/d/e")
+		expect("deleted", 1+mark, "", "", " Deleted/d/e")
 		w.ExpireSession(c.Session().ID())
 		time.Sleep(recipetest.Timeout)
 		w.Load(map[string]string{"/n/d/e": ""})

@@ -3,6 +3,7 @@ package jepsenlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -36,8 +37,8 @@ func runRewatch(ctx context.Context, w *worker) {
 				ok = r.beat()
 			}
 			_ = c.Close() // it may be broken already
-			for n := r.rng.IntN(4); n > 0 && w.next(ctx); n-- {
-			}
+			// Away for changes to miss, but not for so long that the session expires.
+			_ = pause(ctx, time.Duration(r.rng.Int64N(int64(w.timeout/4)+1)))
 			return r.seen, c.member
 		})
 	}

@@ -167,35 +167,6 @@ func TestC4_PowerLossInAMerge(t *testing.T) {
 	t.Logf("%d crashes", crashes)
 }
 
-// The log's syncs wait for what a merge has written since its last sync, so that is never much.
-func TestMerge_SyncsOften(t *testing.T) {
-	var unsynced, most, total int64
-	f, err := vfstest.NewFaulty(vfstest.NewMem(), func(op vfstest.Op) error {
-		switch op.Kind {
-		case vfstest.OpWrite:
-			unsynced += op.Bytes
-			most, total = max(most, unsynced), total+op.Bytes
-		case vfstest.OpSync:
-			unsynced = 0
-		}
-		return nil
-	}).Create("checkpoint.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	d := make(delta)
-	for i := range 20_000 {
-		d[fmt.Sprintf("%05d", i)] = strings.Repeat("v", 150)
-	}
-	if err := mergeDelta(f, nil, d, 1); err != nil {
-		t.Fatal(err)
-	}
-	if total < 3<<20 || most > 512<<10 {
-		t.Errorf("of %d bytes, %d were written between two syncs", total, most)
-	}
-}
-
 // Keys must ascend: otherwise the tree would be unordered, and lookups would fail.
 func TestMerge_Order(t *testing.T) {
 	f, err := vfstest.NewMem().Create("f")

@@ -9,10 +9,9 @@ import (
 const (
 	// writeBuffer is how many bytes are written at once, if their pages are adjacent.
 	writeBuffer = 256 << 10
-	// syncBytes is how much is written between two syncs. The log's syncs wait until the disk has
-	// written that: beside syncs of 1 MiB they took four times as long as alone, beside these 1.6
-	// times.
-	syncBytes = 256 << 10
+	// syncBytes is how much is written between two syncs. A single sync at the end would have all
+	// the data to write, and the log's syncs would wait for that.
+	syncBytes = 1 << 20
 	// roomBytes is how much is written between two calls of room.
 	roomBytes = 8 << 20
 )
