@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -30,7 +31,7 @@ type command struct {
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
 	{name: "connection_stat_reset", aliases: []string{"crst"}, access: changes, run: facts(resetConnectionStats)},
-	{name: "connections", aliases: []string{"cons"}, access: local, run: facts(connections)},
+	{name: "connections", aliases: []string{"cons"}, access: local, run: facts(func(s *server.Facts) object { return connectionLists(s, true) })},
 	{name: "dirs", run: facts(dirs)},
 	{name: "dump", access: local, run: facts(dump)},
 	{name: "ended_sessions", access: local, run: endedSessions},
@@ -44,12 +45,12 @@ var commands = []command{
 	{name: "last_snapshot", aliases: []string{"lsnp"}, run: lastSnapshot},
 	{name: "leader", aliases: []string{"lead"}, run: leader},
 	{name: "monitor", aliases: []string{"mntr"}, run: monitor},
-	{name: "observer_connection_stat_reset", aliases: []string{"orst"}, access: changes, run: facts(resetObserverStats)},
+	{name: "observer_connection_stat_reset", aliases: []string{"orst"}, access: changes, run: facts(nothing)},
 	{name: "observers", aliases: []string{"obsr"}, run: facts(observers)},
 	{name: "reload", access: administrators, always: true, posts: true, run: reload, given: func(o *Options) bool { return o.Reload != nil }},
 	{name: "restore", aliases: []string{"rest"}, access: administrators, posts: true, run: restore},
 	{name: "peers", run: facts(peers)},
-	{name: "ruok", run: facts(ruok)},
+	{name: "ruok", run: facts(nothing)},
 	{name: "server_stats", aliases: []string{"srvr"}, run: facts(serverStats)},
 	{name: "set_trace_mask", aliases: []string{"stmk"}, access: changes, always: true, run: setTraceMask},
 	{name: "shed_connections", aliases: []string{"shed"}, access: administrators, posts: true, run: shed},
@@ -75,6 +76,10 @@ func (h *handler) find(name string) (command, bool) {
 }
 
 func (h *handler) has(c *command) bool { return c.given == nil || c.given(&h.options) }
+
+// nothing answers with no facts. It is also for observer_connection_stat_reset, because nothing is
+// counted for the connections of observers.
+func nothing(*server.Facts) object { return nil }
 
 // facts makes a command's run from a function that needs only the server and cannot fail.
 func facts(f func(*server.Facts) object) func(*handler, *http.Request) (object, error) {
@@ -136,5 +141,9 @@ type Options struct {
 // and transfer_leadership are for administrators.
 func New(s *server.Server, o Options) http.Handler {
 	o.Interval = cmp.Or(o.Interval, 5*time.Minute)
-	return &handler{server: s, options: o, long: make(chan struct{}, longAnswers)}
+	h := &handler{server: s, options: o, long: make(chan struct{}, longAnswers)}
+	if o.Interval > 0 {
+		h.taken = fair.NewRate(o.Interval, 1, 1)
+	}
+	return h
 }

@@ -13,10 +13,6 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-func connections(s *server.Facts) object {
-	return connectionLists(s, true)
-}
-
 // connectionLists returns an object for each connection, the oldest first, with those of the secure
 // port apart: all that is known if full is set, otherwise the fields of the command stats.
 func connectionLists(s *server.Facts, full bool) object {

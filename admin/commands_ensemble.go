@@ -31,7 +31,7 @@ func leader(h *handler, _ *http.Request) (object, error) {
 	}
 	st := s.Status()
 	m, _ := member(s, st.Leader)
-	host, _ := hostPort(m.PeerAddress)
+	host, _, _ := net.SplitHostPort(m.PeerAddress)
 	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", memberid.NumberOrNone(st.Leader)}, {"leader_ip", host}}, nil
 }
 
@@ -75,10 +75,6 @@ func observers(s *server.Facts) object {
 	}
 	return object{{"synced_observers", len(list)}, {"observers", list}}
 }
-
-// resetObserverStats has nothing to reset, because nothing is counted for the connections of
-// observers.
-func resetObserverStats(*server.Facts) object { return nil }
 
 func zabState(s *server.Facts) object {
 	st := s.Status()
@@ -136,14 +132,8 @@ func addresses(address string) []string {
 
 // hostPort splits an address. The result for "" is empty.
 func hostPort(address string) (host string, port int) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return "", 0
-	}
-	port, err = strconv.Atoi(text)
-	if err != nil {
-		return host, 0
-	}
+	host, text, _ := net.SplitHostPort(address)
+	port, _ = strconv.Atoi(text)
 	return host, port
 }
 

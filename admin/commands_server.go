@@ -11,8 +11,6 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-func ruok(*server.Facts) object { return nil }
-
 func isReadOnly(s *server.Facts) object { return object{{"read_only", readOnly(s)}} }
 
 // readOnly reports whether the server is in read-only mode.

@@ -34,16 +34,18 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	// there is no such limit, as in tests.
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{})
-	if left := h.taken.wait(h.options.Interval); left > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10))
-		refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
-		return
+	if h.taken != nil {
+		if left, _ := h.taken.Take("", time.Now()); left > 0 {
+			w.Header().Set("Retry-After", strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10))
+			refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
+			return
+		}
 	}
 	b, err := h.server.Backups().Make(r.Context())
 	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
 	if err != nil {
-		if r.Context().Err() == nil { // a client that leaves uses up its interval
-			h.taken.failed()
+		if h.taken != nil && r.Context().Err() == nil { // a client that leaves uses up its interval
+			h.taken.Give("", time.Now())
 		}
 		refuse(http.StatusInternalServerError, err.Error())
 		return

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/server"
 )
@@ -31,7 +31,7 @@ func Handler(s *server.Server) http.Handler { return New(s, Options{}) }
 type handler struct {
 	server  *server.Server
 	options Options
-	taken   limiter                    // of snapshots
+	taken   *fair.Rate                 // of snapshots; nil: no bound
 	long    chan struct{}              // holds a token for each answer that is being made and may be long
 	origin  http.CrossOriginProtection // checks only POST
 }
@@ -210,33 +210,6 @@ type failedError struct {
 }
 
 func (e *failedError) Error() string { return e.why }
-
-// limiter admits a caller, and the next caller after an interval. A limiter is safe for concurrent
-// use.
-type limiter struct {
-	mu           sync.Mutex // guards the rest
-	last, before time.Time  // when the last two callers were admitted; zero: none yet
-}
-
-// wait returns 0 if it admits the caller now, otherwise the remaining time. wait admits all if the
-// interval is not positive.
-func (l *limiter) wait(interval time.Duration) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if left := interval - now.Sub(l.last); !l.last.IsZero() && left > 0 {
-		return left
-	}
-	l.last, l.before = now, l.last
-	return 0
-}
-
-// failed withdraws the last admission, because its caller failed.
-func (l *limiter) failed() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = l.before
-}
 
 // object is a JSON object with ordered keys.
 type object []field
