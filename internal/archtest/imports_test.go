@@ -318,6 +318,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/dustin/go-humanize", "sizes in units"},
 	}},
 	{pkg: "cmd/gozkd/internal/inspect", there: true, may: []arrow{
+		{"internal/subtree", "which znodes are below another"},
 		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/backup", "describes data directories"},

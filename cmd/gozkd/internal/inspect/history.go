@@ -73,7 +73,7 @@ func printHistory(ctx context.Context, c cli.Command, p *printer, filter *replic
 	if err != nil {
 		return err
 	}
-	err = s.Transactions(func(t *replica.Txn) bool {
+	err = s.transactions(func(t *replica.Txn) bool {
 		if first == nil {
 			first = &replica.Txn{Time: t.Time, Zxid: t.Zxid}
 		}
@@ -89,7 +89,7 @@ func printHistory(ctx context.Context, c cli.Command, p *printer, filter *replic
 	case found == 0:
 		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", where.path, printable.Text(filter.Path), timeText(first.Time)))
 	}
-	for _, note := range s.Notes() {
+	for _, note := range s.notes {
 		cli.Print(c.Env.Err, "gozkd history: "+note+"\n")
 	}
 	return errors.Join(err, ctx.Err())

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -45,7 +47,7 @@ flags:
 type options struct {
 	log, znodes, sessions, tree bool
 	depth                       int
-	below                       subtree
+	below                       string // a znode and all below it; "": everything
 	when                        interval
 	data, json                  bool
 	logDir, ensemble            string
@@ -60,6 +62,9 @@ func (o *options) modes() (n int) {
 	return n
 }
 
+// has reports whether the znode at path is to be printed.
+func (o *options) has(path string) bool { return subtree.Within(path, cmp.Or(o.below, "/")) }
+
 // parse reads the command line. If done is true, the command must return status.
 func (o *options) parse(c cli.Command, args []string) (words []string, status int, done bool) {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
@@ -68,7 +73,7 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	fs.BoolVar(&o.sessions, "sessions", false, "")
 	fs.BoolVar(&o.tree, "tree", false, "")
 	fs.IntVar(&o.depth, "depth", 1, "")
-	fs.StringVar((*string)(&o.below), "subtree", "", "")
+	fs.StringVar(&o.below, "subtree", "", "")
 	fs.Var(&o.when.from, "since", "")
 	fs.Var(&o.when.to, "until", "")
 	fs.BoolVar(&o.data, "data", false, "")
@@ -81,8 +86,8 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	}
 	var err error
 	switch {
-	case o.below != "" && proto.ValidatePath(string(o.below)) != nil:
-		err = proto.ValidatePath(string(o.below))
+	case o.below != "" && proto.ValidatePath(o.below) != nil:
+		err = proto.ValidatePath(o.below)
 	case len(words) == 0:
 		err = errors.New("name a data directory or a file")
 	case o.logDir != "" && len(words) > 1:
@@ -154,32 +159,32 @@ func describes(paths []string) (bool, error) {
 }
 
 // print prints the source at path. Notes are printed after the records, on standard error.
-func (o options) print(ctx context.Context, c cli.Command, p *printer, path string) error {
+func (o *options) print(ctx context.Context, c cli.Command, p *printer, path string) error {
 	s, log, err := place{path, o.logDir, o.ensemble}.open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
 	if o.log || o.modes() == 0 && log {
-		err = s.Transactions(func(t *replica.Txn) bool {
-			if o.when.has(t) && (o.below == "" || t.Touches(o.below.has)) {
+		err = s.transactions(func(t *replica.Txn) bool {
+			if o.when.has(t) && (o.below == "" || t.Touches(o.has)) {
 				p.txn(t)
 			}
 			return goesOn()
 		})
 	} else {
 		var state *datatree.Tree
-		if state, err = s.State(); state != nil {
+		if state, err = s.state(); state != nil {
 			o.printState(p, state, goesOn)
 		}
 	}
-	for _, note := range s.Notes() {
+	for _, note := range s.notes {
 		cli.Print(c.Env.Err, "gozkd "+c.Name+": "+note+"\n")
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-func (o options) printState(p *printer, state *datatree.Tree, goesOn func() bool) {
+func (o *options) printState(p *printer, state *datatree.Tree, goesOn func() bool) {
 	if o.sessions {
 		for info := range state.Sessions() {
 			if p.session(info); !goesOn() {
@@ -188,12 +193,12 @@ func (o options) printState(p *printer, state *datatree.Tree, goesOn func() bool
 		}
 		return
 	}
-	add, total := p.znode, newSums(o.below, o.depth)
+	add, total := p.znode, &sums{root: cmp.Or(o.below, "/"), depth: o.depth, index: make(map[string]int)}
 	if o.tree {
 		add = total.add
 	}
 	state.Walk("/", func(z proto.Znode) bool {
-		if o.below.has(z.Path) {
+		if o.has(z.Path) {
 			add(&z)
 		}
 		return goesOn()
@@ -201,4 +206,20 @@ func (o options) printState(p *printer, state *datatree.Tree, goesOn func() bool
 	if o.tree {
 		total.print(p)
 	}
+}
+
+// interval is a range of transactions, with both ends: the values of --since and --until.
+type interval struct{ from, to cli.Moment }
+
+func (i *interval) has(t *replica.Txn) bool {
+	return (i.from == cli.Moment{} || compare(t, i.from) >= 0) && (i.to == cli.Moment{} || compare(t, i.to) <= 0)
+}
+
+// compare returns a negative number if t is before a moment, and a positive one if t is after it. A
+// transaction whose zxid is not known is older than all others of its log.
+func compare(t *replica.Txn, m cli.Moment) int {
+	if !m.Time.IsZero() {
+		return t.Time.Compare(m.Time)
+	}
+	return cmp.Compare(t.Zxid, m.Zxid)
 }

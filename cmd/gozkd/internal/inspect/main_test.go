@@ -204,7 +204,7 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 	full.log.Later = all
 	var zxids []proto.Zxid
 	var terms []uint64
-	if err := full.Transactions(func(x *replica.Txn) bool { zxids, terms = append(zxids, x.Zxid), append(terms, x.Term); return true }); err != nil {
+	if err := full.transactions(func(x *replica.Txn) bool { zxids, terms = append(zxids, x.Zxid), append(terms, x.Term); return true }); err != nil {
 		t.Fatal(err)
 	}
 	for from := range all {
@@ -214,7 +214,7 @@ func TestInspect_ZxidsBeforeTheCheckpoint(t *testing.T) {
 		for _, b := range all[:from] {
 			at += len(b.Requests)
 		}
-		if err := cut.Transactions(func(x *replica.Txn) bool {
+		if err := cut.transactions(func(x *replica.Txn) bool {
 			switch {
 			case x.Zxid == zxids[at]:
 				given++

@@ -13,19 +13,27 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// saved is a Source in our own formats.
+// saved is what a source in our own formats has read.
 type saved struct {
 	replica.Replica // without a tree if there is no checkpoint
 	log             consensus.SavedLog
 }
 
-func openDir(path, logDir string) (Source, error) {
+// source returns s as a source.
+func (s *saved) source() *source {
+	from := &source{transactions: s.transactions, state: s.state}
+	if s.log.TornBytes > 0 {
+		from.notes = []string{fmt.Sprintf("%s: after offset %d are %d bytes of an append that was never acknowledged", s.log.TornPath, s.log.TornOffset, s.log.TornBytes)}
+	}
+	return from
+}
+
+func openDir(path, logDir string) (_ *source, err error) {
 	s := &saved{}
-	log, err := consensus.ReadLog(path, logDir, &s.Replica)
-	if s.log = log; err == nil {
+	if s.log, err = consensus.ReadLog(path, logDir, &s.Replica); err == nil {
 		s.rewind()
 	}
-	return s, err
+	return s.source(), err
 }
 
 // firstIndex is the index of the first entry of an ensemble that began with an empty tree.
@@ -46,11 +54,10 @@ func (s *saved) rewind() {
 	s.log.Earlier, s.log.Later = nil, append(s.log.Earlier, s.log.Later...)
 }
 
-func openCheckpoint(path, _ string) (Source, error) {
+func openCheckpoint(path, _ string) (_ *source, err error) {
 	s := &saved{}
-	state, err := consensus.ReadCheckpoint(path, &s.Replica)
-	s.log.State = state
-	return s, err
+	s.log.State, err = consensus.ReadCheckpoint(path, &s.Replica)
+	return s.source(), err
 }
 
 // isSegment recognizes a segment of our log.
@@ -58,9 +65,9 @@ func isSegment(_ string, _ os.FileInfo, head []byte) bool {
 	return strings.HasPrefix(string(head), "gozkdWAL")
 }
 
-func openSegment(path, _ string) (Source, error) {
+func openSegment(path, _ string) (*source, error) {
 	log, err := consensus.ReadSegment(path)
-	return &saved{log: log}, err
+	return (&saved{log: log}).source(), err
 }
 
 // isWALDir recognizes the directory of a log without the data directory around it.
@@ -70,21 +77,12 @@ func isWALDir(path string, info os.FileInfo, _ []byte) bool {
 }
 
 // openWALDir reads a log alone, without a checkpoint.
-func openWALDir(path, _ string) (Source, error) {
+func openWALDir(path, _ string) (*source, error) {
 	log, err := consensus.ReadWAL(path)
-	return &saved{log: log}, err
+	return (&saved{log: log}).source(), err
 }
 
-// Notes implements Source.
-func (s *saved) Notes() []string {
-	if s.log.TornBytes == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s: after offset %d are %d bytes of an append that was never acknowledged", s.log.TornPath, s.log.TornOffset, s.log.TornBytes)}
-}
-
-// Transactions implements Source.
-func (s *saved) Transactions(f func(*replica.Txn) bool) error {
+func (s *saved) transactions(f func(*replica.Txn) bool) error {
 	s.Committed = max(s.log.Committed, 1) // 0 would mean that all are
 	numbers := s.number()
 	for i := range s.log.Earlier {
@@ -161,8 +159,8 @@ func (s *saved) number() []proto.Zxid {
 // errNoState says that a log alone has no state.
 var errNoState = errors.New("a log alone holds no znodes and no sessions: name the data directory, which has the checkpoint")
 
-// State implements Source. A damaged log ends the state early.
-func (s *saved) State() (*datatree.Tree, error) {
+// state returns the state. A damaged log ends it early.
+func (s *saved) state() (*datatree.Tree, error) {
 	if s.Tree == nil {
 		return nil, errNoState
 	}

@@ -3,26 +3,30 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 )
 
-// Source is the content of a data file, or of a directory of them. Each method is called at most
+// source is the content of a data file, or of a directory of them. Each function is called at most
 // once. An error names the file and the offset of what can't be read.
-type Source interface {
-	// Transactions calls f for each transaction of the log before an error, oldest first, until f
+type source struct {
+	// transactions calls f for each transaction of the log before an error, oldest first, until f
 	// returns false.
-	Transactions(f func(*replica.Txn) bool) error
-	// State returns the state; with an error, nil or what precedes the damage.
-	State() (*datatree.Tree, error)
-	// Notes returns lines for the user about what was read: a torn tail, for example.
-	Notes() []string
+	transactions func(f func(*replica.Txn) bool) error
+	// state returns the state; with an error, nil or what precedes the damage.
+	state func() (*datatree.Tree, error)
+	// notes are lines for the user about what was read: a torn tail, for example.
+	notes []string
 }
 
 // format is a format of data files.
@@ -31,7 +35,7 @@ type format struct {
 	// describes the file or directory.
 	is func(path string, info os.FileInfo, head []byte) bool
 	// open opens a source. logDir is the directory of its log, "" if the user named none.
-	open func(path, logDir string) (Source, error)
+	open func(path, logDir string) (*source, error)
 	// describe reports whether `gozkd inspect` without a flag describes such data as
 	// backup.Describe does. Otherwise it prints the transactions, if the data is a log, or the
 	// znodes.
@@ -89,10 +93,10 @@ type place struct {
 }
 
 // open opens the source at a place. log says that it holds transactions and no state.
-func (p place) open(ctx context.Context, env cli.Env) (s Source, log bool, err error) {
+func (p place) open(ctx context.Context, env cli.Env) (s *source, log bool, err error) {
 	if store.IsURL(p.path) {
 		a, err := archive.OpenURL(ctx, p.path, p.ensemble, env.Getenv)
-		return &archived{ctx: ctx, archive: a}, true, err
+		return archived(ctx, a), true, err
 	}
 	f, err := formatOf(p.path)
 	if err != nil {
@@ -102,11 +106,28 @@ func (p place) open(ctx context.Context, env cli.Env) (s Source, log bool, err e
 	return s, f.log, err
 }
 
-// subtree is what a user wrote as --path: a znode and all below it. "" is everything.
-type subtree string
-
-// has reports whether the znode at path is in the subtree.
-func (s subtree) has(path string) bool {
-	root := string(s)
-	return root == "" || root == "/" || path == root || len(path) > len(root) && path[:len(root)] == root && path[len(root)] == '/'
+// archived returns an archive as a source: transactions since its first base, and its last state.
+func archived(ctx context.Context, a *archive.Archive) *source {
+	s := &source{state: func() (*datatree.Tree, error) { return backup.LastState(ctx, a) }}
+	s.transactions = func(f func(*replica.Txn) bool) error {
+		last := uint64(0) // of the entries that were handed out
+		for _, span := range a.Spans() {
+			if last > 0 && span.First > last {
+				s.notes = append(s.notes, fmt.Sprintf("%v: the entries %d to %d are not in the archive", a, last+1, span.First))
+			}
+			r, stopped := &replica.Replica{}, false
+			r.HandOut(func(t *replica.Txn) bool {
+				// Parts overlap if a base is within an object of another writer, or of a merge.
+				stopped = t.Index > last && !f(t)
+				return !stopped
+			})
+			_, err := a.Replay(ctx, span, r, func(consensus.LogEntry) bool { return stopped }, time.Time{})
+			if err != nil || stopped {
+				return err
+			}
+			last = max(last, span.Last)
+		}
+		return nil
+	}
+	return s
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,20 +18,16 @@ type sum struct {
 
 // sums adds up subtrees: one for each znode at most depth levels below the root of what is summed.
 type sums struct {
-	root  subtree
+	root  string
 	depth int
 	list  []sum          // in the order of the walk
 	index map[string]int // into list, by path
 }
 
-func newSums(root subtree, depth int) *sums {
-	return &sums{root: cmp.Or(root, "/"), depth: depth, index: make(map[string]int)}
-}
-
 // add counts a znode below the root in the subtrees that it belongs to. Parents come first.
 func (s *sums) add(z *proto.Znode) {
-	below := strings.TrimPrefix(z.Path[len(strings.TrimSuffix(string(s.root), "/")):], "/")
-	path := string(s.root)
+	below := strings.TrimPrefix(z.Path[len(strings.TrimSuffix(s.root, "/")):], "/")
+	path := s.root
 	s.count(path, z)
 	for range s.depth {
 		if below == "" {

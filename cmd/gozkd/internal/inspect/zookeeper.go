@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -15,19 +16,30 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// zooKeeper is a Source in ZooKeeper's formats.
-type zooKeeper struct {
-	logs  string // a log, or a directory with logs; "": none
-	state func() (*datatree.Tree, []string, error)
-	notes []string
+// ofZooKeeper returns a source in ZooKeeper's formats. logs is a log, or a directory with logs.
+func ofZooKeeper(logs string, state func() (*datatree.Tree, []string, error)) *source {
+	s := &source{}
+	s.transactions = func(f func(*replica.Txn) bool) (err error) {
+		s.notes, err = zkdata.ReadLogs(logs, func(r *zkfiles.Record) bool {
+			t := zooKeeperTxn(&r.Txn)
+			t.Zxid, t.Time, t.Session, t.Cxid, t.HasCxid = r.Zxid, time.UnixMilli(r.TimeMs).UTC(), r.Session, r.Cxid, true
+			return f(&t)
+		})
+		return err
+	}
+	s.state = func() (tree *datatree.Tree, err error) {
+		tree, s.notes, err = state()
+		return tree, err
+	}
+	return s
 }
 
 func isZooKeeperLog(_ string, _ os.FileInfo, head []byte) bool {
 	return strings.HasPrefix(string(head), "ZKLG")
 }
 
-func openZooKeeperLog(path, _ string) (Source, error) {
-	return &zooKeeper{logs: path, state: func() (*datatree.Tree, []string, error) { return nil, nil, errNoState }}, nil
+func openZooKeeperLog(path, _ string) (*source, error) {
+	return ofZooKeeper(path, func() (*datatree.Tree, []string, error) { return nil, nil, errNoState }), nil
 }
 
 // isZooKeeperSnapshot recognizes a compressed snapshot by its name.
@@ -37,12 +49,15 @@ func isZooKeeperSnapshot(path string, info os.FileInfo, head []byte) bool {
 	return !info.IsDir() && (strings.HasPrefix(string(head), "ZKSN") || packed)
 }
 
-func openZooKeeperSnapshot(path, _ string) (Source, error) {
-	return &zooKeeper{state: func() (*datatree.Tree, []string, error) {
-		t, err := zkdata.ReadSnapshot(context.Background(), path)
-		return t, nil, err
-	}}, nil
+// openZooKeeperSnapshot opens a snapshot. The state of a damaged one is what precedes the damage.
+func openZooKeeperSnapshot(path, _ string) (*source, error) {
+	return &source{
+		transactions: func(func(*replica.Txn) bool) error { return errNoLog },
+		state:        func() (*datatree.Tree, error) { return zkdata.ReadSnapshot(context.Background(), path) },
+	}, nil
 }
+
+var errNoLog = errors.New("a snapshot alone holds no transactions: name a log, or the dataDir")
 
 func isZooKeeperDir(path string, info os.FileInfo, _ []byte) bool {
 	// A server of ours may have taken the place of a ZooKeeper.
@@ -50,38 +65,10 @@ func isZooKeeperDir(path string, info os.FileInfo, _ []byte) bool {
 	return info.IsDir() && err != nil && zkdata.HoldsZooKeeper(path)
 }
 
-func openZooKeeperDir(path, logDir string) (Source, error) {
-	z := &zooKeeper{logs: path, state: func() (*datatree.Tree, []string, error) {
+func openZooKeeperDir(path, logDir string) (*source, error) {
+	return ofZooKeeper(cmp.Or(logDir, path), func() (*datatree.Tree, []string, error) {
 		return zkdata.ReadDirectory(context.Background(), path, logDir)
-	}}
-	if logDir != "" {
-		z.logs = logDir
-	}
-	return z, nil
-}
-
-// Notes implements Source.
-func (z *zooKeeper) Notes() []string { return z.notes }
-
-var errNoLog = errors.New("a snapshot alone holds no transactions: name a log, or the dataDir")
-
-// Transactions implements Source.
-func (z *zooKeeper) Transactions(f func(*replica.Txn) bool) (err error) {
-	if z.logs == "" {
-		return errNoLog
-	}
-	z.notes, err = zkdata.ReadLogs(z.logs, func(r *zkfiles.Record) bool {
-		t := zooKeeperTxn(&r.Txn)
-		t.Zxid, t.Time, t.Session, t.Cxid, t.HasCxid = r.Zxid, time.UnixMilli(r.TimeMs).UTC(), r.Session, r.Cxid, true
-		return f(&t)
-	})
-	return err
-}
-
-// State implements Source. Of a damaged snapshot it has the znodes before the damage.
-func (z *zooKeeper) State() (tree *datatree.Tree, err error) {
-	tree, z.notes, err = z.state()
-	return tree, err
+	}), nil
 }
 
 // zooKeeperTxn returns a transaction of ZooKeeper's log. ZooKeeper logs results, so each is known.
