@@ -369,6 +369,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/serverlist", "server lines in what conf says"},
 		{"internal/subtree", "the answer about the kinds of znodes"},
+		{"server/facts", "hot paths and clients"},
 		{"proto", "zxids and session ids"},
 	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{
@@ -377,6 +378,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/probe", "asks members"},
 		{"internal/serverlist", "the other members"},
+		{"server/facts", "hot paths and clients"},
 		{"proto", "zxids and session ids"},
 		{"client", "reads /zookeeper/config where conf is not whitelisted"},
 		{"charm.land/bubbletea/v2", "keys and screen"},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // recorded returns a recorded answer of a server. The files are named after the server; each member
@@ -165,8 +167,8 @@ func TestParseSettings(t *testing.T) {
 
 func TestParseHot(t *testing.T) {
 	got, err := ParseHot(`{"paths":[{"path":"/a","reads":12.5,"writes":0.1}],"clients":[{"address":"10.0.0.1:4312","session":"0x1","reads":1.2,"writes":0}],"window_s":10}` + "\n")
-	if err != nil || len(got.Paths) != 1 || got.Paths[0] != (HotPath{"/a", 12.5, 0.1}) || got.WindowS != 10 ||
-		len(got.Clients) != 1 || got.Clients[0] != (HotClient{"10.0.0.1:4312", "0x1", 1.2, 0}) {
+	if err != nil || len(got.Paths) != 1 || got.Paths[0] != (facts.HotPath{Path: "/a", Reads: 12.5, Writes: 0.1}) || got.Window != 10 ||
+		len(got.Clients) != 1 || got.Clients[0] != (facts.HotClient{Address: "10.0.0.1:4312", Session: "0x1", Reads: 1.2}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := ParseHot("hot?"); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // State is the answer to srvr.
@@ -233,38 +234,15 @@ func ParseSettings(conf string) Settings {
 // connection on it and logs a warning.
 const HotWord = "hotp"
 
-// Hot is the answer to hotp. Rates are per second over the last WindowS seconds, highest first.
-type Hot struct {
-	Paths   []HotPath   `json:"paths"`
-	Clients []HotClient `json:"clients"`
-	WindowS float64     `json:"window_s"`
-}
-
-// HotPath is a path with many requests.
-type HotPath struct {
-	Path   string  `json:"path"`
-	Reads  float64 `json:"reads"`
-	Writes float64 `json:"writes"`
-}
-
-// HotClient is a connection with many requests.
-type HotClient struct {
-	Address string `json:"address"`
-	// Session is a hexadecimal number with 0x.
-	Session string  `json:"session"`
-	Reads   float64 `json:"reads"`
-	Writes  float64 `json:"writes"`
-}
-
 // ParseHot parses the answer to hotp.
-func ParseHot(hotp string) (Hot, error) {
-	var h Hot
+func ParseHot(hotp string) (facts.HotSpots, error) {
+	var h facts.HotSpots
 	if err := json.Unmarshal([]byte(hotp), &h); err != nil {
-		return Hot{}, fmt.Errorf("%s: not JSON: %w", HotWord, err)
+		return h, fmt.Errorf("%s: not JSON: %w", HotWord, err)
 	}
 	// Sums of rates must be finite: JSON has no other numbers.
 	const most = 1e15
-	ok := h.WindowS >= 0 && h.WindowS <= most
+	ok := h.Window >= 0 && h.Window <= most
 	for _, p := range h.Paths {
 		ok = ok && min(p.Reads, p.Writes) >= 0 && max(p.Reads, p.Writes) <= most
 	}
@@ -272,7 +250,24 @@ func ParseHot(hotp string) (Hot, error) {
 		ok = ok && min(c.Reads, c.Writes) >= 0 && max(c.Reads, c.Writes) <= most
 	}
 	if !ok {
-		return Hot{}, fmt.Errorf("%s contains impossible rates", HotWord)
+		return h, fmt.Errorf("%s contains impossible rates", HotWord)
 	}
 	return h, nil
+}
+
+// PeerLinks returns how many connections a member has to and from the other members, and how many
+// of them use TLS. A server alone, and one of a version without TLS between servers, has none.
+func (m Monitor) PeerLinks() (tls, all int64) {
+	for key := range m {
+		rest, ok := strings.CutPrefix(key, "gozkd_peer_")
+		if !ok || !strings.HasSuffix(rest, "_tls") {
+			continue
+		}
+		n, ok := m.Int(key)
+		if ok {
+			all++
+			tls += min(max(n, 0), 1)
+		}
+	}
+	return tls, all
 }

@@ -138,10 +138,7 @@ func latencyText(m *member) string {
 // A metric selects one of the rates.
 type metric func(*Rates) float64
 
-func requests(r *Rates) float64    { return r.Requests }
-func latencyMs(r *Rates) float64   { return r.LatencyMs }
-func fsyncMs(r *Rates) float64     { return r.FsyncMs }
-func outstanding(r *Rates) float64 { return r.Outstanding }
+func requests(r *Rates) float64 { return r.Requests }
 
 func (m *member) values(of metric) []float64 {
 	list := make([]float64, len(m.trend))

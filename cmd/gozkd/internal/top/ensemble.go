@@ -13,6 +13,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // maxTrend is the number of rounds in a trend.
@@ -345,7 +346,7 @@ func (m *member) name() string {
 }
 
 // hot returns the sums of all members, hottest first.
-func (e *ensemble) hot() (h probe.Hot, missing []string) {
+func (e *ensemble) hot() (h facts.HotSpots, missing []string) {
 	paths := make(map[string]int)
 	for _, m := range e.members {
 		if !m.up() {
@@ -356,15 +357,15 @@ func (e *ensemble) hot() (h probe.Hot, missing []string) {
 			if !ok {
 				i = len(h.Paths)
 				paths[p.Path] = i
-				h.Paths = append(h.Paths, probe.HotPath{Path: p.Path})
+				h.Paths = append(h.Paths, facts.HotPath{Path: p.Path})
 			}
 			h.Paths[i].Reads += p.Reads
 			h.Paths[i].Writes += p.Writes
 		}
 		h.Clients = append(h.Clients, m.last.Hot.Clients...) // a session is connected to one member
-		h.WindowS = max(h.WindowS, m.last.Hot.WindowS)
+		h.Window = max(h.Window, m.last.Hot.Window)
 	}
-	slices.SortStableFunc(h.Paths, func(a, b probe.HotPath) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
-	slices.SortStableFunc(h.Clients, func(a, b probe.HotClient) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
+	slices.SortStableFunc(h.Paths, func(a, b facts.HotPath) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
+	slices.SortStableFunc(h.Clients, func(a, b facts.HotClient) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
 	return h, e.missing(func(s *Sample) error { return s.HotErr })
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // told returns an ensemble that has a sample of each fake at each of the given seconds.
@@ -188,10 +189,10 @@ func TestEnsemble_Clients(t *testing.T) {
 
 func TestEnsemble_Hot(t *testing.T) {
 	a, b := newFake(1, probe.ModeLeader), newFake(2, probe.ModeFollower)
-	a.hot = probe.Hot{Paths: []probe.HotPath{{Path: "/a", Reads: 5}, {Path: "/b", Writes: 4}}, Clients: []probe.HotClient{{Session: "0x1", Reads: 9}}, WindowS: 10}
-	b.hot = probe.Hot{Paths: []probe.HotPath{{Path: "/b", Reads: 3}}, Clients: []probe.HotClient{{Session: "0x2", Reads: 10}}, WindowS: 4}
+	a.hot = facts.HotSpots{Paths: []facts.HotPath{{Path: "/a", Reads: 5}, {Path: "/b", Writes: 4}}, Clients: []facts.HotClient{{Session: "0x1", Reads: 9}}, Window: 10}
+	b.hot = facts.HotSpots{Paths: []facts.HotPath{{Path: "/b", Reads: 3}}, Clients: []facts.HotClient{{Session: "0x2", Reads: 10}}, Window: 4}
 	h, missing := told([]*fake{a, b}, nil, 0).hot()
-	if len(missing) != 0 || h.WindowS != 10 || !slices.Equal(h.Paths, []probe.HotPath{{Path: "/b", Reads: 3, Writes: 4}, {Path: "/a", Reads: 5}}) ||
+	if len(missing) != 0 || h.Window != 10 || !slices.Equal(h.Paths, []facts.HotPath{{Path: "/b", Reads: 3, Writes: 4}, {Path: "/a", Reads: 5}}) ||
 		len(h.Clients) != 2 || h.Clients[0].Session != "0x2" {
 		t.Errorf("%+v, %q", h, missing)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
@@ -29,7 +30,7 @@ type fake struct {
 	syncMs, outstanding, uptimeMs int64
 	lag                           map[uint64]int64
 	clients                       []probe.Connection
-	hot                           probe.Hot
+	hot                           facts.HotSpots
 	err                           error
 	only                          bool  // answers only srvr
 	level, maxLevel               int64 // 0: of a version without levels

@@ -12,17 +12,18 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // ensembleJSON is a line of the JSON output. Unknown values are null or missing.
 type ensembleJSON struct {
-	At       time.Time    `json:"at"`
-	Leader   *string      `json:"leader"` // address
-	Zxid     string       `json:"zxid"`
-	Problems []string     `json:"problems"`
-	Members  []memberJSON `json:"members"`
-	Clients  []clientJSON `json:"clients"`
-	Hot      probe.Hot    `json:"hot"`
+	At       time.Time      `json:"at"`
+	Leader   *string        `json:"leader"` // address
+	Zxid     string         `json:"zxid"`
+	Problems []string       `json:"problems"`
+	Members  []memberJSON   `json:"members"`
+	Clients  []clientJSON   `json:"clients"`
+	Hot      facts.HotSpots `json:"hot"`
 	// Missing explains why information is missing.
 	Missing []string `json:"missing"`
 }
@@ -71,10 +72,10 @@ func (e *ensemble) json() ensembleJSON {
 	clients, missing := e.clients()
 	hot, noHot := e.hot()
 	if hot.Paths == nil {
-		hot.Paths = []probe.HotPath{}
+		hot.Paths = []facts.HotPath{}
 	}
 	if hot.Clients == nil {
-		hot.Clients = []probe.HotClient{}
+		hot.Clients = []facts.HotClient{}
 	}
 	noMonitor := e.missing(func(s *Sample) error { return s.MonitorErr })
 	j := ensembleJSON{

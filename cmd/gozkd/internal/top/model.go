@@ -6,6 +6,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // panel is the content of the lower part of the screen.
@@ -145,7 +146,7 @@ type Sample struct {
 	// Clients are the connections with a session.
 	Clients    []probe.Connection
 	ClientsErr error
-	Hot        probe.Hot
+	Hot        facts.HotSpots
 	HotErr     error
 }
 

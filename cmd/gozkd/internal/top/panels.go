@@ -82,7 +82,7 @@ func (m *model) hotLines() []string {
 	lines := m.notes(missing)
 	if len(h.Paths)+len(h.Clients) == 0 {
 		if len(missing) == 0 && m.ensemble.totals().up > 0 {
-			lines = append(lines, fmt.Sprintf("no requests in the last %.0f s", h.WindowS))
+			lines = append(lines, fmt.Sprintf("no requests in the last %d s", h.Window))
 		}
 		return lines
 	}
@@ -132,9 +132,9 @@ var trends = [...]struct {
 	text  func(float64) string
 }{
 	{"requests/s", requests, perSecond},
-	{"latency ms", latencyMs, millis},
-	{"fsync ms", fsyncMs, millis},
-	{"outstanding", outstanding, count},
+	{"latency ms", func(r *Rates) float64 { return r.LatencyMs }, millis},
+	{"fsync ms", func(r *Rates) float64 { return r.FsyncMs }, millis},
+	{"outstanding", func(r *Rates) float64 { return r.Outstanding }, count},
 }
 
 func (m *model) trendLines() []string {

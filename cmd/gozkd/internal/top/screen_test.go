@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // update rewrites the golden files: go test ./cmd/gozkd/internal/top -run Screen -update. Read them
@@ -38,9 +39,9 @@ func loaded() []*fake {
 			f.clients = append(f.clients, connection(int64(i)*10+n))
 		}
 	}
-	a.hot = probe.Hot{WindowS: 10, Paths: []probe.HotPath{{Path: "/kafka/brokers/ids", Reads: 812.4, Writes: 0.1}, {Path: "/locks/übergabe/\x1b[31mred", Reads: 3}},
-		Clients: []probe.HotClient{{Address: "10.1.0.10:40010", Session: "0x10000010000000a", Reads: 800, Writes: 12}}}
-	b.hot = probe.Hot{WindowS: 10, Paths: []probe.HotPath{{Path: "/kafka/brokers/ids", Reads: 100}, {Path: "/" + strings.Repeat("long/", 40) + "path", Writes: 17}}}
+	a.hot = facts.HotSpots{Window: 10, Paths: []facts.HotPath{{Path: "/kafka/brokers/ids", Reads: 812.4, Writes: 0.1}, {Path: "/locks/übergabe/\x1b[31mred", Reads: 3}},
+		Clients: []facts.HotClient{{Address: "10.1.0.10:40010", Session: "0x10000010000000a", Reads: 800, Writes: 12}}}
+	b.hot = facts.HotSpots{Window: 10, Paths: []facts.HotPath{{Path: "/kafka/brokers/ids", Reads: 100}, {Path: "/" + strings.Repeat("long/", 40) + "path", Writes: 17}}}
 	return []*fake{a, leader, b}
 }
 
