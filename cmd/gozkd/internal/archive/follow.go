@@ -93,7 +93,7 @@ func (a *Archive) passes(ctx context.Context, s Span, at Place) (bool, error) {
 	if o.last == at.Index {
 		return o.chain == at.chain, nil
 	}
-	entries, err := a.read(ctx, o)
+	entries, err := readLog(ctx, a.store.Get, a.catalog.ensemble, o)
 	chain := o.prev
 	for _, e := range entries {
 		if e.Index <= at.Index {
@@ -112,7 +112,7 @@ func (a *Archive) Objects(ctx context.Context, s Span, after uint64) iter.Seq2[P
 			if path = path[1:]; o.last <= after {
 				continue
 			}
-			entries, err := a.read(ctx, o)
+			entries, err := readLog(ctx, a.store.Get, a.catalog.ensemble, o)
 			if errors.Is(err, store.ErrNotFound) {
 				if path, err = a.merged(ctx, s, o.name, err); err == nil {
 					continue
@@ -134,19 +134,6 @@ func (a *Archive) Objects(ctx context.Context, s Span, after uint64) iter.Seq2[P
 type Piece struct {
 	Entries []consensus.LogEntry
 	End     Place // after them
-}
-
-// read returns the entries of an object.
-func (a *Archive) read(ctx context.Context, o object) ([]consensus.LogEntry, error) {
-	b, err := a.store.Get(ctx, o.name)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := decodeLog(a.catalog.ensemble, o.logName, b)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.name, err)
-	}
-	return entries, nil
 }
 
 // BaseAt returns a span that begins with the base at a place, if there is one.

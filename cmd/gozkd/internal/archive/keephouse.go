@@ -146,13 +146,9 @@ func (s *Shipper) merge(ctx context.Context, run []object) error {
 	var entries []consensus.LogEntry
 	size, merged := 0, 0
 	for _, o := range run {
-		b, err := s.get(ctx, o.name)
+		part, err := readLog(ctx, s.get, s.ensemble, o)
 		if err != nil {
 			return err
-		}
-		part, err := decodeLog(s.ensemble, o.logName, b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", o.name, err)
 		}
 		for _, e := range part {
 			size += len(e.Data)
@@ -174,12 +170,8 @@ func (s *Shipper) merge(ctx context.Context, run []object) error {
 	if err := s.put(ctx, name, b); err != nil {
 		return err
 	}
-	back, err := s.get(ctx, name)
-	if err != nil {
-		return err
-	}
-	if _, err := decodeLog(s.ensemble, n, back); err != nil {
-		return fmt.Errorf("%s: read back: %w", name, err)
+	if _, err := readLog(ctx, s.get, s.ensemble, object{logName: n, name: name}); err != nil {
+		return fmt.Errorf("read back: %w", err)
 	}
 	var names []string
 	for _, o := range run {

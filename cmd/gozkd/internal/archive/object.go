@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -138,6 +139,21 @@ func decodeLog(ensemble uint64, n logName, b []byte) ([]consensus.LogEntry, erro
 	}
 	if chain != n.chain || uint64(len(entries)) != n.last-n.first+1 {
 		return nil, fmt.Errorf("%w: its entries are others than its name says", ErrCorrupt)
+	}
+	return entries, nil
+}
+
+// readLog returns the entries of an object, whose bytes get returns.
+func readLog(
+	ctx context.Context, get func(context.Context, string) ([]byte, error), ensemble uint64, o object,
+) ([]consensus.LogEntry, error) {
+	b, err := get(ctx, o.name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := decodeLog(ensemble, o.logName, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.name, err)
 	}
 	return entries, nil
 }

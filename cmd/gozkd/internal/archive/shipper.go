@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -358,17 +357,13 @@ func (s *Shipper) lastEntry(ctx context.Context) (is func(consensus.LogEntry) bo
 		// compared. But an ensemble that was brought back has passed the time of its last batch.
 		return func(e consensus.LogEntry) bool { return msOf(e.Time) <= s.lastBase.ms }, nil
 	}
-	theirs, err := s.get(ctx, s.last.name)
+	entries, err := readLog(ctx, s.get, s.ensemble, *s.last)
 	if errors.Is(err, store.ErrNotFound) {
 		// It was merged or deleted since it was listed. The next round lists what is there now.
 		s.pos, s.last, s.known = position{}, nil, false
 	}
 	if err != nil {
 		return nil, err
-	}
-	entries, err := decodeLog(s.ensemble, s.last.logName, theirs)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.last.name, err)
 	}
 	last := entries[len(entries)-1]
 	return func(e consensus.LogEntry) bool { return e.Term == last.Term && bytes.Equal(e.Data, last.Data) }, nil
@@ -432,4 +427,13 @@ func (s *Shipper) request(ctx context.Context, f func(ctx context.Context) error
 		s.stats.errs.Add(1)
 	}
 	return err
+}
+
+// Source is a server whose log is archived: server.Backups.
+type Source interface {
+	LogPosition() facts.LogPosition
+	ReplicatedLog(from uint64, size int64) ([]consensus.LogEntry, error)
+	KeepLog(from uint64)
+	// Capture returns the state, with everything that was committed before the call.
+	Capture(ctx context.Context) (*facts.Capture, error)
 }
