@@ -23,15 +23,6 @@ type moment struct {
 	at            cli.Moment // zero: the last
 }
 
-// readArchive restores a moment from an archive, in a temporary folder.
-func readArchive(ctx context.Context, from moment, getenv func(string) string) (*source, error) {
-	a, err := archive.OpenURL(ctx, from.url, from.ensemble, getenv)
-	if err != nil {
-		return nil, err
-	}
-	return restoreMoment(ctx, a, from.at.Moment)
-}
-
 // LastState returns the last state of an archive, before a gap if nothing after it can be restored.
 // Beside an error it returns the state before the damage, if there is one.
 func LastState(ctx context.Context, a *archive.Archive) (*datatree.Tree, error) {

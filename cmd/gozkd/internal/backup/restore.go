@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/consensus"
@@ -123,7 +124,13 @@ func loadRestore(args []string, env cli.Env) (f restoreFlags, server cli.Server,
 func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (*source, error), error) {
 	switch {
 	case store.IsURL(m.url):
-		return func() (*source, error) { return readArchive(ctx, m, c.Env.Getenv) }, nil
+		return func() (*source, error) {
+			a, err := archive.OpenURL(ctx, m.url, m.ensemble, c.Env.Getenv)
+			if err != nil {
+				return nil, err
+			}
+			return restoreMoment(ctx, a, m.at.Moment)
+		}, nil
 	case m.at != (cli.Moment{}) || m.ensemble != "":
 		return nil, errors.New("--at and --ensemble-id are for an archive: name its URL")
 	case isURL(m.url):

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,13 +52,10 @@ const connectTimeout = 30 * time.Second
 
 // wantsSubtree reports whether a command line of restore has the flag --subtree.
 func wantsSubtree(args []string) bool {
-	for _, a := range args {
+	return slices.ContainsFunc(args, func(a string) bool {
 		name, _, _ := strings.Cut(a, "=")
-		if name == "--subtree" || name == "-subtree" {
-			return true
-		}
-	}
-	return false
+		return name == "--subtree" || name == "-subtree"
+	})
 }
 
 // subtreeRestore is a run of `gozkd restore --subtree`.
