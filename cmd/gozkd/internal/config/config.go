@@ -215,12 +215,8 @@ func (c Config) Words() []string {
 // is omitted, because it is a flag, and so are passwords.
 func (c Config) String() string {
 	var b strings.Builder
-	line := func(key, value string) {
-		b.WriteString(key)
-		b.WriteByte('=')
-		b.WriteString(escapeValue(value))
-		b.WriteByte('\n')
-	}
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\f", `\f`)
+	line := func(key, value string) { b.WriteString(key + "=" + escape.Replace(value) + "\n") }
 	for _, k := range table(&c) {
 		if k.name == serverLines {
 			for _, m := range c.Members {
@@ -243,11 +239,6 @@ func (c Config) String() string {
 		}
 	}
 	return b.String()
-}
-
-// escapeValue escapes a value for a properties file.
-func escapeValue(v string) string {
-	return strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`, "\f", `\f`).Replace(v)
 }
 
 // Changes compares c with a later configuration. It returns the keys whose values differ, in the

@@ -16,7 +16,7 @@ var keys = table(new(Config))
 func table(c *Config) []key {
 	return slices.Concat(
 		workingKeys(c), ensembleKeys(c), peerTLSKeys(c), endpointKeys(c), adminTLSKeys(c), webKeys(c),
-		metricsTLSKeys(c), portKeys(c), tlsKeys(clientTLS, false, &c.ClientTLS), authKeys(c), securityKeys(c),
+		metricsTLSKeys(c), portKeys(c), tlsKeys(clientTLS, false, &c.ClientTLS), authKeys(c),
 		auditKeys(c), archiveKeys(c), kerberosKeys(c), throttleKeys(c), tuningKeys(c), ignoredKeys,
 	)
 }
@@ -119,14 +119,6 @@ func ensembleKeys(c *Config) []key {
 			"not 0: observers get the log from followers"),
 		none("syncEnabled", boolean, "true", "always on").alias("observer.syncEnabled"),
 		none("tcpKeepAlive", boolean, "", javaPeers),
-	}
-}
-
-func securityKeys(c *Config) []key {
-	return []key{
-		row("IPAuthenticationProvider.usexforwardedfor", boolean, "false", &c.AdminForwardedFor,
-			"with gozkd.admin.open, ip is from X-Forwarded-For, which callers can forge"),
-		none("enableEagerACLCheck", boolean, "false", "ACLs are checked once, in the order of requests"),
 	}
 }
 

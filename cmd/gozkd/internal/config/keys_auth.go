@@ -80,6 +80,9 @@ func authKeys(c *Config) []key {
 		{name: "requireClientAuthScheme", kind: anything, status: later,
 			note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
 		none("jaasLoginRenew", anything, "", "an implementation detail of the Java server"),
+		row("IPAuthenticationProvider.usexforwardedfor", boolean, "false", &c.AdminForwardedFor,
+			"with gozkd.admin.open, ip is from X-Forwarded-For, which callers can forge"),
+		none("enableEagerACLCheck", boolean, "false", "ACLs are checked once, in the order of requests"),
 	}
 }
 
