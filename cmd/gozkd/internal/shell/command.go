@@ -179,9 +179,6 @@ func (p *flagParser) flags(w string) error {
 	if f, ok := p.find(name); ok {
 		return p.add(f)
 	}
-	if len(name) == 1 {
-		return unrecognized(w)
-	}
 	for i, letter := range name {
 		f, ok := p.find(string(letter))
 		if !ok {

@@ -117,7 +117,7 @@ func subtreeCommands() []*command {
 			{"e", false, "also ephemeral znodes, owned by this session"}, {"A", false, "without ACLs: open to everybody"}, countersFlag, quiet,
 		}, minArgs: 1, explains: true, about: "create the znodes of an export", run: runImport},
 		{name: "mv", args: "[--counters N] [-q] source target", flags: []flag{countersFlag, quiet},
-			minArgs: 2, explains: true, about: "move a znode and all znodes below it", run: runMove},
+			minArgs: 2, explains: true, about: "move a znode and all znodes below it", run: runCopy},
 		{name: "tree", args: "[-L depth] [-s] [-q] path", flags: []flag{
 			{"L", true, "number of levels to show"}, {"s", false, "with data sizes"}, quiet,
 		}, minArgs: 1, explains: true, about: "draw a znode and all znodes below it", lines: true, run: runTree},

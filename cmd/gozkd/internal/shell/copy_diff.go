@@ -9,11 +9,9 @@ import (
 	"github.com/gozkd/gozkd/internal/subtree"
 )
 
-func runCopy(ctx context.Context, c *call) error { return c.copy(ctx, false) }
-
-func runMove(ctx context.Context, c *call) error { return c.copy(ctx, true) }
-
-func (c *call) copy(ctx context.Context, move bool) error {
+// runCopy runs cp and mv.
+func runCopy(ctx context.Context, c *call) error {
+	move := c.command.name == "mv"
 	from, to, end, err := c.sides(ctx)
 	if err != nil {
 		return err
