@@ -18,7 +18,7 @@ const usage = `usage: bench command [flags]
 
 commands
   start       from the start of the process to the first answered create
-  limits      the disk, the loopback and a bare Go server, without any of the servers
+  limits      a bare Go server, without any of the servers
   throughput  every row at every shape, the servers in turn
   connects    sessions opened and closed
   scale       rows over 1,000, 10,000 and 1,000,000 keys, and creates below parents of 1,000, 50,000 and 1,000,000 children
@@ -26,7 +26,6 @@ commands
   watches     one change with many watchers, and many changes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: time without a write after kill -9 of the leader
-  growth      rows beside sessions and watches, of lists and data by length, of 1 to 7 members; about an hour
   calm        the slowest of paced writes beside checkpoints, catch-up, reconnects
   recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
   waiters     thousands of waiters of one client: how many a lock, a semaphore and an election serve in three minutes
@@ -42,26 +41,25 @@ func main() { must.Program("bench", run) }
 
 // settings holds the values of the flags.
 type settings struct {
-	servers   []kind
-	starts    int
-	rounds    int
-	seconds   time.Duration
-	warm      time.Duration
-	rows      string
-	shapes    []shape
-	warmShape shape // of the load before the rounds
-	sessions  int
-	znodes    int
-	kills     int
-	ticks     []int // ms
-	calm      time.Duration
-	rate      int // writes per second
-	lag       int // writes
-	waiters   int
-	addr      string
-	tlsKeys   map[string]string // of zoo.cfg, with -tls
-	pid       int
-	out       *output
+	servers  []kind
+	starts   int
+	rounds   int
+	seconds  time.Duration
+	warm     time.Duration
+	rows     string
+	shapes   []shape
+	sessions int
+	znodes   int
+	kills    int
+	ticks    []int // ms
+	calm     time.Duration
+	rate     int // writes per second
+	lag      int // writes
+	waiters  int
+	addr     string
+	tlsKeys  map[string]string // of zoo.cfg, with -tls
+	pid      int
+	out      *output
 }
 
 func run(ctx context.Context, args []string) {
@@ -82,11 +80,11 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, growth, ensemble, calm, recipes, waiters: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, ensemble, calm, recipes, waiters: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
-	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, growth, tls, ensemble, recipes: measured rounds of each row, shape and server")
-	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, growth, tls, ensemble, recipes: length of a round")
-	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, growth, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
+	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, tls, ensemble, recipes: length of a round")
+	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
 	flags.IntVar(&s.sessions, "sessions", 5000, "resident, calm: number of sessions")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
@@ -109,14 +107,14 @@ func run(ctx context.Context, args []string) {
 	if *shapes == "" {
 		*shapes = "1x1,100x1,16x16"
 	}
-	s.shapes, s.warmShape, s.ticks = must.Get(parseShapes(*shapes)), shape{16, 16}, must.Get(parseTicks(*ticks))
+	s.shapes, s.ticks = must.Get(parseShapes(*shapes)), must.Get(parseTicks(*ticks))
 	if s.rate < 1 || s.rate > 100_000 {
 		must.Failf("%d writes per second: want 1 to 100000", s.rate)
 	}
 	if s.kills < 1 {
 		must.Failf("%d kills: want at least one", s.kills)
 	}
-	run := map[string]func(context.Context, *settings){"growth": benchGrowth, "waiters": benchWaiters}
+	run := map[string]func(context.Context, *settings){"waiters": benchWaiters}
 	for _, part := range compareParts() {
 		run[part.name] = part.run
 	}
@@ -128,9 +126,6 @@ func run(ctx context.Context, args []string) {
 			speakTLS()
 		}
 		benchLoad(&s)
-		return
-	case command == "echo": // the other end of the loopback round trip of limits
-		serveEcho()
 		return
 	case command == "bare" || command == "bare-synced": // started by limits
 		serveBare(command == "bare-synced")
@@ -183,7 +178,7 @@ func compareParts() []comparePart {
 	servers := func(s *settings, each time.Duration) time.Duration { return each * time.Duration(len(s.servers)) }
 	return []comparePart{
 		{"limits", benchLimits, asTold, func(s *settings) time.Duration {
-			return 15*time.Second + 3*time.Duration(len(s.shapes)*s.rounds)*s.seconds
+			return 3 * time.Duration(len(s.shapes)*s.rounds) * s.seconds
 		}},
 		{"start", benchStart, asTold, func(s *settings) time.Duration { return servers(s, 10*time.Second) + filled(s, 50*time.Second) }},
 		{"throughput", benchThroughput, asTold, func(s *settings) time.Duration { return rounds(s, len(workloads())) }},

@@ -61,11 +61,9 @@ func (o *output) begin(command string, flags []string) error {
 	o.w, o.problems, o.wrote = o.stdout, nil, map[string]bool{}
 	o.conditions.Date = time.Now().Format(time.DateOnly)
 	if o.dir != "" {
-		for _, name := range filesOf(command) {
-			for _, ending := range []string{".json", ".svg"} {
-				if err := os.Remove(filepath.Join(o.dir, name+ending)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return err
-				}
+		for _, ending := range []string{".json", ".svg"} {
+			if err := os.Remove(filepath.Join(o.dir, command+ending)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 		}
 		f, err := os.Create(filepath.Join(o.dir, command+".md"))
@@ -81,15 +79,6 @@ func (o *output) begin(command string, flags []string) error {
 	line := strings.Join(append([]string{"go run ./bench", command}, flags...), " ")
 	o.printf("%s, `%s`, commit %s\n\n%s\n", o.conditions.Date, line, o.conditions.Commit, o.machine)
 	return o.failed
-}
-
-// filesOf returns the names of a command's JSON files and pictures, without extension. The files of
-// growth are left out, because no goal depends on them.
-func filesOf(command string) []string {
-	if command == "limits" {
-		return []string{command, bareFile}
-	}
-	return []string{command}
 }
 
 func (o *output) printf(format string, args ...any) {
@@ -170,7 +159,7 @@ func (m *measured) figures(server string, mem memory) figures {
 
 // comparisons prints tables of all and writes <name>.json and <name>.svg if there is a directory.
 // Ratios compare the first server with the last.
-func (o *output) comparisons(name, how string, all []comparison) error {
+func (o *output) comparisons(name string, all []comparison) error {
 	var rates, rest [][]string
 	head := []string{"row", "shape"}
 	for _, c := range all {
@@ -208,11 +197,12 @@ func (o *output) comparisons(name, how string, all []comparison) error {
 	if len(head) == 2 { // all failed
 		head = append(head, "")
 	}
-	o.table("Operations per second, and CPU of the server for each: "+how+" (spread)", head, rates)
+	o.table(fmt.Sprintf("Operations per second, and CPU of the server for each: median of %d rounds of %g s (spread)",
+		o.conditions.Rounds, o.conditions.Seconds), head, rates)
 	o.table("The same rounds: latency in µs, and what else it took", []string{
 		"row", "shape", "server", "p50", "p99", "p99.9", "max", "disk bytes/op", "disk syncs/s", "ops/sync", "RSS MiB", "generator µs/op (of one CPU)",
 	}, rest)
-	err := o.json(name, contents{How: how, Rows: all})
+	err := o.json(name, contents{Rows: all})
 	if !slices.ContainsFunc(all, func(c comparison) bool { return len(c.Servers) > 1 }) {
 		return err // nothing to compare
 	}
@@ -246,7 +236,6 @@ type reading struct {
 type contents struct {
 	Machine    string       `json:"machine"`
 	Conditions conditions   `json:"conditions"`
-	How        string       `json:"how,omitempty"`
 	Rows       []comparison `json:"rows,omitempty"`
 	Readings   []reading    `json:"readings,omitempty"`
 	Failed     []problem    `json:"failed,omitempty"`

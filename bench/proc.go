@@ -25,14 +25,9 @@ func cpuOfOne(pid int) time.Duration {
 }
 
 // ownCPU returns the same for this process, to the microsecond.
-func ownCPU() time.Duration { return rusage(unix.RUSAGE_SELF) }
-
-// threadCPU is ownCPU for the calling thread.
-func threadCPU() time.Duration { return rusage(unix.RUSAGE_THREAD) }
-
-func rusage(who int) time.Duration {
+func ownCPU() time.Duration {
 	var u unix.Rusage
-	must.Do(unix.Getrusage(who, &u))
+	must.Do(unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

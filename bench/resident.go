@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,7 +37,7 @@ func benchResident(ctx context.Context, s *settings) {
 			do  func(p *server.Process) (opened []*client)
 		}{
 			{residentLoaded, func(p *server.Process) []*client { loadWithFew(p, s.seconds); return nil }},
-			{residentSessions, func(p *server.Process) []*client { return openIdle(ctx, p.Addr(), s.sessions, 1) }},
+			{residentSessions, func(p *server.Process) []*client { return openIdle(ctx, p.Addr(), s.sessions) }},
 			{residentZnodes, func(p *server.Process) []*client { fillMany(ctx, p.Addr(), s.znodes, payload); return nil }},
 		} {
 			s.out.attempt(ctx, part.row, k.Name, func() {
@@ -83,27 +82,21 @@ func loadWithFew(p *server.Process, each time.Duration) {
 	}
 }
 
-// openIdle opens n sessions that hold nothing but their sockets, openers at a time.
-func openIdle(ctx context.Context, addr string, n, openers int) []*client {
-	opened := make([][]*client, openers)
-	var works []func()
-	for o := range openers {
-		works = append(works, func() {
-			for i := o; i < n; i += openers {
-				must.Do(ctx.Err())
-				c := must.Get(dial(addr, i, 1))
-				c.in, c.out = make([]byte, 256), nil
-				c.r, c.w = 0, 0
-				opened[o] = append(opened[o], c)
-			}
-		})
-	}
-	err := must.Try(func() { must.All(works...) })
-	all := slices.Concat(opened...)
+// openIdle opens n sessions that hold nothing but their sockets.
+func openIdle(ctx context.Context, addr string, n int) (opened []*client) {
+	err := must.Try(func() {
+		for i := range n {
+			must.Do(ctx.Err())
+			c := must.Get(dial(addr, i, 1))
+			c.in, c.out = make([]byte, 256), nil
+			c.r, c.w = 0, 0
+			opened = append(opened, c)
+		}
+	})
 	if err != nil {
-		must.Do(errors.Join(err, closeIdle(all)))
+		must.Do(errors.Join(err, closeIdle(opened)))
 	}
-	return all
+	return opened
 }
 
 // closeIdle closes the sockets; the sessions stay.

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -23,21 +24,13 @@ var scaleRows = []string{"get 100 B", "exists", "set 100 B", "multi of 10 sets",
 
 // scaled is a state of a server, and the rows for it.
 type scaled struct {
-	rows    []*workload
-	shapes  []shape // nil: those of the flags
-	members int     // more than 1: of an ensemble
-	// fill brings about the state, and returns what ends it after the rows.
-	fill func(ctx context.Context, addrs []string) (end func() error)
+	rows []*workload
+	fill func(ctx context.Context, addr string) // brings about the state
 }
-
-func nothingToEnd() error { return nil }
 
 // scaledOver returns the rows over n keys, a thousand per parent.
 func scaledOver(n int) scaled {
-	s := scaled{fill: func(ctx context.Context, addrs []string) func() error {
-		fillMany(ctx, addrs[0], n, payload)
-		return nothingToEnd
-	}}
+	s := scaled{fill: func(ctx context.Context, addr string) { fillMany(ctx, addr, n, payload) }}
 	all := workloadsOver(func(c *client) string { return manyPath(c.next(n)) })
 	for _, name := range scaleRows {
 		w := named(all, name)
@@ -53,10 +46,9 @@ func scaledOver(n int) scaled {
 func scaledBelow(n, znodes int) scaled {
 	parents := znodes / n
 	return scaled{
-		fill: func(ctx context.Context, addrs []string) func() error {
-			fillAt(ctx, addrs[0], parents, nil, func(i int) string { return belowPath(i, "")[:len("/c000000")] })
-			fillAt(ctx, addrs[0], parents*n, payload, func(i int) string { return belowPath(i%parents, "n", i) })
-			return nothingToEnd
+		fill: func(ctx context.Context, addr string) {
+			fillAt(ctx, addr, parents, nil, func(i int) string { return belowPath(i, "")[:len("/c000000")] })
+			fillAt(ctx, addr, parents*n, payload, func(i int) string { return belowPath(i%parents, "n", i) })
 		},
 		rows: []*workload{{
 			name: fmt.Sprintf("create 100 B, %s children per parent", thousands(float64(n))),
@@ -107,45 +99,24 @@ func scales(znodes int) (all []scaled) {
 	return all
 }
 
-// benchScale measures sizes of the tree.
-func benchScale(ctx context.Context, s *settings) { benchScaled(ctx, s, "scale", scales(s.znodes)) }
-
-// benchGrowth measures what else grows.
-func benchGrowth(ctx context.Context, s *settings) { benchScaled(ctx, s, "growth", growths()) }
-
-// benchScaled measures each state on new servers, which get the same load in turn, and outputs the
-// figures as name.
-func benchScaled(ctx context.Context, s *settings, name string, states []scaled) {
+// benchScale measures each size of the tree on new servers, which get the same load in turn.
+func benchScale(ctx context.Context, s *settings) {
 	var all []comparison
-	for _, state := range states {
-		var rows []*workload
-		for _, w := range state.rows {
-			if strings.HasPrefix(w.name, s.rows) {
-				rows = append(rows, w)
+	for _, size := range scales(s.znodes) {
+		rows := slices.DeleteFunc(size.rows, func(w *workload) bool { return !strings.HasPrefix(w.name, s.rows) })
+		if len(rows) == 0 {
+			continue
+		}
+		s.withTargets(ctx, 1, func(targets []target) {
+			for _, t := range targets {
+				progress("scale: %s: filling %s", rows[0].name, t.name)
+				size.fill(ctx, t.addrs[0])
 			}
-		}
-		if state.rows = rows; rows != nil {
-			all = append(all, compareScaled(ctx, s, name, state)...)
-		}
+			all = append(all, compareRows(ctx, s, rows, targets, s.warm)...)
+		})
 	}
 	if all == nil {
-		must.Failf("no row of %s begins with %q, or it has more than %d znodes", name, s.rows, s.znodes)
+		must.Failf("no row of scale begins with %q, or it has more than %d znodes", s.rows, s.znodes)
 	}
-	must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), all))
-}
-
-func compareScaled(ctx context.Context, s *settings, name string, state scaled) (all []comparison) {
-	s.withTargets(ctx, state.members, func(targets []target) {
-		for _, t := range targets {
-			progress("%s: %s: filling %s", name, state.rows[0].name, t.name)
-			defer must.Finally(state.fill(ctx, t.addrs))
-		}
-		changed := *s
-		if state.shapes != nil {
-			changed.shapes = state.shapes
-			changed.warmShape = state.shapes[len(state.shapes)-1]
-		}
-		all = compareRows(ctx, &changed, state.rows, targets, s.warm)
-	})
-	return all
+	must.Do(s.out.comparisons("scale", all))
 }

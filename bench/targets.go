@@ -268,7 +268,7 @@ func (f *figuresFound) standing(g goal) standing {
 		if set, shape, ok := strings.Cut(row, "set 100 B, "); ok && set == "" {
 			row = "set 100 B" + bareSynced + ", " + shape
 		}
-		st.ceiling = f.get(figureKey{"limits-bare", row, g.what}, "bare")
+		st.ceiling = f.get(figureKey{"limits", row, g.what}, "bare")
 	}
 	switch st.measured = st.own; g.kind {
 	case ratioTo:

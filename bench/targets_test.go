@@ -19,10 +19,10 @@ func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
 		return figures{Server: name, OpsPerSecond: once(rate), CPU: once(cpu), P50: p50}
 	}
 	err := errors.Join(
-		o.comparisons("throughput", "", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{
+		o.comparisons("throughput", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{
 			server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}}),
 		o.readings("watches", []reading{{fanOuts[0].String(), "µs per event", "gozkd 0.1.0", once(10)}, {fanOuts[0].String(), "µs per event", "ZooKeeper 3.9.5", once(15)}}),
-		o.comparisons("limits-bare", "", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{server("bare server", 900, 0.5, 4)}}}),
+		o.comparisons("limits", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{server("bare server", 900, 0.5, 4)}}}),
 		o.readings("resident", []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}, {residentEmpty, "RSS MB", "ZooKeeper 3.9.5", once(70)}}),
 		o.readings("failover", []reading{{"leader killed, tickTime 2000", "no write ms", "gozkd 0.1.0", once(401)},
 			{"leader killed, tickTime 2000", "clients of the others cut", "gozkd 0.1.0", once(0)}}),
@@ -33,7 +33,7 @@ func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
 	o.problems = []problem{{Why: "all of it"}}
 	err = errors.Join(err, o.readings("calm", nil))
 	o.problems, o.conditions = nil, conditions{Warm: goalWarm - 1}
-	err = errors.Join(err, o.comparisons("connects", "", []comparison{{Row: "session opened and closed", Shape: "16x1", Servers: []figures{
+	err = errors.Join(err, o.comparisons("connects", []comparison{{Row: "session opened and closed", Shape: "16x1", Servers: []figures{
 		server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}}))
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestComparisons_FailedRow(t *testing.T) {
 	for _, all := range [][]comparison{{{Row: "b", Shape: "1x1"}}, {{Row: "b", Shape: "1x1"}, whole}, {whole, {Row: "b", Shape: "1x1"}}} {
 		var text bytes.Buffer
 		o.w = &text
-		if err := o.comparisons("x", "", all); err != nil {
+		if err := o.comparisons("x", all); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(text.String(), "failed") {

@@ -77,13 +77,8 @@ func benchThroughputOf(ctx context.Context, s *settings, prefixes []string) {
 		for _, t := range targets {
 			prepareAll(t.addrs)
 		}
-		compareThroughput(ctx, s, name, rows, targets)
+		must.Do(s.out.comparisons(name, compareRows(ctx, s, rows, targets, s.warm)))
 	})
-}
-
-// compareThroughput gives each target the same load in turn and outputs the figures as name.
-func compareThroughput(ctx context.Context, s *settings, name string, rows []*workload, targets []target) {
-	must.Do(s.out.comparisons(name, fmt.Sprintf("median of %d rounds of %s", s.rounds, s.seconds), compareRows(ctx, s, rows, targets, s.warm)))
 }
 
 // compareRows gives each target the same load in turn. Each row begins with unmeasured load on each
@@ -93,7 +88,7 @@ func compareRows(ctx context.Context, s *settings, rows []*workload, targets []t
 	for _, w := range rows {
 		if warm > 0 {
 			for _, t := range targets {
-				s.out.attempt(ctx, w.name+", before the rounds", t.name, func() { runOnce(t, s.warmShape, w, warm) })
+				s.out.attempt(ctx, w.name+", before the rounds", t.name, func() { runOnce(t, shape{16, 16}, w, warm) })
 			}
 		}
 		for _, sh := range s.shapes {
@@ -183,7 +178,7 @@ func benchEnsemble(ctx context.Context, s *settings) {
 			memories = append(memories, ensembleMemory(t, "before the load"))
 		}
 		s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", nMembers)
-		compareThroughput(ctx, s, "ensemble", rows, targets)
+		must.Do(s.out.comparisons("ensemble", compareRows(ctx, s, rows, targets, s.warm)))
 		for _, t := range targets {
 			memories = append(memories, ensembleMemory(t, "after it"))
 		}
