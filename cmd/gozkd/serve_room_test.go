@@ -110,7 +110,8 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 func TestRoomWait_Hangup(t *testing.T) {
 	l := manage(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
-	log, manager := hclog.NewNullLogger(), systemd{hclog.NewNullLogger()}
+	var said logbuf.Buffer
+	log, manager := hclog.New(&hclog.LoggerOptions{Output: &said}), systemd{hclog.NewNullLogger()}
 	r := &reloader{manager: manager, log: log}
 	reopened, room := make(chan bool, 1), atomic.Int64{}
 	w := roomWait{
@@ -148,6 +149,9 @@ func TestRoomWait_Hangup(t *testing.T) {
 	room.Store(leastRoom)
 	if err := <-ended; err != nil || calls != 2 {
 		t.Errorf("%d starts: %v", calls, err)
+	}
+	if said.Count("a disk is full, so this server has stopped") != 1 {
+		t.Errorf("the log says:\n%s", said.String())
 	}
 }
 

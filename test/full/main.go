@@ -1,8 +1,7 @@
 // Command full fills servers until they refuse, and says what happens then: docs/quality/full.md.
-// It starts gozkd, ZooKeeper or etcd, by default three members, each in a memory cgroup of its own;
-// a member that dies is started again after a second, as a supervisor would. With -disks it fills
-// the disks of gozkd instead, which are file systems in memory. With -tenants it measures how much
-// a tenant notices of another that sends without end. Needs root and Linux.
+// It starts gozkd or ZooKeeper, by default three members, each in a memory cgroup of its own; a
+// member that dies is started again after a second, as a supervisor would. With -tenants it
+// measures how much a tenant notices of another that sends without end. Needs root and Linux.
 //
 // Exit status: 1 if the experiment could not be carried out, 2 for wrong usage. What the servers do
 // is its output, not its status, unless -promise asks for what gozkd promises.
@@ -17,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -28,16 +26,15 @@ func main() { must.Program("full", run) }
 func run(ctx context.Context, args []string) {
 	var o options
 	flags := flag.NewFlagSet("full", flag.ContinueOnError)
-	flags.StringVar(&o.server, "server", "gozkd", "gozkd, zookeeper-3.9, etcd, or etcd-quota with a quota of half the memory")
+	flags.StringVar(&o.server, "server", "gozkd", "gozkd or zookeeper-3.9")
 	flags.IntVar(&o.memory, "memory", 200, "MiB of each member")
 	flags.IntVar(&o.members, "members", 3, "how many")
 	flags.IntVar(&o.bytes, "bytes", 2000, "data of a znode")
 	flags.IntVar(&o.writers, "writers", 64, "how many create at once")
-	flags.IntVar(&o.sessions, "sessions", 0, "idle sessions beside the load; not for etcd")
+	flags.IntVar(&o.sessions, "sessions", 0, "idle sessions beside the load")
 	flags.IntVar(&o.watches, "watches", 0, "watches of the sessions")
 	flags.DurationVar(&o.length, "time", time.Minute, "how long is written")
 	flags.IntVar(&o.restarts, "restarts", 1, "how often all members are killed and started afterwards")
-	flags.IntVar(&o.disks, "disks", -1, "fill the disks of this many members, or that of their archive: 0, instead of the memory")
 	flags.BoolVar(&o.tenants, "tenants", false, "do not fill: measure a tenant alone, and beside another that sends without end")
 	budget := flags.Int64("budget", 1000, "with -tenants: operations per second of the other; 0: no budget")
 	promise := flags.Bool("promise", false, "fail unless gozkd's promises are kept")
@@ -48,16 +45,13 @@ func run(ctx context.Context, args []string) {
 	defer must.Finally(p.stop)
 	var broken error
 	err := must.Try(func() {
-		switch {
-		case o.disks >= 0:
-			fillDisks(ctx, o.disks, p)
-		case o.tenants:
+		if o.tenants {
 			broken = tenants(ctx, p, o.writers, *budget, o.length)
-		default:
-			r := experiment(ctx, o, p)
-			fmt.Print(r)
-			broken = r.broken()
+			return
 		}
+		r := experiment(ctx, o, p)
+		fmt.Print(r)
+		broken = r.broken()
 	})
 	if broken != nil {
 		broken = fmt.Errorf("a promise is broken: %w", broken)
@@ -67,37 +61,28 @@ func run(ctx context.Context, args []string) {
 		err = errors.Join(err, broken)
 	}
 	if err != nil {
-		must.Failf("%w; the members' logs:\n%s", err, p.log())
+		must.Failf("%w; the members' logs:\n%s", err, p.Log())
 	}
 }
 
 type options struct {
 	server                          string
 	memory, members, bytes, writers int
-	sessions, watches, disks        int
-	restarts                        int
+	sessions, watches, restarts     int
 	tenants                         bool
 	length                          time.Duration
-}
-
-// store is a client of any of the servers.
-type store interface {
-	create(ctx context.Context, key string, data []byte) error
-	get(ctx context.Context, key string) error
-	delete(ctx context.Context, key string) error
 }
 
 // report is what was seen.
 type report struct {
 	options
 	name         string
-	made         int64
+	made         int
 	errors       map[string]int64 // of creates, by text
 	deaths       int64            // of members, while they were filled
 	resident     int              // MiB of the largest member at the end of the load
 	calm, loaded others           // before the load, and beside it
 	after        error            // a create after a third was deleted, without help
-	repaired     string           // what made a create possible that had failed
 	restarted    time.Duration    // the longest from the start of all members after kill -9 to a create and a get
 	afterRestart error
 	full         int   // restarts after which that create was refused because the state is full
@@ -139,9 +124,6 @@ func (r report) String() string {
 	}
 	fmt.Fprintf(&b, "  others, before: %v\n  others: %v\n", r.calm, r.loaded)
 	fmt.Fprintf(&b, "  a create after a third was deleted: %s\n", outcome(r.after))
-	if r.repaired != "" {
-		fmt.Fprintf(&b, "  by hand: %s\n", r.repaired)
-	}
 	fmt.Fprintf(&b, "  kill -9 of all, %d times, same memory: %s after %.1f s, %d times full; %d deaths; ",
 		r.restarts, outcome(r.afterRestart), r.restarted.Seconds(), r.full, r.returned)
 	fmt.Fprintf(&b, "%d sessions connected; %d of a sample lost\n", r.present, r.lost)
@@ -157,7 +139,6 @@ func outcome(err error) string {
 
 // filled are the znodes that the writers have made.
 type filled struct {
-	made atomic.Int64
 	mu   sync.Mutex // guards the rest
 	keys []string
 	errs map[string]int64
@@ -185,7 +166,7 @@ const (
 )
 
 func experiment(ctx context.Context, o options, p *peer) report {
-	r := report{options: o, name: p.name}
+	r := report{options: o, name: p.Name()}
 	data := make([]byte, o.bytes)
 	other, deleter := p.connect(ctx), p.connect(ctx)
 	must.Do(other.create(ctx, "/watched", nil))
@@ -199,7 +180,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	defer deaths()
 	r.calm.measure(ctx, other, deleter, 0, calmVictims, calmTime)
 
-	l := newFilled()
+	l := &filled{errs: make(map[string]int64)}
 	until, cancel := context.WithTimeout(ctx, o.length)
 	defer cancel()
 	var running sync.WaitGroup // until the time has passed
@@ -207,7 +188,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	r.loaded.measure(until, other, deleter, calmVictims, victims, o.length)
 	running.Wait()
 	r.resident = p.resident()
-	r.made, r.errors = l.made.Load(), l.errs
+	r.made, r.errors = len(l.keys), l.errs
 
 	third := len(l.keys) / 3
 	for _, key := range l.keys[:third] {
@@ -219,13 +200,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 			break
 		}
 	}
-	again := func(key string) error {
-		return try(ctx, healLimit, func(c context.Context) error { return other.create(c, key, data) })
-	}
-	r.after = again("/again")
-	if r.after != nil && p.repair != nil {
-		r.repaired = fmt.Sprintf("%s: %s", p.repair(ctx), outcome(again("/repaired")))
-	}
+	r.after = try(ctx, healLimit, func(c context.Context) error { return other.create(c, "/again", data) })
 	r.deaths = deaths()
 	for range o.restarts {
 		r.restart(ctx, p, other, data)
@@ -242,7 +217,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 }
 
 // restart kills all members, starts them, and waits for the sessions to come back.
-func (r *report) restart(ctx context.Context, p *peer, other store, data []byte) {
+func (r *report) restart(ctx context.Context, p *peer, other znodes, data []byte) {
 	began := time.Now()
 	p.restart()
 	deaths := p.supervise()
@@ -281,7 +256,7 @@ func victim(i int) string { return fmt.Sprintf("/victim-%d", i) }
 type others struct{ gets, deletes times }
 
 // measure reads a znode and deletes that many victims, from the first on, for that time.
-func (o *others) measure(ctx context.Context, reader, deleter store, first, n int, length time.Duration) {
+func (o *others) measure(ctx context.Context, reader, deleter znodes, first, n int, length time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	var running sync.WaitGroup
@@ -315,12 +290,10 @@ func pace(ctx context.Context, took *times, interval time.Duration, request func
 	}
 }
 
-func newFilled() *filled { return &filled{errs: make(map[string]int64)} }
-
 // run lets writers create znodes below /full, each with its own connection, until ctx ends. All
 // have sessions before the first one writes: a full state may refuse sessions.
 func (l *filled) run(ctx context.Context, p *peer, writers int, data []byte, running *sync.WaitGroup) {
-	connected := make([]store, writers)
+	connected := make([]znodes, writers)
 	for i := range connected {
 		connected[i] = p.connect(ctx)
 	}
@@ -330,7 +303,7 @@ func (l *filled) run(ctx context.Context, p *peer, writers int, data []byte, run
 }
 
 // write creates znodes whose keys begin with prefix.
-func (l *filled) write(ctx context.Context, s store, prefix string, data []byte) {
+func (l *filled) write(ctx context.Context, s znodes, prefix string, data []byte) {
 	for n := 0; ctx.Err() == nil; n++ {
 		key := fmt.Sprintf("%s-%d", prefix, n)
 		c, done := context.WithTimeout(ctx, requestLimit)
@@ -346,9 +319,7 @@ func (l *filled) write(ctx context.Context, s store, prefix string, data []byte)
 			l.errs[kind(err, key)]++
 		}
 		l.mu.Unlock()
-		if err == nil {
-			l.made.Add(1)
-		} else {
+		if err != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}

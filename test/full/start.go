@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,34 +16,14 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // peer is a running ensemble.
 type peer struct {
-	name    string
-	addrs   []string   // without etcd
-	disks   disks      // with -disks
-	mu      sync.Mutex // guards the members' processes while supervise runs
-	members []*member
-	connect func(ctx context.Context) store
-	// crowd opens idle sessions with watches, and opens them again if they expire. connected says
-	// how many have a connection; release ends them.
-	crowd func(ctx context.Context, sessions, watches int) (connected func() int, release func())
-	// repair does what the product's documentation tells a person to do, and says what that was.
-	// nil: there is nothing to do.
-	repair func(ctx context.Context) string
-	stop   func() error
+	*server.Ensemble
+	mu sync.Mutex // guards the members' processes while supervise runs
 }
-
-// member is one of its processes.
-type member struct {
-	*server.Process
-	start func() (*server.Process, error)
-}
-
-func (m *member) again() { m.Process = must.Get(m.start()) }
 
 // grouped is a command that enters a new memory cgroup and becomes the command after it.
 func grouped(mib int) []string {
@@ -67,65 +46,50 @@ func removeGroups() error {
 }
 
 func start(ctx context.Context, o options, dir string) *peer {
-	if strings.HasPrefix(o.server, "etcd") {
-		return startEtcd(ctx, o, dir)
-	}
+	opts := server.EnsembleOptions{Members: o.members, Keys: server.Defaults(), Wrapper: grouped(o.memory)}
+	// As a container's start does it: heap of 3/4 of the memory.
+	opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
 	kind := server.KindNamed(ctx, o.server, "", dir)
-	opts := server.EnsembleOptions{Members: o.members, Keys: server.Defaults()}
-	p := new(peer)
-	if o.disks >= 0 {
-		p.disks.use(&opts, dir)
-	} else {
-		opts.Wrapper = grouped(o.memory)
-		// As a container's start does it: heap of 3/4 of the memory.
-		opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
+	return &peer{Ensemble: must.Get(kind.StartEnsemble(ctx, opts))}
+}
+
+func (p *peer) stop() error { return errors.Join(p.Stop(), removeGroups()) }
+
+func (p *peer) config() client.Config { return client.Config{Servers: p.Addrs()} }
+
+// connect returns a client that ends with the process.
+func (p *peer) connect(ctx context.Context) (z znodes) {
+	must.Do(try(ctx, startLimit, func(ctx context.Context) (err error) {
+		z.Client, err = client.Connect(ctx, p.config())
+		return err
+	}))
+	return z
+}
+
+// crowd opens idle sessions with watches, and opens them again if they expire. connected says how
+// many have a connection; release ends them.
+func (p *peer) crowd(ctx context.Context, sessions, watches int) (connected func() int, release func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var members []*idle
+	var running sync.WaitGroup
+	for i := range sessions {
+		m := &idle{first: i * (watches / sessions), watches: watches / sessions}
+		must.Do(try(ctx, startLimit, func(ctx context.Context) error { return m.open(ctx, p.config()) }))
+		members = append(members, m)
+		running.Go(func() { m.run(ctx, p.config()) }) // ends with ctx; awaited by release
 	}
-	e := must.Get(kind.StartEnsemble(ctx, opts))
-	p.name, p.addrs = e.Name(), e.Addrs()
-	p.stop = func() error {
-		p.disks.unmount()
-		return errors.Join(e.Stop(), removeGroups())
-	}
-	for _, m := range e.Members {
-		// The ensemble stops what its member has, so both have the latest process.
-		p.members = append(p.members, &member{m.Process, func() (*server.Process, error) {
-			err := m.Start()
-			return m.Process, err
-		}})
-	}
-	cfg := client.Config{Servers: e.Addrs()}
-	p.connect = func(ctx context.Context) store {
-		var z znodes
-		must.Do(try(ctx, startLimit, func(ctx context.Context) (err error) {
-			z.Client, err = client.Connect(ctx, cfg) // ends with the process
-			return err
-		}))
-		return z
-	}
-	p.crowd = func(ctx context.Context, sessions, watches int) (func() int, func()) {
-		ctx, cancel := context.WithCancel(ctx)
-		var members []*idle
-		var running sync.WaitGroup
-		for i := range sessions {
-			m := &idle{first: i * (watches / sessions), watches: watches / sessions}
-			must.Do(try(ctx, startLimit, func(ctx context.Context) error { return m.open(ctx, cfg) }))
-			members = append(members, m)
-			running.Go(func() { m.run(ctx, cfg) }) // ends with ctx; awaited by release
-		}
-		connected := func() (n int) {
-			for _, m := range members {
-				if c := m.current.Load(); c != nil && c.State() == client.Connected {
-					n++
-				}
+	connected = func() (n int) {
+		for _, m := range members {
+			if c := m.current.Load(); c != nil && c.State() == client.Connected {
+				n++
 			}
-			return n
 		}
-		return connected, func() {
-			cancel()
-			running.Wait()
-		}
+		return n
 	}
-	return p
+	return connected, func() {
+		cancel()
+		running.Wait()
+	}
 }
 
 // supervise starts members that end again after a second, until the returned function is called,
@@ -143,10 +107,10 @@ func (p *peer) supervise() (deaths func() int64) {
 			case <-tick:
 			}
 			p.mu.Lock()
-			for _, m := range p.members {
+			for _, m := range p.Members {
 				if !m.Running() {
 					n++
-					m.again()
+					must.Do(m.Start())
 				}
 			}
 			p.mu.Unlock()
@@ -161,12 +125,11 @@ func (p *peer) supervise() (deaths func() int64) {
 
 // restart kills all members and starts them again.
 func (p *peer) restart() {
-	for _, m := range p.members {
-		must.Do(m.Signal(os.Kill))
-		<-m.Done()
+	for _, m := range p.Members {
+		must.Do(m.Kill())
 	}
-	for _, m := range p.members {
-		m.again()
+	for _, m := range p.Members {
+		must.Do(m.Start())
 	}
 }
 
@@ -174,7 +137,7 @@ func (p *peer) restart() {
 func (p *peer) resident() (mib int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, m := range p.members {
+	for _, m := range p.Members {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Pid()))
 		if err != nil {
 			continue // it has just ended
@@ -186,14 +149,6 @@ func (p *peer) resident() (mib int) {
 		}
 	}
 	return mib
-}
-
-func (p *peer) log() string {
-	var b strings.Builder
-	for _, m := range p.members {
-		b.WriteString(m.Log())
-	}
-	return b.String()
 }
 
 // znodes is a session with gozkd or ZooKeeper.
@@ -241,46 +196,4 @@ func (i *idle) run(ctx context.Context, cfg client.Config) {
 			backoff.Retry(ctx, func() bool { return i.open(ctx, cfg) == nil })
 		}
 	}
-}
-
-// startEtcd builds and starts etcd.
-func startEtcd(ctx context.Context, o options, dir string) *peer {
-	binary := install.Etcd(ctx, install.Root(ctx))
-	ports := must.Get(server.FreePorts(2 * o.members))
-	var cluster, urls []string
-	for i := range o.members {
-		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", i, ports[2*i]))
-		urls = append(urls, fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]))
-	}
-	p := &peer{name: "etcd " + install.EtcdVersion}
-	for i := range o.members {
-		peerURL := strings.TrimPrefix(cluster[i], fmt.Sprintf("m%d=", i))
-		args := []string{
-			binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", filepath.Join(dir, strconv.Itoa(i)),
-			"--listen-peer-urls", peerURL, "--initial-advertise-peer-urls", peerURL,
-			"--listen-client-urls", urls[i], "--advertise-client-urls", urls[i],
-			"--initial-cluster", strings.Join(cluster, ","), "--log-level", "error",
-		}
-		if o.server == "etcd-quota" {
-			args = append(args, "--quota-backend-bytes", strconv.Itoa(o.memory<<20/2))
-		}
-		args = append(grouped(o.memory), args...)
-		m := &member{start: func() (*server.Process, error) {
-			return server.Start("etcd", exec.Command(args[0], args[1:]...), filepath.Join(dir, fmt.Sprintf("%d.log", i)))
-		}}
-		m.again()
-		p.members = append(p.members, m)
-	}
-	p.stop = func() error {
-		var err error
-		for _, m := range p.members {
-			err = errors.Join(err, m.Kill())
-		}
-		return errors.Join(err, removeGroups())
-	}
-	p.connect = func(context.Context) store { return &etcd{urls: urls} }
-	p.crowd = func(context.Context, int, int) (func() int, func()) { return func() int { return 0 }, func() {} }
-	p.repair = func(ctx context.Context) string { return (&etcd{urls: urls}).repair(ctx) }
-	must.Do(try(ctx, startLimit, func(ctx context.Context) error { return p.connect(ctx).create(ctx, "/started", nil) }))
-	return p
 }

@@ -19,7 +19,7 @@ const maxRatio = 1.5
 // tenants measures a tenant's gets alone, and beside writers of another tenant that has a budget.
 // It returns what is wrong.
 func tenants(ctx context.Context, p *peer, writers int, budget int64, length time.Duration) error {
-	connect := func() *client.Client { return p.connect(ctx).(znodes).Client }
+	connect := func() *client.Client { return p.connect(ctx).Client }
 	calm := connect()
 	create(ctx, calm, "/calm", nil)
 	create(ctx, calm, "/greedy", nil)
@@ -64,10 +64,10 @@ func tenants(ctx context.Context, p *peer, writers int, budget int64, length tim
 		must.Do(*err)
 	}
 	ratio := beside.p99() / alone.p99()
-	fmt.Printf("%s, gets of a tenant alone: %v\n", p.name, alone)
+	fmt.Printf("%s, gets of a tenant alone: %v\n", p.Name(), alone)
 	fmt.Printf("beside %.0f sets/s of another, and %d refused: %v, p99 %.2f times as long\n",
 		float64(done.Load())/length.Seconds(), refused.Load(), beside, ratio)
-	switch most := float64(budget) * float64(len(p.members)) * (1 + 1.1*length.Seconds()); {
+	switch most := float64(budget) * float64(len(p.Members)) * (1 + 1.1*length.Seconds()); {
 	case budget > 0 && float64(done.Load()) > most:
 		return fmt.Errorf("%d sets in %v, with a budget of %d/s on each server", done.Load(), length, budget)
 	case ratio > maxRatio:

@@ -329,17 +329,22 @@ func wipeAndKill(ctx context.Context, n *nemesis) (string, healing) {
 // diskReserve is what gozkd wants free on a small disk: with less, all members refuse growth.
 const diskReserve = 64 << 20
 
-// fillDisk fills the last member's disk except for a spare. Without a spare that may end the
-// member, and its healing restarts it, as an operator would do, also if it has survived.
+// fillDisk fills the last member's disk except for a spare. Without a spare that may stop the
+// member. gozkd must then go on by itself when there is room. Other products are restarted, as an
+// operator would do, also if they have survived.
 func fillDisk(spare int64) injection {
 	return func(_ context.Context, n *nemesis) (string, healing) {
 		m := n.cluster.Members[len(n.cluster.Members)-1]
 		m.FillDisk(spare)
 		return m.String(), func(context.Context) {
 			m.FreeDisk()
-			if spare == 0 {
+			switch {
+			case spare > 0:
+			case n.cluster.cfg.Product.Name != Gozkd || n.cluster.cfg.Product.Previous != nil:
 				n.cluster.Kill(m)
 				n.cluster.Start(m)
+			case !m.Running() && !m.killed:
+				must.Failf("%w: %v has ended because of its full disk, see %s", errUnrecovered, m, m.LogPath())
 			}
 		}
 	}

@@ -35,6 +35,7 @@ type Member struct {
 	dir      string
 	process  *server.Process // nil: not started yet
 	paused   bool
+	killed   bool // by Kill, and not started since
 	alone    bool // needs no names of others
 	mounted  bool // the data directory is a disk of its own
 	loopDisk bool // which can be frozen
@@ -57,7 +58,7 @@ func (m *Member) Start() {
 		cmd = withHosts(filepath.Join(m.dir, "hosts"), command)
 	}
 	cmd.Dir = m.dir
-	m.process = must.Get(server.Start(m.String(), cmd, m.LogPath()))
+	m.process, m.killed = must.Get(server.Start(m.String(), cmd, m.LogPath())), false
 }
 
 // Running reports whether the process exists, paused or not.
@@ -67,7 +68,7 @@ func (m *Member) Running() bool { return m.process.Running() }
 // a frozen disk does not end, so Kill thaws the disk.
 func (m *Member) Kill() {
 	if m.process != nil {
-		m.paused = false
+		m.paused, m.killed = false, true
 		m.ThawDisk()
 		must.Do(m.process.Kill())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 )
 
 // A clock that jumps ahead by more than the retention, that of the writer or that of the leader,
@@ -199,4 +200,45 @@ func TestOutdated_StoreClockIsBehind(t *testing.T) {
 			t.Errorf("with objects from %v, by the wall clock: deleted %v", modified, gone)
 		}
 	}
+}
+
+// The lag grows while the storage is away, and while the archive is ahead of the ensemble: the
+// alert must not wait for what comes after that.
+func TestShipper_LagWithoutTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 40)}
+		f.applied.Store(20)
+		s := newShipper(m, 24*time.Hour)
+		var said logbuf.Buffer
+		s.cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &said})
+		stop := archivingWith(t, s, f)
+		time.Sleep(time.Minute)
+		if lag := s.Stats().Lag; lag != 0 {
+			t.Errorf("lag %v with everything archived", lag)
+		}
+		m.Set(storetest.Faults{Down: true})
+		f.applied.Store(30)
+		time.Sleep(2 * time.Minute)
+		if lag := s.Stats().Lag; lag < 100*time.Second {
+			t.Errorf("lag %v after two minutes without the store", lag)
+		}
+		m.Set(storetest.Faults{})
+		time.Sleep(time.Minute)
+		stop()
+		if lag := s.Stats().Lag; lag != 0 {
+			t.Errorf("lag %v with everything archived", lag)
+		}
+		if said.Count("the archive cannot be written") != 1 || said.Count("the archive is written again") != 1 {
+			t.Errorf("the log says:\n%s", said.String())
+		}
+
+		f.applied.Store(25) // brought back
+		s = newShipper(m, 24*time.Hour)
+		stop = archivingWith(t, s, f)
+		defer stop()
+		time.Sleep(2 * time.Minute)
+		if lag := s.Stats().Lag; lag < 100*time.Second {
+			t.Errorf("lag %v two minutes after the ensemble was brought back", lag)
+		}
+	})
 }

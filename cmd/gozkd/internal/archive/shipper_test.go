@@ -139,42 +139,6 @@ func TestShipper_LastObjectWasMerged(t *testing.T) {
 	})
 }
 
-// The lag grows while the storage is away, and while the archive is ahead of the ensemble: the
-// alert must not wait for what comes after that.
-func TestShipper_LagWithoutTheStore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 40)}
-		f.applied.Store(20)
-		s := newShipper(m, 24*time.Hour)
-		stop := archivingWith(t, s, f)
-		time.Sleep(time.Minute)
-		if lag := s.Stats().Lag; lag != 0 {
-			t.Errorf("lag %v with everything archived", lag)
-		}
-		m.Set(storetest.Faults{Down: true})
-		f.applied.Store(30)
-		time.Sleep(2 * time.Minute)
-		if lag := s.Stats().Lag; lag < 100*time.Second {
-			t.Errorf("lag %v after two minutes without the store", lag)
-		}
-		m.Set(storetest.Faults{})
-		time.Sleep(time.Minute)
-		stop()
-		if lag := s.Stats().Lag; lag != 0 {
-			t.Errorf("lag %v with everything archived", lag)
-		}
-
-		f.applied.Store(25) // brought back
-		s = newShipper(m, 24*time.Hour)
-		stop = archivingWith(t, s, f)
-		defer stop()
-		time.Sleep(2 * time.Minute)
-		if lag := s.Stats().Lag; lag < 100*time.Second {
-			t.Errorf("lag %v two minutes after the ensemble was brought back", lag)
-		}
-	})
-}
-
 // An ensemble that was brought back does not continue a base of the history that it has lost; the
 // same ensemble does.
 func TestShipper_OnlyABase(t *testing.T) {
