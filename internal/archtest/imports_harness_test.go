@@ -48,7 +48,6 @@ var harnessTable = []box{
 	}},
 	{pkg: "test/golden"},
 	{pkg: "test/jepsen-lite/...", may: []arrow{
-		{"internal/testca", "certificates of members"},
 		{"test/...", "installs and starts ZooKeeper"},
 		{"internal/testkit/...", "shared helpers"},
 		{"proto", "speaks the protocol"},

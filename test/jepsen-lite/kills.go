@@ -39,13 +39,12 @@ func RunKills(ctx context.Context, o Options, kills int) (*Report, error) {
 			k = kill{}
 			return r.killOnce(ctx, o, &k)
 		},
-		judge: func(r *round, report *Report, _ *roundResult) []Anomaly {
+		judge: func(r *round, report *Report, _ *roundResult) {
 			report.Outages = outages
 			outages.Gaps = append(outages.Gaps, k.gap)
 			outages.Closed += k.closed
 			outages.Refused += k.refused
 			o.Logger.Info(o.Outage, "number", r.number, "member", k.member, "without_write", k.gap.Round(time.Millisecond), "closed", k.closed)
-			return nil
 		},
 	})
 }

@@ -56,23 +56,20 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			r.length, r.faults = o.Round, kinds
 			return r.run(ctx)
 		},
-		judge: func(r *round, _ *Report, res *roundResult) []Anomaly {
+		judge: func(r *round, _ *Report, res *roundResult) {
 			gap, at := longestGap(res.history, res.began, res.ended)
 			o.Logger.Info("round ended", "number", r.number, "records", len(res.history),
 				"without_write", gap.Round(time.Millisecond), "since", r.rec.start.Add(at).UTC().Format("15:04:05.000"))
-			return nil
 		},
 	})
 }
 
 // test is a way to test an ensemble in rounds.
 type test struct {
-	loads   []load
-	prepare func(*Cluster)       // before the first round; nil: nothing
-	more    func(r *Report) bool // whether there is to be one more round
-	run     func(*round) (*roundResult, error)
-	// judge gets the report with the round, and returns anomalies besides those of the history.
-	judge func(*round, *Report, *roundResult) []Anomaly
+	loads []load
+	more  func(r *Report) bool // whether there is to be one more round
+	run   func(*round) (*roundResult, error)
+	judge func(*round, *Report, *roundResult) // gets the report with the round
 }
 
 // rounds runs rounds of a test on a new cluster, up to the first with anomalies. The history of a
@@ -82,9 +79,6 @@ func (o *Options) rounds(cfg ClusterConfig, t test) (report *Report, err error) 
 		cfg.Product, cfg.Members, cfg.Dir, cfg.Tick = o.Product, o.Members, o.Dir, o.Tick
 		cluster := NewCluster(cfg)
 		defer must.Finally(cluster.Close)
-		if t.prepare != nil {
-			t.prepare(cluster)
-		}
 		report = &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
 		file, rec, began := filepath.Join(o.Dir, "history.jsonl"), NewRecorder(), time.Now()
 		for n := 1; n == 1 || len(report.Anomalies) == 0 && t.more(report); n++ {
@@ -94,7 +88,8 @@ func (o *Options) rounds(cfg ClusterConfig, t test) (report *Report, err error) 
 				must.Do(errors.Join(err, WriteHistory(file, append(res.history, rec.Take()...))))
 			}
 			report.count(res, time.Since(began))
-			report.Anomalies = slices.Concat(Check(res.history), CheckRegisters(res.history, o.Dir), t.judge(r, report, res))
+			report.Anomalies = slices.Concat(Check(res.history), CheckRegisters(res.history, o.Dir))
+			t.judge(r, report, res)
 			if res.unrecovered != nil {
 				report.Anomalies = append(report.Anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
 			}

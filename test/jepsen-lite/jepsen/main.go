@@ -45,7 +45,6 @@ func run(ctx context.Context) (status int) {
 	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
 	flag.StringVar(&o.Outage, "outage", jepsenlite.OutageKill, "with -kills: what happens to the leader: kill, pause, partition or disk-hang (needs root)")
 	flag.DurationVar(&o.Hold, "hold", 15*time.Second, "with -kills: how long an outage lasts, except a kill")
-	tlsChange := flag.String("tls-change", "", "instead: the members change from plain connections to TLS and back, by reload or by restart, under load")
 	flag.StringVar(&o.Dir, "dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
 	flag.Parse()
 	if o.Seed == 0 {
@@ -67,11 +66,8 @@ func run(ctx context.Context) (status int) {
 		}
 		fmt.Fprintf(os.Stderr, "seed %d, folder %s\n", o.Seed, o.Dir)
 		report := must.Get(func() (*jepsenlite.Report, error) {
-			switch {
-			case *kills > 0:
+			if *kills > 0 {
 				return jepsenlite.RunKills(ctx, o, *kills)
-			case *tlsChange != "":
-				return jepsenlite.RunTLSChange(ctx, o, *tlsChange)
 			}
 			return jepsenlite.Run(ctx, o)
 		}())
