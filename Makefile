@@ -80,7 +80,7 @@ compat-full: ## programs and whole test suites of other people, on gozkd and on 
 compat-directories: ## what ZooKeeper does with the directories of which TestDirectories imports each; DIRECTORIES=record after a change
 	$(GO) run ./test/compat/moving -directories $(or $(DIRECTORIES),compare)
 golden:   ## record the exchanges that make test replays, from a real ZooKeeper
-	$(GO) run ./test/compat/diff -a zookeeper-3.9 -golden test/golden/testdata
+	$(GO) run ./test/compat/diff -golden test/golden/testdata
 regress:  ## replay every saved failure
 	$(GO) test -timeout 10m -count=1 -run 'Regress' work
 killtest: ## a lone server under load is killed with kill -9 KILLS times (500), and stopped with SIGSTOP; SEED

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 // maxRoots is how many sequences a pair of servers plays before it is replaced: exchange.Root has
@@ -21,15 +22,14 @@ const maxRoots = 90000
 
 // duel plays sequences on two servers.
 type duel struct {
-	start        *starter
-	nameA, nameB string
-	out          io.Writer
-	regress      string
-	a, b         *side
-	roots        int // used since the servers were started
-	stats        *stats
-	differences  []exchange.Difference
-	findings     []finding
+	start    *starter
+	kinds    [2]server.Kind // ZooKeeper and gozkd
+	out      io.Writer
+	regress  string // folder of saved sequences
+	a, b     *side
+	roots    int // used since the servers were started
+	stats    *stats
+	findings []finding
 }
 
 // finding is a kind of difference that is not allowed.
@@ -41,8 +41,8 @@ type finding struct {
 // restart replaces both servers by new servers.
 func (d *duel) restart(ctx context.Context) {
 	must.Do(d.stop())
-	d.a = d.start.play(ctx, d.nameA)
-	d.b = d.start.play(ctx, d.nameB)
+	d.a = d.start.play(ctx, d.kinds[0])
+	d.b = d.start.play(ctx, d.kinds[1])
 	d.roots = 0
 }
 
@@ -91,7 +91,7 @@ func (d *duel) deaths() string {
 func (d *duel) compare(ctx context.Context, s *exchange.Sequence) *exchange.Mismatch {
 	a, b := d.play(ctx, s)
 	d.stats.add(a)
-	return exchange.Compare(a, b, d.differences, d.stats.allowed)
+	return exchange.Compare(a, b, exchange.Differences(), d.stats.allowed)
 }
 
 // replay plays the saved sequences.
@@ -110,10 +110,13 @@ func (d *duel) replay(ctx context.Context) {
 	fmt.Fprintf(d.out, "%d saved sequences played\n", len(files))
 }
 
-// generated plays sequences until ops requests, or the maximum number of findings.
-func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int) {
+// mostFindings is the number of kinds of difference after which generated gives up.
+const mostFindings = 20
+
+// generated plays sequences until ops requests, or mostFindings.
+func (d *duel) generated(ctx context.Context, seed uint64, ops int) {
 	started, told, before := time.Now(), time.Now(), d.stats.requests
-	for n := first; d.stats.requests-before < ops && len(d.findings) < most; n++ {
+	for n := uint64(0); d.stats.requests-before < ops && len(d.findings) < mostFindings; n++ {
 		s := d.start.sequence(seed, n)
 		if m := d.compare(ctx, s); m != nil {
 			if d.found(s.Name, m) {
@@ -123,7 +126,7 @@ func (d *duel) generated(ctx context.Context, seed, first uint64, ops, most int)
 		}
 		if time.Since(told) > 10*time.Second {
 			told = time.Now()
-			fmt.Fprintf(d.out, "%d requests, %d sequences, %d findings\n", d.stats.requests-before, n+1-first, len(d.findings))
+			fmt.Fprintf(d.out, "%d requests, %d sequences, %d findings\n", d.stats.requests-before, n+1, len(d.findings))
 		}
 	}
 	played := d.stats.requests - before

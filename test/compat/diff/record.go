@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 	"github.com/gozkd/gozkd/test/compat/diff/generate"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 const (
@@ -25,16 +26,16 @@ const (
 // record asks a server the hand-written sequences and some generated ones, and writes its replies
 // into dir. Each file is recorded from a new server, and must be replayed on one, with all its
 // sequences in order.
-func record(ctx context.Context, start *starter, name, dir string) {
+func record(ctx context.Context, start *starter, kind server.Kind, dir string) {
 	must.Do(os.MkdirAll(dir, 0o755))
-	for file, list := range map[string][]*exchange.Sequence{"scenarios.txt": generate.Scenarios(), "generated.txt": choose(ctx, start, name)} {
-		recordFile(ctx, start, name, filepath.Join(dir, file), list)
+	for file, list := range map[string][]*exchange.Sequence{"scenarios.txt": generate.Scenarios(), "generated.txt": choose(ctx, start, kind)} {
+		recordFile(ctx, start, kind, filepath.Join(dir, file), list)
 	}
 }
 
 // choose returns short generated sequences that each reach something new.
-func choose(ctx context.Context, start *starter, name string) (chosen []*exchange.Sequence) {
-	p := start.start(ctx, name)
+func choose(ctx context.Context, start *starter, kind server.Kind) (chosen []*exchange.Sequence) {
+	p := start.start(ctx, kind)
 	defer must.Finally(p.Stop)
 	player, reached := exchange.NewPlayer(p.Addr()), make(map[string]bool)
 	for n := 0; n < goldenTries && len(chosen) < goldenMost; n++ {
@@ -56,8 +57,8 @@ func choose(ctx context.Context, start *starter, name string) (chosen []*exchang
 	return chosen
 }
 
-func recordFile(ctx context.Context, start *starter, name, file string, list []*exchange.Sequence) {
-	p := start.start(ctx, name)
+func recordFile(ctx context.Context, start *starter, kind server.Kind, file string, list []*exchange.Sequence) {
+	p := start.start(ctx, kind)
 	defer must.Finally(p.Stop)
 	var transcripts []*exchange.Transcript
 	for n, s := range list {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -29,7 +28,7 @@ func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *excha
 			return false
 		}
 		a, b := d.play(ctx, c)
-		got := exchange.Compare(a, b, d.differences, make(map[string]int))
+		got := exchange.Compare(a, b, exchange.Differences(), make(map[string]int))
 		if got == nil || got.Signature() != want {
 			return false
 		}
@@ -41,14 +40,9 @@ func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *excha
 	must.Do(os.MkdirAll(d.regress, 0o755))
 	file := filepath.Join(d.regress, fileName(s.Name+"-"+want)+".json")
 	must.Do(os.WriteFile(file, append(text, '\n'), 0o644))
-	fmt.Fprintf(d.out, "  %d steps left of %d after %d tries, saved as %s\n  %v\n", len(small.Steps), len(s.Steps), tries, file, m)
+	fmt.Fprintf(d.out, "  %d steps left of %d after %d tries, saved as %s\n  %v\na, then b:\n", len(small.Steps), len(s.Steps), tries, file, m)
 	a, b := d.play(ctx, small)
-	var t bytes.Buffer
-	fmt.Fprintln(&t, "a:")
-	exchange.Print(&t, a)
-	fmt.Fprintln(&t, "b:")
-	exchange.Print(&t, b)
-	must.Get(d.out.Write(t.Bytes()))
+	must.Do(exchange.WriteText(d.out, []*exchange.Transcript{a, b}))
 }
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9]+`)

@@ -3,9 +3,6 @@ package exchange
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -67,15 +64,6 @@ func (r *requestReader) body(op proto.OpCode) {
 	}
 }
 
-// inFull describes the request with its xid.
-func (r *Request) inFull() string {
-	text := fmt.Sprintf("xid=%d %s", r.Xid, r.words())
-	if r.ZxidOf != nil {
-		text += fmt.Sprintf(" (the zxid is that of step %d)", *r.ZxidOf)
-	}
-	return text
-}
-
 // brief describes the message without the parts that follow from its bytes.
 func (m *Message) brief() string {
 	switch m.Kind {
@@ -106,24 +94,4 @@ func (m *Message) brief() string {
 		return fmt.Sprintf("event zxid=%d %v %s", m.Field("zxid"), proto.EventType(m.Field("type")), path)
 	}
 	return m.String()
-}
-
-// Print writes t for people: requests and replies in words.
-func Print(w io.Writer, t *Transcript) {
-	for i := range t.Steps {
-		step := &t.Sequence.Steps[i]
-		fmt.Fprintf(w, "  %d %s\n", i, step.head())
-		for k := range step.Send {
-			fmt.Fprintf(w, "      > %s\n", step.Send[k].inFull())
-		}
-		for _, m := range t.Messages(i) {
-			fmt.Fprintf(w, "      < %v\n", &m)
-		}
-	}
-	for _, slot := range slices.Sorted(maps.Keys(t.Flush)) {
-		fmt.Fprintf(w, "  flush conn=%d\n", slot)
-		for _, m := range t.Messages(len(t.Steps) + slot) {
-			fmt.Fprintf(w, "      < %v\n", &m)
-		}
-	}
 }
