@@ -17,7 +17,7 @@ import (
 type attack struct {
 	name string
 	what string // for people, a line
-	// ensemble: three members instead of a standalone server.
+	// ensemble: the ports between three members are attacked, in gozkd's format.
 	ensemble bool
 	// admin: the HTTP port is attacked.
 	admin bool
@@ -35,8 +35,8 @@ type attack struct {
 	run func(a *attacker)
 }
 
-// needsOwn reports whether the attack works only on servers that this program starts.
-func (a *attack) needsOwn() bool { return a.ensemble || a.admin || a.files > 0 }
+// onlyGozkd reports whether the attack makes no sense against ZooKeeper.
+func (a *attack) onlyGozkd() bool { return a.ensemble || a.web }
 
 // allAttacks returns the attacks in the order of the table.
 func allAttacks() []*attack {
@@ -56,9 +56,8 @@ func attacksNamed(names string) ([]*attack, error) {
 
 // target tells the attacker where the server is.
 type target struct {
-	Product string   // gozkd or zookeeper; empty: not known
-	Addrs   []string // for clients
-	Admin   string   // host:port of the HTTP port; empty: none
+	Addrs []string // for clients
+	Admin string   // host:port of the HTTP port; empty: none
 	// Peers and Elections are the ports for other members, by member; empty for a standalone
 	// server.
 	Peers, Elections []string

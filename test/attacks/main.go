@@ -4,7 +4,6 @@
 //	go run ./test/attacks                           gozkd of this tree next to ZooKeeper 3.9
 //	go run ./test/attacks -server gozkd             only gozkd; exit status 1 if a target is missed
 //	go run ./test/attacks -attack reads-behind-write
-//	go run ./test/attacks -addr 127.0.0.1:2181      a server that runs already
 //	go run ./test/attacks -server gozkd -race       with the race detector, which must find nothing
 //
 // Each attack gets a server of its own, an attacker in a process of its own, and a probe in another
@@ -33,12 +32,10 @@ func main() { must.Program("attacks", run) }
 type settings struct {
 	servers  []string // product names; the first one is judged
 	gozkd    string   // the binary to attack; empty: built from the tree
-	addr     string   // a running server to attack instead
 	attacks  []*attack
 	duration time.Duration
 	race     bool
 	page     string // the page to write the table to
-	tick     string // tickTime
 }
 
 func run(ctx context.Context, args []string) {
@@ -56,22 +53,12 @@ func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("attacks", flag.ContinueOnError)
 	servers := flags.String("server", "gozkd,zookeeper", "what to attack: gozkd, zookeeper, or both; the first one is judged")
 	flags.StringVar(&s.gozkd, "gozkd", "", "the gozkd to attack; empty: built from the tree")
-	flags.StringVar(&s.addr, "addr", "",
-		"attack a running server at this host:port instead; memory, SIGTERM and restart are left out")
 	names := flags.String("attack", "all", "names of attacks, separated by commas")
 	flags.DurationVar(&s.duration, "time", 6*time.Second, "how long each attack lasts")
 	flags.BoolVar(&s.race, "race", false, "build gozkd with the race detector: a report is a failure, and slowness is none")
 	flags.StringVar(&s.page, "write", "", "write the table into this page, between its marks")
-	flags.StringVar(&s.tick, "tick", "2000", "tickTime of the servers that are started, in ms")
-	list := flags.Bool("list", false, "list the attacks")
 	must.Parsed(flags.Parse(args))
 	s.servers = strings.Split(*servers, ",")
-	if *list {
-		for _, a := range allAttacks() {
-			fmt.Printf("%-20s %s\n", a.name, a.what)
-		}
-		return
-	}
 	s.attacks = must.Get(attacksNamed(*names))
 	attackAll(ctx, &s)
 }
@@ -84,7 +71,7 @@ func attackAll(ctx context.Context, s *settings) {
 	var missed []string
 	for i, p := range s.products(ctx, dir) {
 		for _, a := range s.attacks {
-			if a.needsOwn() && s.addr != "" || a.web && p.name != gozkd {
+			if a.onlyGozkd() && p.name != gozkd {
 				continue
 			}
 			var r *row

@@ -27,9 +27,9 @@ const (
 
 // measure runs an attack against a product.
 func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
-	v := p.start(ctx, s, a)
+	v := p.start(ctx, a)
 	defer must.Finally(v.stop)
-	r := &row{attack: a, server: p.name, own: p.addr == ""}
+	r := &row{attack: a, server: p.name}
 	kept := must.Get(plant(ctx, v.target.Addrs))
 	if a.ensemble { // members that have a past keep more in mind, and it can be turned against them
 		v.terminate(termLimit)
@@ -40,23 +40,19 @@ func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
 	attacker := startChild(attackCommand, a.name)
 	defer attacker.kill()
 	r.underAttack(ctx, s, v, probe, attacker)
-	if r.own {
-		r.died = append(r.died, v.died()...)
-		r.sigterm = v.terminate(termLimit)
-		_, r.races = v.logBytes()
-	}
+	r.died = v.died()
+	r.sigterm = v.terminate(termLimit)
+	_, r.races = v.logBytes()
 	var h harm
 	if err := attacker.result(&h, termLimit); err != nil {
 		h.Failed = fmt.Sprintf("the attacker did not end well: %v", err)
 	}
 	r.notes, r.breaches, r.failed = append(r.notes, h.Notes...), h.Breaches, h.Failed
-	if r.own {
-		if err := v.restart(ctx); err != nil {
-			r.lasting = append(r.lasting, "does not start again: "+firstLine(err))
-			return r
-		}
+	if err := v.restart(ctx); err != nil {
+		r.lasting = []string{"does not start again: " + firstLine(err)}
+	} else {
+		r.lasting = kept.missing(ctx, v.target.Addrs, r.others.Versions)
 	}
-	r.lasting = append(r.lasting, kept.missing(ctx, v.target.Addrs, r.others.Versions)...)
 	return r
 }
 
@@ -80,7 +76,7 @@ func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, a
 	if err != nil {
 		r.notes = append(r.notes, fmt.Sprintf("the probe did not end: %v", err))
 	}
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		r.peak = max(r.peak, peakMemory(m.Pid()))
 	}
 	if now := lastZxid(ctx, v.target.Addrs[0]); zxid > 0 && now > zxid {

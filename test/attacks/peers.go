@@ -13,15 +13,13 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-// peerAttacks use the ports for the other members. The formats are those of gozkd
-// (docs/reference/formats.md). ZooKeeper gets the counterpart in its own format, if any,
-// and otherwise the same bytes, which are garbage to it.
+// peerAttacks use the ports for the other members, in the formats of docs/reference/formats.md.
 func peerAttacks() []*attack {
 	list := []*attack{
 		{name: "peer-garbage", what: "random bytes, and random frames after a hello", run: peerGarbage},
 		{name: "peer-forward", what: "forwarded requests that are no requests", run: peerFrames(forwardFrames)},
 		{name: "peer-commit", what: "heartbeats that commit entry 2^40", run: peerFrames(commitFrames)},
-		{name: "peer-vote", what: "requests for a vote in term 2^64-1; for ZooKeeper in epoch 2^63-1", run: peerVote},
+		{name: "peer-vote", what: "requests for a vote in term 2^64-1", run: peerFrames(voteFrames)},
 		{name: "peer-append", what: "appends that replace the whole log", run: peerFrames(appendFrames)},
 		{name: "peer-hello", what: "hellos, and questions whose a connection is, 12 threads", run: peerHello},
 		{name: "peer-partial", what: "1,500 partial hellos, and 2 MB of frames of 300 MB", run: peerPartial},
@@ -158,17 +156,13 @@ func (a *attacker) pairs(f func(from, to int)) {
 }
 
 // peerFrames returns an attack that sends frames under every member's id to every other, over and
-// over. For ZooKeeper the frames follow a packet of a follower on the quorum port.
+// over.
 func peerFrames(frames func(r *rand.Rand, l *link) [][]byte) func(a *attacker) {
 	return func(a *attacker) {
 		a.ready()
 		a.each(1, func(round int) {
 			r := rand.New(rand.NewPCG(uint64(round), 3))
 			a.pairs(func(from, to int) {
-				if a.Product == zooKeeper {
-					a.followerOfZooKeeper(from, to, frames(r, &link{from: from, to: to}))
-					return
-				}
 				_ = a.connectAs(from, to, func(l *link) { // an error is a refusal
 					for _, payload := range frames(r, l) {
 						if _, err := l.Write(frame(1, payload)); err != nil {
@@ -181,28 +175,6 @@ func peerFrames(frames func(r *rand.Rand, l *link) [][]byte) func(a *attacker) {
 			a.sleep(200 * time.Millisecond)
 		})
 	}
-}
-
-// followerOfZooKeeper sends FOLLOWERINFO to a quorum port, and then the payloads.
-func (a *attacker) followerOfZooKeeper(from, to int, payloads [][]byte) {
-	const followerInfo = 11
-	b := binary.BigEndian.AppendUint32(nil, followerInfo)
-	b = binary.BigEndian.AppendUint64(b, 1<<62) // zxid of an epoch far ahead
-	b = binary.BigEndian.AppendUint32(b, 20)
-	b = binary.BigEndian.AppendUint64(b, uint64(from))
-	b = binary.BigEndian.AppendUint32(b, 0x10000)
-	b = binary.BigEndian.AppendUint64(b, 0)
-	b = binary.BigEndian.AppendUint32(b, 0)
-	a.tell(a.Peers[to-1], slices.Concat(b, slices.Concat(payloads...)))
-}
-
-// tell sends bytes on a new connection, and closes it after a moment.
-func (a *attacker) tell(addr string, b []byte) {
-	a.withConn(addr, 0, func(nc *net.TCPConn) {
-		if _, err := nc.Write(b); err == nil {
-			a.sleep(50 * time.Millisecond)
-		}
-	})
 }
 
 // Kinds of frames between members.
@@ -280,42 +252,14 @@ func forwardFrames(r *rand.Rand, l *link) (payloads [][]byte) {
 	return payloads
 }
 
-func peerVote(a *attacker) {
-	if a.Product == zooKeeper {
-		zooKeeperElections(a)
-		return
-	}
+func voteFrames(_ *rand.Rand, l *link) (payloads [][]byte) {
 	const forced = "CampaignTransfer" // raft answers such a vote even if it has a leader
-	peerFrames(func(_ *rand.Rand, l *link) (payloads [][]byte) {
-		for _, typ := range []uint64{msgPreVote, msgVote, msgTimeoutNow, msgHeartbeat} {
-			b := raftMessage(fieldType, typ, fieldTo, uint64(l.to), fieldFrom, uint64(l.from), fieldTerm, 1<<64-1, fieldLogTerm, 1<<62, fieldIndex, 1<<62)
-			b = append(b, uvarints(fieldContext<<3|2, uint64(len(forced)))...)
-			payloads = append(payloads, append(b, forced...))
-		}
-		return payloads
-	})(a)
-}
-
-// zooKeeperElections tells each member in another's name that an election with a far greater epoch
-// runs.
-func zooKeeperElections(a *attacker) {
-	a.ready()
-	a.each(1, func(int) {
-		a.pairs(func(from, to int) {
-			addr := "127.0.0.1:1"
-			b := binary.BigEndian.AppendUint64(nil, 0xffffffffffff0000) // the version of the protocol, -65536
-			b = binary.BigEndian.AppendUint64(b, uint64(from))
-			b = append(binary.BigEndian.AppendUint32(b, uint32(len(addr))), addr...)
-			n := binary.BigEndian.AppendUint32(nil, 0) // LOOKING
-			for _, v := range []uint64{uint64(from), 1<<63 - 1, 1<<63 - 1, 1<<63 - 1} {
-				n = binary.BigEndian.AppendUint64(n, v) // leader, zxid, epoch of the election, epoch
-			}
-			n = binary.BigEndian.AppendUint32(n, 2) // version
-			n = binary.BigEndian.AppendUint32(n, 0) // no configuration
-			a.tell(a.Elections[to-1], append(binary.BigEndian.AppendUint32(b, uint32(len(n))), n...))
-		})
-		a.sleep(200 * time.Millisecond)
-	})
+	for _, typ := range []uint64{msgPreVote, msgVote, msgTimeoutNow, msgHeartbeat} {
+		b := raftMessage(fieldType, typ, fieldTo, uint64(l.to), fieldFrom, uint64(l.from), fieldTerm, 1<<64-1, fieldLogTerm, 1<<62, fieldIndex, 1<<62)
+		b = append(b, uvarints(fieldContext<<3|2, uint64(len(forced)))...)
+		payloads = append(payloads, append(b, forced...))
+	}
+	return payloads
 }
 
 func peerGarbage(a *attacker) {
@@ -328,7 +272,7 @@ func peerGarbage(a *attacker) {
 			for k := range b {
 				b[k] = byte(r.Uint32())
 			}
-			if i%2 == 0 && a.Product != zooKeeper {
+			if i%2 == 0 {
 				to := 1 + r.IntN(len(a.Peers))
 				_ = a.connectAs(1+to%len(a.Peers), to, func(l *link) { // an error is a refusal
 					b[0] = byte(1 + r.IntN(7)) // a kind that exists
@@ -348,10 +292,6 @@ func peerGarbage(a *attacker) {
 }
 
 func peerHello(a *attacker) {
-	if a.Product == zooKeeper {
-		zooKeeperElections(a) // a notification under a member's id replaces its connection
-		return
-	}
 	a.ready()
 	type pair struct{ from, to int }
 	var all []pair
@@ -383,9 +323,6 @@ func peerPartial(a *attacker) {
 		})
 		a.sleep(100 * time.Millisecond)
 	})
-	if a.Product == zooKeeper {
-		return
-	}
 	large := append(binary.LittleEndian.AppendUint32(nil, 300<<20), 1, 0, 0, 0, 0, 0, 0, 0)
 	large = append(large, make([]byte, 2<<20)...)
 	a.each(6, func(i int) {

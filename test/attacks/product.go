@@ -28,14 +28,10 @@ var jvmFlags = []string{"-Xmx1000m"}
 type product struct {
 	name string
 	kind server.Kind
-	addr string // a running server, which is not started
 }
 
 // products returns the servers to be attacked, built or installed.
 func (s *settings) products(ctx context.Context, dir string) (list []*product) {
-	if s.addr != "" {
-		return []*product{{name: s.addr, addr: s.addr}}
-	}
 	var flags []string
 	if s.race {
 		flags = []string{"-race"}
@@ -45,26 +41,23 @@ func (s *settings) products(ctx context.Context, dir string) (list []*product) {
 		if !known {
 			must.Failf("no server %q: know %s and %s", name, gozkd, zooKeeper)
 		}
-		list = append(list, &product{name: name, kind: server.KindNamed(ctx, kind, s.gozkd, dir, flags...)})
+		list = append(list, &product{name, server.KindNamed(ctx, kind, s.gozkd, dir, flags...)})
 	}
 	return list
 }
 
 // servers are the processes under attack, one or three. The data outlives a restart.
 type servers struct {
-	ensemble *server.Ensemble // nil: a running server, which was not started here
+	ensemble *server.Ensemble
 	target   target
 }
 
 // start starts the servers for an attack. Their zoo.cfg has defaults, except that the four-letter
 // words and the admin server are available to the attacker.
-func (p *product) start(ctx context.Context, s *settings, a *attack) *servers {
-	if p.addr != "" {
-		return &servers{target: target{Addrs: []string{p.addr}}}
-	}
-	v := &servers{target: target{Product: p.name}}
+func (p *product) start(ctx context.Context, a *attack) *servers {
+	v := new(servers)
 	opts := server.EnsembleOptions{Members: 1, JVMFlags: jvmFlags, Keys: map[string]string{
-		"tickTime":               s.tick,
+		"tickTime":               "2000",
 		"4lw.commands.whitelist": "*",
 		"admin.enableServer":     strconv.FormatBool(a.admin),
 	}}
@@ -91,17 +84,9 @@ func (p *product) start(ctx context.Context, s *settings, a *attack) *servers {
 	return v
 }
 
-// members returns the processes under attack; none if they were not started here.
-func (v *servers) members() []*server.Member {
-	if v.ensemble == nil {
-		return nil
-	}
-	return v.ensemble.Members
-}
-
 // died returns which processes have ended, with the last lines of their output.
 func (v *servers) died() (list []string) {
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		if !m.Running() {
 			list = append(list, fmt.Sprintf("server %d: %s", m.ID, lastWords(m.Log())))
 		}
@@ -129,12 +114,12 @@ func lastWords(log string) string {
 // that has not ended after limit is killed.
 func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 	began := time.Now()
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		_ = m.Signal(syscall.SIGTERM) // fails only without the right to
 	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		select {
 		case <-m.Done():
 		case <-timer.C:
@@ -147,7 +132,7 @@ func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 
 // kill ends all processes at once and waits for them.
 func (v *servers) kill() {
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		_ = m.Signal(os.Kill) // fails only without the right to
 		<-m.Done()
 	}
@@ -158,7 +143,7 @@ func (v *servers) restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
 	defer cancel()
 	var errs []error
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		errs = append(errs, m.Start())
 	}
 	return errors.Join(append(errs, v.ensemble.AwaitServing(ctx))...)
@@ -173,7 +158,7 @@ func (v *servers) stop() error {
 // logBytes returns the size of the servers' output, and how many reports of the race detector it
 // contains.
 func (v *servers) logBytes() (n, races int) {
-	for _, m := range v.members() {
+	for _, m := range v.ensemble.Members {
 		log := m.Log()
 		n += len(log)
 		races += strings.Count(log, "WARNING: DATA RACE")

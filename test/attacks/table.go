@@ -22,7 +22,6 @@ const (
 type row struct {
 	attack    *attack
 	server    string
-	own       bool // the server was started here
 	others    others
 	peak      int64
 	sigterm   time.Duration
@@ -86,12 +85,6 @@ func (r *row) missed(s *settings) (list []string) {
 // peak in MB, seconds after SIGTERM, remarks.
 func (r *row) cells() []string {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f", d.Seconds()*1e3) }
-	own := func(s string) string {
-		if r.own {
-			return s
-		}
-		return "–"
-	}
 	remarks := slices.Clone(r.notes)
 	if r.others.Disconnected > 0 {
 		remarks = append(remarks, fmt.Sprintf("**others disconnected: %d**", r.others.Disconnected))
@@ -119,7 +112,7 @@ func (r *row) cells() []string {
 		p50, p99, highest = "–", "–", "–"
 	}
 	return []string{r.attack.name, r.server, p50, p99, highest,
-		own(fmt.Sprintf("%.0f", float64(r.peak)/1e6)), own(fmt.Sprintf("%.1f", r.sigterm.Seconds())), strings.Join(remarks, "; ")}
+		fmt.Sprintf("%.0f", float64(r.peak)/1e6), fmt.Sprintf("%.1f", r.sigterm.Seconds()), strings.Join(remarks, "; ")}
 }
 
 // String returns the row for the terminal, with the damage in full.

@@ -14,7 +14,7 @@ import (
 
 // bad is a row that misses every target.
 func bad() *row {
-	return &row{attack: &attack{name: "words", writes: 1}, server: "gozkd", own: true,
+	return &row{attack: &attack{name: "words", writes: 1}, server: "gozkd",
 		others: others{Samples: 10, P50: time.Second, P99: 2 * time.Second, Max: 3 * time.Second, Disconnected: 4},
 		peak:   600e6, sigterm: 5 * time.Second, logRate: 1e6, writeRate: 2, races: 1,
 		died: []string{"server 1: panic: x"}, breaches: []string{"a snapshot"}, lasting: []string{"lost"}, notes: []string{"remark"}, failed: "no server"}
