@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/mutants/internal/typecheck"
 )
 
@@ -43,28 +44,22 @@ func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("generate", flag.ContinueOnError)
 	name := flags.String("pkg", "consensus/internal/core", "the package to mutate, from the root of the repository")
 	only := flags.String("run", "", "only the mutants that match this regular expression")
-	again := flags.String("again", "", "only the mutants that a file, the output of an earlier run, shows as survivors")
 	list := flags.Bool("list", false, "list the mutants and run nothing")
 	verbose := flags.Bool("v", false, "also print the mutants that are found")
 	most := flags.Int("detectors", 9, "only this many of the package's detectors, the cheapest ones")
-	cheap := flags.Duration("cheap", 0, "only the tests that take at most this long; 0: all")
 	workers := flags.Int("j", 2, "mutants at a time")
 	must.Parsed(flags.Parse(args))
 	match := must.Get(regexp.Compile(*only))
-	root := strings.TrimSpace(string(must.Get(exec.Command("git", "rev-parse", "--show-toplevel").Output())))
+	root := install.Root(ctx)
 	equivalent := must.Get(readEquivalent(string(must.Get(os.ReadFile(filepath.Join(root, "test", "mutants", "generate", equivalentFile)))), *name))
 	tree := must.Get(typecheck.List(root, append(inSwitch, "./"+*name)...))
 	r := rewrite(must.Get(load(tree, *name)))
 	must.Get2(tree.Check(*name, r.rewritten(), nil))
-	survivors := ""
-	if *again != "" {
-		survivors = string(must.Get(os.ReadFile(*again)))
-	}
 	var chosen []mutant
 	for _, m := range r.mutants {
 		_, same := equivalent[m.key]
 		delete(equivalent, m.key)
-		if !same && match.MatchString(m.key) && (survivors == "" || strings.Contains(survivors, survived+m.key+"\n")) {
+		if !same && match.MatchString(m.key) {
 			chosen = append(chosen, m)
 		}
 		if *list {
@@ -77,9 +72,10 @@ func run(ctx context.Context, args []string) {
 	if *list {
 		return
 	}
-	b := must.Get(newBench(root, *name, r, *most))
-	defer must.Finally(func() error { return os.RemoveAll(b.dir) })
-	must.Do(b.control(ctx, *cheap))
+	dir := must.Get(os.MkdirTemp("", "mutants-"))
+	defer must.Finally(func() error { return os.RemoveAll(dir) })
+	b := newBench(ctx, root, dir, *name, r, *most)
+	b.control(ctx)
 	found := b.all(ctx, chosen, *workers, *verbose)
 	fmt.Printf("%s: %d mutants, %d found, %d survive\n", *name, len(chosen), found, len(chosen)-found)
 	if found < len(chosen) || len(equivalent) > 0 {
@@ -155,50 +151,34 @@ var detectorsOf = map[string][]detector{
 	"datatree":                 {{pkg: "datatree"}, {pkg: "server"}},
 }
 
-// newBench compiles the test programs.
-func newBench(root, pkg string, r *rewriter, most int) (*bench, error) {
-	b := &bench{root: root, mutants: len(r.mutants), detectors: slices.Clone(detectorsOf[pkg])}
+// newBench compiles the test programs into dir.
+func newBench(ctx context.Context, root, dir, pkg string, r *rewriter, most int) *bench {
+	b := &bench{root: root, dir: dir, mutants: len(r.mutants), detectors: slices.Clone(detectorsOf[pkg])}
 	if b.detectors == nil {
 		b.detectors = []detector{{pkg: pkg}}
 	}
 	b.detectors = b.detectors[:min(most, len(b.detectors))]
-	var err error
-	if b.dir, err = os.MkdirTemp("", "mutants-"); err != nil {
-		return nil, err
-	}
 	overlay := map[string]map[string]string{"Replace": {}}
 	for path, text := range r.rewritten() {
 		to := filepath.Join(b.dir, filepath.Base(path))
 		overlay["Replace"][path] = to
-		if err := os.WriteFile(to, text, 0o644); err != nil {
-			return nil, err
-		}
-	}
-	text, err := json.Marshal(overlay)
-	if err != nil {
-		return nil, err
+		must.Do(os.WriteFile(to, text, 0o644))
 	}
 	file := filepath.Join(b.dir, "overlay.json")
-	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return nil, err
-	}
+	must.Do(os.WriteFile(file, must.Get(json.Marshal(overlay)), 0o644))
 	for i := range b.detectors {
 		d := &b.detectors[i]
 		d.program = filepath.Join(b.dir, strings.ReplaceAll(d.pkg, "/", "-")+".test")
 		if _, err := os.Stat(d.program); err == nil {
 			continue
 		}
-		cmd := exec.Command("go", "test", "-c", "-trimpath", "-vet=off", "-overlay", file, "-o", d.program, "./"+d.pkg)
-		cmd.Dir = root
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("compile the tests of %s: %w\n%s", d.pkg, err, out)
-		}
+		install.Output(ctx, root, "go", "test", "-c", "-trimpath", "-vet=off", "-overlay", file, "-o", d.program, "./"+d.pkg)
 	}
-	return b, nil
+	return b
 }
 
 // control runs each test without a mutant. It must pass, and shows what the test reaches.
-func (b *bench) control(ctx context.Context, cheap time.Duration) error {
+func (b *bench) control(ctx context.Context) {
 	path := filepath.Join(b.dir, "reached")
 	for i := range b.detectors {
 		d := &b.detectors[i]
@@ -206,39 +186,28 @@ func (b *bench) control(ctx context.Context, cheap time.Duration) error {
 		if exec.Command(d.program, "-rapid.nofailfile", "-test.list=^$").Run() == nil {
 			d.args += " -rapid.seed=1 -rapid.nofailfile -rapid.shrinktime=0s"
 		}
-		names, err := d.names()
-		if err != nil {
-			return err
-		}
 		var tests []test
 		var sum time.Duration
-		for _, name := range names {
-			if err := os.WriteFile(path, make([]byte, b.mutants), 0o644); err != nil {
-				return err
-			}
+		for _, name := range d.names() {
+			must.Do(os.WriteFile(path, make([]byte, b.mutants), 0o644))
 			t := test{detector: d, names: name, took: time.Hour, all: time.Hour}
 			start := time.Now()
 			took, out, err := b.detect(ctx, &t, "GOZKD_MUTANTS_REACHED="+path)
 			if err != nil {
-				return fmt.Errorf("%s of %s fails without a mutant: %w\n%s", name, d.pkg, err, out)
+				must.Failf("%s of %s fails without a mutant: %w\n%s", name, d.pkg, err, out)
 			}
 			t.took, t.all = took, time.Since(start)
-			if t.reached, err = os.ReadFile(path); err != nil {
-				return err
-			}
-			if cheap == 0 || took <= cheap {
-				tests, sum = append(tests, t), sum+took
-			}
+			t.reached = must.Get(os.ReadFile(path))
+			tests, sum = append(tests, t), sum+took
 		}
 		slices.SortStableFunc(tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
 		b.tests = append(b.tests, tests)
 		fmt.Printf("%-12s%d tests, %.1f s: %s %s\n", "detector", len(tests), sum.Seconds(), d.pkg, d.args)
 	}
-	return nil
 }
 
 // names returns the names of a detector's tests.
-func (d *detector) names() (names []string, err error) {
+func (d *detector) names() (names []string) {
 	of := func(option string) *regexp.Regexp {
 		found := regexp.MustCompile(option + `=(\S*)`).FindStringSubmatch(d.args)
 		if found == nil {
@@ -247,13 +216,13 @@ func (d *detector) names() (names []string, err error) {
 		return regexp.MustCompile(found[1])
 	}
 	run, skip := of("-test.run"), of("-test.skip")
-	out, err := exec.Command(d.program, "-test.list=.").Output()
+	out := must.Get(exec.Command(d.program, "-test.list=.").Output())
 	for name := range strings.FieldsSeq(string(out)) {
 		if !strings.HasPrefix(name, "Benchmark") && (run == nil || run.MatchString(name)) && (skip == nil || !skip.MatchString(name)) {
 			names = append(names, name)
 		}
 	}
-	return names, err
+	return names
 }
 
 // detect runs a test, for a limited time: a mutant may never end.
