@@ -89,7 +89,7 @@ killtest: ## a lone server under load is killed with kill -9 KILLS times (500), 
 simservers: ## whole servers in virtual time: HOURS simulated hours (1), from SEED (1) on; SIM for more flags; OVERLAY=no builds faster, but seeds are not repeatable
 	overlay=$(if $(filter no,$(OVERLAY)),,$$($(GO) run -trimpath ./test/sim/overlay)) && \
 	env $${overlay:+GOEXPERIMENT=norandomizedheapbase64} $(GO) test -trimpath -vet=off -overlay "$$overlay" -cpu 1 -timeout 0 -count=1 -v \
-		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^TestSim$$' \
+		-exec 'env GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1,gcstoptheworld=2' -run '^Test(Sim|Overlay_.*)$$' \
 		./test/sim -sim.overlay="$$overlay" -sim.hours=$(HOURS) $(if $(SEED),-sim.seed=$(SEED)) $(SIM)
 # Only tests with recipetest.Check simulate for that long; the others of their packages run once.
 recipesim: ## recipes in virtual time under drawn faults: HOURS (1) simulated hours of each property; 53 make 1,000 in all

@@ -3,6 +3,9 @@
 // the edits do not fit this release of Go, the command warns and prints nothing. With the overlay:
 //
 //   - select, map iteration and timers of the same moment draw from a generator of the bubble,
+//   - the timers of a select join the heap of timers in the order of its cases, not in the order of
+//     addresses: on the order depends when stopped timers leave the heap, and with that, whether
+//     they draw again, and whether they fire at once when they are set to the present,
 //   - map seeds and hash keys are the same in each process,
 //   - a context ends its children in the order in which they were made: they are the keys of a map,
 //     whose order depends on where they are in memory, and the runtime allocates a thread when real
@@ -49,11 +52,15 @@ var edits = []edit{
 `},
 	{"runtime/select.go", "which ready case a select takes",
 		"j := cheaprandn(uint32(norder + 1))", "j := randn(uint32(norder + 1))"},
-	// Drawn when a timer is set, and not when it joins the heap: when a stopped timer leaves the
-	// heap depends on others.
-	{"runtime/time.go", "which of the timers of one moment fires first", "\t\t\tt.rand = cheaprand()\n", ""},
-	{"runtime/time.go", "as above", "\tpending := t.when > 0\n\tt.when = when\n",
-		"\tpending := t.when > 0\n\tt.when = when\n\tif t.isFake {\n\t\tt.rand = rand32()\n\t}\n"},
+	{"runtime/time.go", "which of the timers of one moment fires first", "t.rand = cheaprand()", "t.rand = rand32()"},
+	{"runtime/select.go", "the timers of a select join the heap in the order of their channels' addresses: in that of the cases",
+		"\t\tif c.timer != nil {\n\t\t\tblockTimerChan(c)\n\t\t}\n\t}\n", `	}
+	for i := range scases {
+		if c := scases[i].c; c != nil && c.timer != nil {
+			blockTimerChan(c)
+		}
+	}
+`},
 	{"runtime/sema.go", "a mutex that was waited for long is handed over, by the real clock",
 		"func internal_sync_nanotime() int64 {\n\treturn nanotime()", "func internal_sync_nanotime() int64 {\n\treturn 0"},
 	{"runtime/proc.go", "a goroutine that ran for 10 ms of real time is preempted",
