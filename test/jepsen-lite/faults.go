@@ -25,6 +25,9 @@ type healing func(ctx context.Context)
 
 func noHealing(context.Context) {}
 
+// none disturbs nobody: for runs in which only the network of Options does.
+func none(context.Context, *nemesis) (string, healing) { return "nobody", noHealing }
+
 // ofAny returns the injection of a fault that any member may have, and ofLeader of one that the
 // leader has.
 func ofAny(one func(*nemesis, *Member) (string, healing)) injection {
@@ -82,6 +85,7 @@ func faults() []fault {
 		{name: "disk-low", weight: 1, longest: 5 * time.Second, small: true, minority: true, strict: true, inject: fillDisk(diskReserve / 2)},
 		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
 		{name: KillBurst, weight: 6, longest: 300 * time.Millisecond, alone: true, inject: killBurst},
+		{name: "none", weight: 1, longest: 4 * time.Second, minority: true, inject: none},
 		{name: "version", weight: 3, longest: 4 * time.Second, previous: true, minority: true, inject: changeVersion},
 	}
 }

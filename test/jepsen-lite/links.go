@@ -4,6 +4,8 @@ package jepsenlite
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -21,6 +23,9 @@ type Links struct {
 	end   context.CancelFunc
 	tasks sync.WaitGroup
 	net   addresses
+	// roundTrip and lossPercent are those of all links, besides faults.
+	roundTrip   time.Duration
+	lossPercent float64
 
 	mu        sync.Mutex
 	ways      map[direction]*directionState
@@ -215,6 +220,20 @@ type parcel struct {
 	due  time.Time
 }
 
+// latency returns how long bytes that are sent now take. TCP sends a lost packet again after a
+// timeout, which doubles each time, and all that follows waits.
+func (l *Links) latency(w direction, bytes int) time.Duration {
+	const packetBytes = 1448
+	l.mu.Lock()
+	d := l.ways[w].delay + l.roundTrip/2
+	l.mu.Unlock()
+	arrives := math.Pow(1-l.lossPercent/100, float64(1+bytes/packetBytes))
+	for timeout := 2 * l.roundTrip; rand.Float64() > arrives; timeout *= 2 {
+		d += timeout
+	}
+	return d
+}
+
 // pump moves bytes in one direction. Reader and writer are separate, so that a delay costs no
 // throughput.
 func (l *Links) pump(tunnel context.Context, end context.CancelFunc, to, from net.Conn, w direction) {
@@ -240,11 +259,8 @@ func (l *Links) pump(tunnel context.Context, end context.CancelFunc, to, from ne
 		buf := make([]byte, chunkBytes)
 		n, err := from.Read(buf)
 		if n > 0 {
-			l.mu.Lock()
-			due := time.Now().Add(l.ways[w].delay)
-			l.mu.Unlock()
 			select {
-			case parcels <- parcel{buf[:n], due}:
+			case parcels <- parcel{buf[:n], time.Now().Add(l.latency(w, n))}:
 			case <-tunnel.Done():
 				err = net.ErrClosed
 			}

@@ -108,6 +108,30 @@ func TestLinks_Delay(t *testing.T) {
 	}
 }
 
+func TestLinks_Loss(t *testing.T) {
+	w, way := newWire(t), direction{1, 2}
+	w.links.roundTrip = 200 * time.Millisecond
+	if d := w.links.latency(way, 1); d != 100*time.Millisecond {
+		t.Errorf("a byte takes %v", d)
+	}
+	w.links.lossPercent = 2
+	w.links.Heal() // is about faults
+	for _, bytes := range []int{1000, 5000} {
+		const sent = 10_000
+		lost, packets := 0, 1+bytes/1448
+		for range sent {
+			if d := w.links.latency(way, bytes); d >= 500*time.Millisecond {
+				lost++
+			} else if d != 100*time.Millisecond {
+				t.Fatalf("%d bytes take %v", bytes, d)
+			}
+		}
+		if want := packets * sent / 50; lost < want*2/3 || lost > want*4/3 {
+			t.Errorf("%d of %d were late, each of %d packets", lost, sent, packets)
+		}
+	}
+}
+
 func TestLinks_CutAndRefuse(t *testing.T) {
 	w := newWire(t)
 	w.links.Cut(2, 1)

@@ -27,8 +27,11 @@ type Options struct {
 	Faults  []string      // kinds that may happen; nil: all that the machine and the product allow
 	Pace    time.Duration // mean time between two operations of a client
 	Tick    time.Duration
-	Kills   int // rounds go on until KillBurst has killed the server this many times, too
-	Logger  hclog.Logger
+	// The round trip between members, and how many percent of the packets are lost, besides faults.
+	RoundTrip   time.Duration
+	LossPercent float64
+	Kills       int // rounds go on until KillBurst has killed the server this many times, too
+	Logger      hclog.Logger
 	// Outage is the act of RunKills on the leader: OutageKill and so on. Hold is how long it lasts,
 	// except for a kill, which lasts until writes go on.
 	Outage string
@@ -78,6 +81,7 @@ func (o *Options) rounds(cfg ClusterConfig, t test) (report *Report, err error) 
 	err = must.Try(func() {
 		cfg.Product, cfg.Members, cfg.Dir, cfg.Tick = o.Product, o.Members, o.Dir, o.Tick
 		cluster := NewCluster(cfg)
+		cluster.Links.roundTrip, cluster.Links.lossPercent = o.RoundTrip, o.LossPercent
 		defer must.Finally(cluster.Close)
 		report = &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
 		file, rec, began := filepath.Join(o.Dir, "history.jsonl"), NewRecorder(), time.Now()

@@ -41,6 +41,8 @@ func run(ctx context.Context) (status int) {
 	faults := flag.String("faults", "", "kinds of faults, separated by commas; empty: all")
 	flag.DurationVar(&o.Pace, "pace", 20*time.Millisecond, "mean time between two operations of a client")
 	flag.DurationVar(&o.Tick, "tick", 500*time.Millisecond, "tickTime")
+	flag.DurationVar(&o.RoundTrip, "round-trip", 0, "between members, besides faults")
+	flag.Float64Var(&o.LossPercent, "loss", 0, "percentage of the packets between members that are lost, and sent again after two round trips, or four, ...")
 	flag.IntVar(&o.Kills, "bursts", 0, "with -members 1: rounds go on until the fault kill-burst has killed the server this many times, too")
 	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
 	flag.StringVar(&o.Outage, "outage", jepsenlite.OutageKill, "with -kills: what happens to the leader: kill, pause, partition or disk-hang (needs root)")
