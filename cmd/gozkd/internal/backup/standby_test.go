@@ -118,7 +118,7 @@ func (p *standing) promote(interrupt bool) (*restored, error) {
 	}
 }
 
-var standbyPlans = flag.Int("standby.plans", exhaustive.Or(3, 12), "TestStandby_Kills: how many plans are drawn; each takes some seconds")
+var standbyPlans = flag.Int("standby.plans", exhaustive.Or(1, 12), "TestStandby_Kills: how many plans are drawn; each takes some seconds")
 
 // rarely is the longest pause in milliseconds of a client that a standby is watched beside: two
 // writes per second, so that there is another state at each look, once per second.
