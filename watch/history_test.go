@@ -37,7 +37,7 @@ func TestHistory_AgreesWithModel(t *testing.T) {
 					zxid += proto.Zxid(rapid.SampledFrom([]int64{0, 0, 1, 1, 1, 2, 1 << 32}).Draw(t, "by"))
 					typ, acl := proto.EventType(rapid.Int32Range(1, 3).Draw(t, "type")), ""
 					path := rapid.SampledFrom([]string{"", "/a", "/ab", "/b"}).Draw(t, "parent") +
-						"/" + strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 10, 200, 1000}).Draw(t, "name"))
+						"/" + strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 7, 200, 1000}).Draw(t, "name")) + rapid.SampledFrom([]string{"", "y", "z"}).Draw(t, "end")
 					if typ == proto.EventDeleted {
 						acl = strings.Repeat("a", rapid.SampledFrom([]int{0, 1, 70}).Draw(t, "acl"))
 					}
@@ -51,8 +51,12 @@ func TestHistory_AgreesWithModel(t *testing.T) {
 				h.Reset(zxid)
 			},
 			"": func(t *rapid.T) {
-				if h.bytes > max(h.Limit, 0) {
-					t.Fatalf("%d bytes, the limit is %d", h.bytes, h.Limit)
+				bytes := 0
+				for _, k := range h.chunks {
+					bytes += cap(k.buf)
+				}
+				if bytes > max(h.Limit, 0) {
+					t.Fatalf("%d bytes, the limit is %d", bytes, h.Limit)
 				}
 				since := zxid - proto.Zxid(rapid.IntRange(-1, 3).Draw(t, "back"))
 				if len(all) > 0 && rapid.Bool().Draw(t, "of a change") {
@@ -76,6 +80,17 @@ func TestHistory_AgreesWithModel(t *testing.T) {
 			},
 		})
 	})
+}
+
+// A change takes about as many bytes as are new.
+func TestHistory_SharesPaths(t *testing.T) {
+	h := History{Limit: 20_000}
+	for z := range proto.Zxid(1000) {
+		h.Add(z+1, proto.EventDataChanged, strings.Repeat("/application", 10), "")
+	}
+	if !h.Covers(0) {
+		t.Errorf("1000 changes of a path do not fit: those after %d are known", h.oldest)
+	}
 }
 
 // After ends when yield returns false.
