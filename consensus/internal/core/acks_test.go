@@ -56,4 +56,7 @@ func TestAcks(t *testing.T) {
 	a.forget(3) // the connection is new: what was said may be lost
 	held(a, ack(3, 6, 11), false)
 	ticks(a, last)
+	held(a, ack(3, 1, 5), false)
+	a.forget(3)
+	held(a, ack(3, 1, 5), false) // in the first term, too
 }

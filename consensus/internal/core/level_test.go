@@ -227,8 +227,10 @@ func TestLevel_Entries(t *testing.T) {
 			t.Errorf("%v %x: level %d, time %d", tc.typ, tc.data, EntryLevel(e), EntryTime(e))
 		}
 	}
-	if ms, l := decodeLevelChange(change[:2]); ms != 0 || l != 0 {
-		t.Errorf("half a change: level %d at %d", l, ms)
+	for _, b := range [][]byte{nil, change[:2], change[:3]} {
+		if ms, l := decodeLevelChange(b); ms != 0 || l != 0 {
+			t.Errorf("%x: level %d at %d", b, l, ms)
+		}
 	}
 }
 
@@ -285,6 +287,15 @@ func TestLevel_ProposesOnce(t *testing.T) {
 		{"it is proposed", func(v *Levels) { v.proposed = true }, true, true},
 		{"one is not ready", func(v *Levels) { v.peers[others[0]] = LevelInfo{Ready: 1} }, false, false},
 		{"it is ready for the present level", func(v *Levels) { v.limit = 1 }, false, false},
+		{"it was proposed, and leadership was lost", func(v *Levels) { v.proposed, v.checkDue = true, false; v.leadershipChanged() }, true, false},
+		{"an earlier proposal is applied", func(v *Levels) {
+			v.proposed, v.checkDue = true, false
+			_, err := v.apply(&raftpb.Entry{Data: appendLevelChange(nil, 1, 1)})
+			if err != nil {
+				t.Error(err)
+			}
+		}, true, false},
+		{"the limit is raised", func(v *Levels) { v.checkDue = false; v.SetLimit(2) }, true, false},
 		{"leadership is handed over", func(v *Levels) { v.raft.TransferLeader(others[0]) }, false, true},
 	} {
 		v := l.core.Levels
