@@ -42,9 +42,6 @@ type client struct {
 	sentAt  []time.Duration
 	writing bool // the socket was full: epoll reports when it is writable
 
-	session proto.SessionID // 0: no session so far
-	passwd  [proto.PasswdBytes]byte
-
 	random uint64
 	made   int // requests made so far, for workloads that count
 }
@@ -56,7 +53,7 @@ func dial(addr string, index, window int) (*client, error) {
 
 // dialImpatient is dial with another limit on waiting for an answer.
 func dialImpatient(addr string, index, window int, patience time.Duration) (*client, error) {
-	fd, err := connect(addr, patience, 0)
+	fd, err := connect(addr, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -67,21 +64,17 @@ func dialImpatient(addr string, index, window int, patience time.Duration) (*cli
 	return c, nil
 }
 
-// connect returns a socket connected to an IPv4 address. Reads time out after patience. With
-// SOCK_NONBLOCK as the flag it does not wait: the socket becomes writable once it is connected.
-func connect(addr string, patience time.Duration, flag int) (fd int, err error) {
+// connect returns a socket connected to an IPv4 address. Reads time out after patience.
+func connect(addr string, patience time.Duration) (fd int, err error) {
 	to, err := netip.ParseAddrPort(addr)
 	if err != nil || !to.Addr().Is4() {
 		return -1, fmt.Errorf("connect: %q is no IPv4 address with a port", addr)
 	}
-	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|flag, 0); err != nil {
+	if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, fmt.Errorf("connect: %w", err)
 	}
-	connectErr := unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
-	if connectErr == unix.EINPROGRESS {
-		connectErr = nil
-	}
-	err = errors.Join(connectErr, setPatience(fd, patience), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
+	err = unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+	err = errors.Join(err, setPatience(fd, patience), unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1))
 	if err != nil {
 		return -1, fmt.Errorf("connect to %s: %w", addr, errors.Join(err, unix.Close(fd)))
 	}
@@ -101,7 +94,10 @@ func setPatience(fd int, d time.Duration) error {
 func (c *client) handshake() error {
 	const enough = 256
 	c.in = make([]byte, enough)
-	c.appendConnect()
+	start := len(c.out)
+	c.out = append(c.out, 0, 0, 0, 0)
+	c.out = (&proto.ConnectRequest{TimeoutMs: sessionTimeoutMs, Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: true}).Append(c.out)
+	endFrame(c.out, start)
 	if err := c.writeAll(); err != nil {
 		return err
 	}
@@ -109,29 +105,14 @@ func (c *client) handshake() error {
 	if err != nil {
 		return fmt.Errorf("handshake: %w", err)
 	}
-	return c.takeSession(b)
-}
-
-// appendConnect appends a connect request: for a new session, or for the client's own.
-func (c *client) appendConnect() {
-	start := len(c.out)
-	c.out = append(c.out, 0, 0, 0, 0)
-	c.out = (&proto.ConnectRequest{TimeoutMs: sessionTimeoutMs, SessionID: c.session, Passwd: c.passwd[:], HasReadOnly: true}).Append(c.out)
-	endFrame(c.out, start)
-}
-
-// takeSession decodes the reply to a connect request.
-func (c *client) takeSession(b []byte) error {
 	var r proto.ConnectResponse
 	d := jute.NewDecoder(b)
 	if r.Decode(&d); d.Err() != nil {
 		return fmt.Errorf("handshake: %w", d.Err())
 	}
-	if r.TimeoutMs <= 0 || c.session != 0 && r.SessionID != c.session {
+	if r.TimeoutMs <= 0 {
 		return fmt.Errorf("handshake: the server refused the session")
 	}
-	c.session = r.SessionID
-	copy(c.passwd[:], r.Passwd)
 	return nil
 }
 

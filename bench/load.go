@@ -82,9 +82,7 @@ func (l *load) close() error {
 func (l *load) abandon() error {
 	err := unix.Close(l.epoll)
 	for _, c := range l.clients {
-		if c.fd >= 0 {
-			err = errors.Join(err, unix.Close(c.fd))
-		}
+		err = errors.Join(err, unix.Close(c.fd))
 	}
 	return err
 }
@@ -246,11 +244,6 @@ func (p *pace) due() time.Duration { return time.Duration(p.sent+1) * p.interval
 type pacedSeen struct {
 	latencies histogram // from when each request was due until its reply
 	late      histogram // from when each request was due until it was sent; part of the latency
-}
-
-func (s *pacedSeen) add(o *pacedSeen) {
-	s.latencies.add(&o.latencies)
-	s.late.add(&o.late)
 }
 
 // paced sends w's requests at a steady rate over all connections in turn until stop is closed. A

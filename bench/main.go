@@ -26,7 +26,7 @@ commands
   watches     one change with many watchers, and many changes
   ensemble    three members: throughput with connections to all of them, and memory
   failover    three members: time without a write after kill -9 of the leader
-  calm        the slowest of paced writes beside checkpoints, catch-up, reconnects
+  calm        the slowest of paced writes, beside checkpoints and without
   recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
   waiters     thousands of waiters of one client: how many a lock, a semaphore and an election serve in three minutes
   load        one row against a running server, for a profiler
@@ -54,7 +54,6 @@ type settings struct {
 	ticks    []int // ms
 	calm     time.Duration
 	rate     int // writes per second
-	lag      int // writes
 	waiters  int
 	addr     string
 	tlsKeys  map[string]string // of zoo.cfg, with -tls
@@ -80,17 +79,16 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, ensemble, calm, recipes, waiters: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, ensemble, recipes, waiters: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
 	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, tls, ensemble, recipes: length of a round")
 	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
-	flags.IntVar(&s.sessions, "sessions", 5000, "resident, calm: number of sessions")
+	flags.IntVar(&s.sessions, "sessions", 5000, "resident: number of sessions")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
 	flags.DurationVar(&s.calm, "calm", 15*time.Second, "calm: how long writes are measured undisturbed, and beside checkpoints")
 	flags.IntVar(&s.rate, "rate", 1000, "calm: writes per second, from 1 to 100000")
-	flags.IntVar(&s.lag, "lag", 200_000, "calm: writes that the lagging member has missed")
 	flags.IntVar(&s.waiters, "waiters", 10_000, "waiters: how many wait at once")
 	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
 	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
@@ -197,8 +195,8 @@ func compareParts() []comparePart {
 		{"failover", benchFailover, asTold, func(s *settings) time.Duration {
 			return servers(s, time.Duration(len(s.ticks)*s.kills)*6*time.Second)
 		}},
-		{"calm", benchCalm, func(s *settings) { s.rows = "" }, func(s *settings) time.Duration {
-			return servers(s, 4*s.calm+50*time.Second) + filled(s, 30*time.Second)
+		{"calm", benchCalm, asTold, func(s *settings) time.Duration {
+			return servers(s, 2*s.calm+20*time.Second) + filled(s, 30*time.Second)
 		}},
 		{"recipes", benchRecipes, func(s *settings) { s.rows, s.warm = "handover", min(s.warm, 4*time.Second) }, func(s *settings) time.Duration {
 			return servers(s, 3*time.Duration(s.rounds)*(s.warm+s.seconds+time.Second))
