@@ -33,7 +33,7 @@ func ownCPU() time.Duration {
 
 // memory holds fields of /proc/PID/status, in bytes.
 type memory struct {
-	rss, anon, file, peak int64 // VmRSS, RssAnon, RssFile, VmHWM
+	rss, peak int64 // VmRSS, VmHWM
 }
 
 // memoryOf adds up the memory of processes.
@@ -41,8 +41,6 @@ func memoryOf(pids ...int) (sum memory) {
 	for _, pid := range pids {
 		s := must.Get(must.Get(procfs.NewProc(pid)).NewStatus())
 		sum.rss += int64(s.VmRSS)
-		sum.anon += int64(s.RssAnon)
-		sum.file += int64(s.RssFile)
 		sum.peak += int64(s.VmHWM)
 	}
 	return sum

@@ -103,5 +103,3 @@ func thousands(v float64) string {
 	}
 	return s
 }
-
-func mib(bytes int64) string { return thousands(float64(bytes) / (1 << 20)) }

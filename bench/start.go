@@ -157,7 +157,6 @@ func askFirst(addr string, op proto.OpCode, body func([]byte) []byte, replyBytes
 type restarted struct {
 	name      string
 	took, cpu time.Duration
-	memory    memory
 }
 
 // restart starts a server on a data directory, and kills it when a new session has read a znode.
@@ -170,6 +169,6 @@ func restart(ctx context.Context, k kind, opts server.Options, path string) (r r
 	p := k.start(ctx, opts)
 	defer must.Finally(p.Kill)
 	r.name, r.took = p.Name(), answered().Sub(start)
-	r.cpu, r.memory = cpuOfOne(p.Pid()), memoryOf(p.Pid())
+	r.cpu = cpuOfOne(p.Pid())
 	return r
 }

@@ -172,17 +172,11 @@ func benchEnsemble(ctx context.Context, s *settings) {
 	}
 	rows = chosen(rows, s.rows)
 	s.withTargets(ctx, nMembers, func(targets []target) {
-		var memories [][]string
 		for _, t := range targets {
 			prepareAll(t.addrs)
-			memories = append(memories, ensembleMemory(t, "before the load"))
 		}
 		s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", nMembers)
 		must.Do(s.out.comparisons("ensemble", compareRows(ctx, s, rows, targets, s.warm)))
-		for _, t := range targets {
-			memories = append(memories, ensembleMemory(t, "after it"))
-		}
-		s.out.table("Memory of all members", []string{"server", "when", "RSS MiB", "of it anonymous", "file", "peak"}, memories)
 	})
 }
 
@@ -193,11 +187,4 @@ func followersFirst(ctx context.Context, e *server.Ensemble) []string {
 		addrs = append(addrs, m.Addr())
 	}
 	return append(addrs[1:], addrs[0])
-}
-
-// ensembleMemory adds up the members' memory, and their peaks, although the peaks may be of
-// different moments.
-func ensembleMemory(t target, when string) []string {
-	sum := memoryOf(t.pids...)
-	return []string{t.name, when, mib(sum.rss), mib(sum.anon), mib(sum.file), mib(sum.peak)}
 }
