@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
@@ -207,11 +209,22 @@ func TestStart_Misuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	other, err := server.New(server.Config{Listen: l.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Start(t.Context()); err == nil {
-		t.Error("a port in use was accepted")
+	taken := l.Addr().String()
+	for want, cfg := range map[string]server.Config{
+		"server: client port: ":        {Listen: taken},
+		"server: secure client port: ": {InProcess: true, SecureListen: taken, TLS: testca.New(t, "ca").Issue(t, testca.Spec{}).Server()},
+		"server: peer port: ": {
+			InProcess: true, PeerListen: taken, MemberID: 1, Members: []string{"server.1=127.0.0.1:1:3", "server.2=127.0.0.1:2:4"},
+		},
+	} {
+		other, err := server.New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Start(t.Context()); err == nil {
+			t.Error("a port in use was accepted")
+		} else if !strings.HasPrefix(err.Error(), want+"listen tcp "+taken) || !strings.Contains(err.Error(), "; stop what listens there, or choose another port: ") {
+			t.Errorf("%v, want %s, the address and the remedy", err, want)
+		}
 	}
 }

@@ -3,11 +3,11 @@ package server
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"net"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
@@ -56,12 +56,10 @@ func (p *serverPorts) openClients(ctx context.Context) error {
 		address = ""
 	}
 	if err := p.open(ctx, &p.plain.Port, c.Listener, address); err != nil {
-		return fmt.Errorf("server: client port: %w", err)
+		return accept.ListenError("server: client port", err, "--client-port, clientPort, the server lines, or Config.Listen")
 	}
-	if err := p.open(ctx, &p.secure, c.SecureListener, c.SecureListen); err != nil {
-		return fmt.Errorf("server: secure client port: %w", err)
-	}
-	return nil
+	err := p.open(ctx, &p.secure, c.SecureListener, c.SecureListen)
+	return accept.ListenError("server: secure client port", err, "secureClientPort, or Config.SecureListen")
 }
 
 // serve begins to accept clients, and lets the ports follow reconfigs until run ends. accept runs
@@ -184,7 +182,7 @@ func (p *serverPorts) openPeers(ctx context.Context) (l net.Listener, err error)
 	configured, wanted := p.peerListenAddresses()
 	m, err := ports.OpenMembers(ctx, configured, wanted, p.cfg.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("server: peer port: %w", err)
+		return nil, accept.ListenError("server: peer port", err, "the server lines, or Config.PeerListen")
 	}
 	p.peers = m
 	return m.Listener(), nil

@@ -100,8 +100,8 @@ func TestRun_WrongOrImpossible(t *testing.T) {
 		status int
 		text   string
 	}{
-		{"--client-port " + port, 1, "address already in use"},
-		{"--faults-port " + port, 1, "port for faults: "},
+		{"--client-port " + port, 1, "address already in use; stop what listens there, or choose another port: --client-port"},
+		{"--faults-port " + port, 1, "port for faults: listen tcp 127.0.0.1:" + port + ": bind: address already in use; stop what listens there, or choose another port: --faults-port"},
 		{"--port-file no/such/dir", 1, "port file: "},
 		{"--ensemble 10", 2, "--ensemble is 10; allowed: 1 to 9"},
 		{"--ensemble x", 2, `invalid value "x" for flag -ensemble`},

@@ -3,14 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
@@ -160,10 +158,6 @@ func printTo(env cli.Env, text string) int {
 
 // fail prints an error and returns cli.Failed.
 func fail(env cli.Env, err error) int {
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w; stop what listens there, or choose another port: "+
-			"--client-port, clientPort, or the server lines", err)
-	}
 	cli.Print(env.Err, "gozkd: "+err.Error()+"\n")
 	return cli.Failed
 }

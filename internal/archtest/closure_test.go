@@ -103,11 +103,11 @@ func closuresFor(t *testing.T, goos string) map[string][]string {
 	return closures
 }
 
-// TestRecipesLinkNoGoZookeeper: a program that uses recipes with Connect does not link
-// go-zookeeper; package gozk does.
-func TestRecipesLinkNoGoZookeeper(t *testing.T) {
+// TestNotLinked: a program that uses recipes with Connect does not link go-zookeeper; package gozk
+// does. gozkd does not link what injects faults.
+func TestNotLinked(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}", "./recipes/...")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{join .Deps \" \"}}", "./recipes/...", "./cmd/gozkd")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
@@ -119,6 +119,9 @@ func TestRecipesLinkNoGoZookeeper(t *testing.T) {
 		packages++
 		if adapter := f[0] == modulePath+"/recipes/gozk"; slices.Contains(f, "github.com/go-zookeeper/zk") != adapter {
 			t.Errorf("%s links go-zookeeper, or is its adapter and does not", f[0])
+		}
+		if slices.Contains(f, modulePath+"/internal/faultproxy") {
+			t.Errorf("%s links internal/faultproxy", f[0])
 		}
 	}
 	if packages < 10 {

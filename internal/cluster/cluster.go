@@ -15,12 +15,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/ensemble"
 	"github.com/gozkd/gozkd/internal/faultproxy"
-	"github.com/gozkd/gozkd/internal/memberdir"
-	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/parallel"
-	"github.com/gozkd/gozkd/internal/portfile"
-	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -30,18 +27,10 @@ const (
 	tick = 500 * time.Millisecond
 	// maxSessionTimeout is long enough for clients to get the timeout that they ask for.
 	maxSessionTimeout = time.Hour
-	// peerPort is the port of every member on the network between members, on which each member is
-	// a host.
-	peerPort = 2888
 	// memoryPort is the first client port on a network in memory.
 	memoryPort = 21810
-	// clientHost is the host of all clients on a network in memory.
-	clientHost = "client"
-	// linkLatency is the latency of a network in memory in virtual time. With latency 0, clients
-	// that are never idle would stop the clock.
-	linkLatency = 50 * time.Microsecond
 	// MaxMembers is the largest number of members.
-	MaxMembers = memberdir.MaxMembers
+	MaxMembers = ensemble.MaxMembers
 )
 
 var errClosed = errorf(ErrState, "cluster: closed already")
@@ -53,11 +42,6 @@ type Config struct {
 	// InMemory connects clients over a network in memory instead of TCP; see Dial. Bubbles of
 	// virtual time need it.
 	InMemory bool
-	// Plain members are not for tests: clients reach them without a gate, their clock is the
-	// system's, and the defaults of Host and Server are those of package server. No fault may be
-	// injected: neither Advance, CloseConnection, CloseConnections, Kill, MemberOf, Partition,
-	// Pause nor Restart may be called.
-	Plain bool
 	// Host is the address to listen on for clients. Default: 127.0.0.1.
 	Host string
 	// ClientPort is the first member's client port; the other members have the following ports. 0:
@@ -80,32 +64,10 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-func (c *Config) ensureDefaults() error {
-	c.Members = cmp.Or(c.Members, 1)
-	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
-	if !c.Plain {
-		c.Host = cmp.Or(c.Host, "127.0.0.1")
-		c.Server.Tick = cmp.Or(c.Server.Tick, tick)
-		c.Server.MaxSessionTimeout = cmp.Or(c.Server.MaxSessionTimeout, maxSessionTimeout)
-		c.Server.MaxClientConns = cmp.Or(c.Server.MaxClientConns, -1)
-		if c.Server.Words == nil {
-			c.Server.Words = []string{"*"}
-		}
-	}
-	var errs []error
-	if c.Members < 1 || c.Members > MaxMembers {
-		errs = append(errs, fmt.Errorf("cluster: %d members, allowed are 1 to %d", c.Members, MaxMembers))
-	}
-	if last := c.ClientPort + c.Members - 1; c.ClientPort < 0 || c.ClientPort > 0 && last > 65535 {
-		errs = append(errs, fmt.Errorf("cluster: client ports %d to %d, allowed are 1 to 65535; port 0 selects free ports", c.ClientPort, last))
-	}
-	return errors.Join(errs...)
-}
-
 // Cluster is a server or an ensemble. Its methods may be called from any goroutine.
 type Cluster struct {
+	*ensemble.Ensemble
 	cfg      Config
-	network  *memnet.Network
 	rules    faultproxy.Rules
 	offset   atomic.Int64 // the time that Advance has added, for all members
 	members  []*Member
@@ -122,29 +84,35 @@ type Cluster struct {
 
 // Start starts all members, except with Config.Down, and returns when they serve.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
-	if err := cfg.ensureDefaults(); err != nil {
-		return nil, err
+	cfg.Logger = cmp.Or(cfg.Logger, hclog.NewNullLogger())
+	cfg.Server.Tick = cmp.Or(cfg.Server.Tick, tick)
+	cfg.Server.MaxSessionTimeout = cmp.Or(cfg.Server.MaxSessionTimeout, maxSessionTimeout)
+	cfg.Server.MaxClientConns = cmp.Or(cfg.Server.MaxClientConns, -1)
+	if cfg.Server.Words == nil {
+		cfg.Server.Words = []string{"*"}
 	}
-	if err := memberdir.Check(cfg.Dir, cfg.Members); err != nil {
+	if cfg.InMemory {
+		cfg.ClientPort = memoryPort
+	}
+	cfg.Host = cmp.Or(cfg.Host, "127.0.0.1")
+	addresses := ensemble.Addresses(cfg.Host, cfg.ClientPort, cmp.Or(cfg.Members, 1))
+	for i, port := range cfg.Ports {
+		addresses[i] = net.JoinHostPort(cfg.Host, strconv.Itoa(port))
+	}
+	e, err := ensemble.New(cfg.Dir, addresses, cfg.InMemory)
+	if err != nil {
 		return nil, errorf(ErrState, "cluster: %w", err)
 	}
-	latency := time.Duration(0)
-	if cfg.InMemory {
-		latency = linkLatency
-	}
-	c := &Cluster{cfg: cfg, network: memnet.New(latency), advancing: newChanMutex(), failures: make(chan error, 1)}
-	for id := 1; id <= cfg.Members; id++ {
-		m := &Member{cluster: c, id: id, clock: newClock(&c.offset), transition: newChanMutex()}
+	c := &Cluster{Ensemble: e, cfg: cfg, advancing: newChanMutex(), failures: make(chan error, 1)}
+	for _, place := range e.Members {
+		m := &Member{Member: place, cluster: c, clock: newClock(&c.offset), transition: newChanMutex()}
 		m.run.Store(new(memberRun))
-		if cfg.Dir == "" && !cfg.Plain {
+		if cfg.Dir == "" {
 			m.memory = new(server.Memory)
-		}
-		if err := m.reservePort(); err != nil {
-			return nil, errors.Join(err, c.Close())
 		}
 		c.members = append(c.members, m)
 	}
-	c.links.reset(cfg.Members)
+	c.links.reset(len(c.members))
 	for _, m := range c.members {
 		if cfg.Down {
 			break
@@ -159,29 +127,6 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-func (m *Member) reservePort() error {
-	cfg, number := &m.cluster.cfg, 0
-	switch {
-	case cfg.InMemory:
-		number = memoryPort + m.id - 1
-	case len(cfg.Ports) > 0:
-		number = cfg.Ports[m.id-1]
-	case cfg.ClientPort != 0:
-		number = cfg.ClientPort + m.id - 1
-	}
-	address := net.JoinHostPort(cfg.Host, strconv.Itoa(number))
-	if cfg.InMemory {
-		m.port = portInMemory{m.cluster.network, address}
-		return nil
-	}
-	p, err := tcpport.Reserve(address)
-	if err != nil {
-		return fmt.Errorf("cluster: client port: %w", err)
-	}
-	m.port = p
-	return nil
-}
-
 // Close ends all members at once and waits for all their goroutines.
 func (c *Cluster) Close() error {
 	c.closed.Store(true)
@@ -192,11 +137,10 @@ func (c *Cluster) Close() error {
 		if s := m.Server(); s != nil {
 			err = m.end(s.Abort) // no member is left that a crash could harm
 		}
-		m.port.Release()
 		return err
 	})
 	c.runs.Wait()
-	c.network.Tear(clientHost, "") // connections that clients left open
+	c.Ensemble.Close()
 	return errors.Join(errs...)
 }
 
@@ -214,15 +158,6 @@ func (c *Cluster) Await(ctx context.Context) error {
 	}
 }
 
-// Ports says where the members listen.
-func (c *Cluster) Ports() portfile.Ports {
-	where := portfile.Ports{Client: c.ConnectString()}
-	for _, m := range c.members {
-		where.Members = append(where.Members, portfile.Member{ID: m.id, Client: m.Address()})
-	}
-	return where
-}
-
 // Members returns all members, in the order of their numbers.
 func (c *Cluster) Members() []*Member { return slices.Clone(c.members) }
 
@@ -232,24 +167,6 @@ func (c *Cluster) Member(id int) (*Member, error) {
 		return nil, errorf(ErrNotFound, "cluster: there is no member %d: they are numbered 1 to %d", id, len(c.members))
 	}
 	return c.members[id-1], nil
-}
-
-// ConnectString returns the addresses of all members as a connect string.
-func (c *Cluster) ConnectString() string {
-	addresses := make([]string, len(c.members))
-	for i, m := range c.members {
-		addresses[i] = m.Address()
-	}
-	return strings.Join(addresses, ",")
-}
-
-// Dial connects to the address of a member, over memory if the clients use memory, otherwise over
-// TCP.
-func (c *Cluster) Dial(ctx context.Context, address string) (net.Conn, error) {
-	if c.cfg.InMemory {
-		return c.network.Dial(ctx, clientHost, address)
-	}
-	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // Arm adds a fault for requests to any member.
@@ -284,7 +201,7 @@ func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 				return errors.Join(s.Ready(ctx), s.CatchUp(ctx))
 			})
 			if err != nil && c.serves(m, s) {
-				return fmt.Errorf("cluster: %s: %w", m.name(), err)
+				return fmt.Errorf("cluster: %s: %w", m.Name(), err)
 			}
 		}
 	}
@@ -320,7 +237,7 @@ func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
 		case <-run.started:
 		case <-poll.C:
 		case <-ctx.Done():
-			return fmt.Errorf("cluster: %s does not serve: %w", m.name(), ctx.Err())
+			return fmt.Errorf("cluster: %s does not serve: %w", m.Name(), ctx.Err())
 		}
 	}
 }
@@ -332,14 +249,14 @@ func (m *Member) fail(run *memberRun) error {
 	if m.run.Load() != run {
 		return nil // another goroutine ended the run
 	}
-	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.name(), run.err), m.end(run.server.Abort))
+	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.Name(), run.err), m.end(run.server.Abort))
 }
 
 // states describes the members in an error.
 func (c *Cluster) states() string {
 	words := make([]string, len(c.members))
 	for i, m := range c.members {
-		words[i] = fmt.Sprintf("%s %s", m.name(), m.State())
+		words[i] = fmt.Sprintf("%s %s", m.Name(), m.State())
 		if s := m.Server(); s != nil && m.State() == Running {
 			if st := s.Status(); st.Mode != "" {
 				words[i] += " as " + st.Mode

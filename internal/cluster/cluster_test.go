@@ -167,23 +167,6 @@ func TestDir(t *testing.T) {
 	start(t, Config{Members: 3, Dir: three}) // the others admit it again
 }
 
-// Plain members have no gate before their ports, and no defaults that suit tests.
-func TestPlain(t *testing.T) {
-	l := start(t, Config{Plain: true, Host: "127.0.0.1"})
-	if m := member(t, l, 1); m.run.Load().gate != nil || m.memory != nil {
-		t.Error("a member has what faults need")
-	}
-	if c := &l.cfg.Server; c.Tick != 0 || c.MaxSessionTimeout != 0 || c.MaxClientConns != 0 || c.Words != nil {
-		t.Errorf("tick %v, sessions of up to %v, %d connections, words %q; want none of these defaults",
-			c.Tick, c.MaxSessionTimeout, c.MaxClientConns, c.Words)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := l.Await(ended); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestHost_IPv6(t *testing.T) {
 	l, err := Start(t.Context(), Config{Members: 3, Host: "::1"})
 	if err != nil && strings.Contains(err.Error(), "cannot assign requested address") {

@@ -1,6 +1,6 @@
-// Package cluster runs servers and ensembles in this process and injects faults: members stop,
-// crash, pause and are partitioned, sessions expire, replies are lost, time passes. Package zktest
-// and cmd/gozkd-testkit are built on it, and gozkd --ensemble, without faults.
+// Package cluster runs the members of package ensemble and injects faults: members stop, crash,
+// pause and are partitioned, sessions expire, replies are lost, time passes. Package zktest and
+// cmd/gozkd-testkit are built on it.
 //
 //	L1  A call returns when its effect is complete: a started server serves, a killed server has
 //	    ended, and everything that Advance makes due for sessions, TTLs and containers is applied.

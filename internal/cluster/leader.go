@@ -80,7 +80,7 @@ func (c *Cluster) leader() *Member {
 		}
 		id = st.Leader
 	}
-	if i := slices.IndexFunc(majority, func(m *Member) bool { return m.id == id }); i >= 0 {
+	if i := slices.IndexFunc(majority, func(m *Member) bool { return m.ID() == id }); i >= 0 {
 		return majority[i]
 	}
 	return nil

@@ -18,7 +18,7 @@ func (s *links) reset(members int) {
 
 // connected reports whether two members can reach each other. s.mu is held.
 func (s *links) connected(a, b *Member) bool {
-	return a == b || s.group[a.id-1] == s.group[b.id-1] && !s.isolated[a.id-1] && !s.isolated[b.id-1]
+	return a == b || s.group[a.ID()-1] == s.group[b.ID()-1] && !s.isolated[a.ID()-1] && !s.isolated[b.ID()-1]
 }
 
 // Partition cuts the links between members of different groups; members in no group form another
@@ -73,7 +73,7 @@ func (c *Cluster) relink() {
 		for _, b := range c.members {
 			if a != b {
 				cut := !c.links.connected(a, b) || a.State() == Paused || b.State() == Paused
-				c.network.Cut(a.host(), b.host(), cut)
+				c.Network.Cut(a.Host(), b.Host(), cut)
 			}
 		}
 	}
@@ -102,5 +102,5 @@ func (c *Cluster) majority() []*Member {
 func (s *links) isIsolated(m *Member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.isolated[m.id-1]
+	return s.isolated[m.ID()-1]
 }

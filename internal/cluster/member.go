@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/confighook"
+	"github.com/gozkd/gozkd/internal/ensemble"
 	"github.com/gozkd/gozkd/internal/faultproxy"
-	"github.com/gozkd/gozkd/internal/memberdir"
-	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -27,9 +25,8 @@ const (
 
 // Member is a server of a cluster, across restarts. Its methods may be called from any goroutine.
 type Member struct {
+	*ensemble.Member
 	cluster *Cluster
-	id      int
-	port    port
 	memory  *server.Memory // nil: the data is in a directory
 
 	transition chanMutex // held while the state changes; guards the fields below except run
@@ -41,19 +38,13 @@ type Member struct {
 // memberRun is a run of a member's server, from start to end.
 type memberRun struct {
 	server  *server.Server
-	gate    *faultproxy.Gate // nil: the member is down, or plain
+	gate    *faultproxy.Gate // nil: the member is down
 	started chan struct{}    // closed when Start has returned
 	err     error            // the error of Start, set before started is closed
 	gone    chan struct{}    // closed when the run ends
 	paused  atomic.Bool
 	dead    atomic.Bool // what the process would send is lost
 }
-
-// ID returns the member's number, 1 for a standalone server.
-func (m *Member) ID() int { return m.id }
-
-// Address returns host:port for clients. It never changes.
-func (m *Member) Address() string { return m.port.Address() }
 
 // State returns the state of the member.
 func (m *Member) State() MemberState {
@@ -68,23 +59,6 @@ func (m *Member) State() MemberState {
 
 // Server returns the member's server, or nil if the member is down.
 func (m *Member) Server() *server.Server { return m.run.Load().server }
-
-// Dir returns the data directory, or "" if the data is in memory.
-func (m *Member) Dir() string {
-	return m.own(m.cluster.cfg.Dir)
-}
-
-// own returns the member's part of a directory.
-func (m *Member) own(dir string) string { return memberdir.Of(dir, m.id, len(m.cluster.members)) }
-
-func (m *Member) host() string { return "m" + strconv.Itoa(m.id) }
-
-func (m *Member) name() string {
-	if len(m.cluster.members) == 1 {
-		return "the server"
-	}
-	return fmt.Sprintf("member %d", m.id)
-}
 
 // Start starts a member that is down. With a majority running, Start returns when all of the
 // majority serve, this member included, and gives members that are being admitted a moment to
@@ -107,29 +81,23 @@ func (m *Member) launch() error {
 func (m *Member) begin() error {
 	switch {
 	case m.State() != Down:
-		return errorf(ErrState, "cluster: %s is %s already", m.name(), m.State())
+		return errorf(ErrState, "cluster: %s is %s already", m.Name(), m.State())
 	case m.cluster.closed.Load():
 		return errClosed
 	}
-	l, err := m.port.Listen()
+	clients, peers, err := m.Listen()
 	if err != nil {
-		return fmt.Errorf("cluster: client port: %w", err)
+		return fmt.Errorf("cluster: %w", err)
 	}
-	run := &memberRun{started: make(chan struct{}), gone: make(chan struct{})}
-	if !m.cluster.cfg.Plain {
-		run.gate = faultproxy.NewGate(l, &m.cluster.rules)
-		run.gate.Cut(m.cut)
-		l = run.gate
+	run := &memberRun{
+		gate: faultproxy.NewGate(clients, &m.cluster.rules), started: make(chan struct{}), gone: make(chan struct{}),
 	}
-	cfg, err := m.config(l, &run.dead)
-	if err == nil {
-		run.server, err = server.New(cfg)
-	}
-	if err != nil {
-		if cfg.PeerListener != nil {
-			err = errors.Join(err, cfg.PeerListener.Close())
+	run.gate.Cut(m.cut)
+	if run.server, err = server.New(m.config(run, peers)); err != nil {
+		if peers != nil {
+			err = errors.Join(err, peers.Close())
 		}
-		return errors.Join(err, l.Close())
+		return errors.Join(err, run.gate.Close())
 	}
 	m.run.Store(run)
 	// Ends with the run; Cluster.Close waits for it.
@@ -156,44 +124,33 @@ func (m *Member) crashed(run *memberRun, cause error) {
 	if m.run.Load() != run {
 		return
 	}
-	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.name(), cause), m.end(run.server.Abort))
+	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.Name(), cause), m.end(run.server.Abort))
 	select {
 	case m.cluster.failures <- err:
 	default: // an error has been reported already
 	}
 }
 
-// config returns the configuration for the member's next run.
-func (m *Member) config(clients net.Listener, dead *atomic.Bool) (server.Config, error) {
-	l := m.cluster
-	cfg := l.cfg.Server
-	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.id), clients, false, nil
-	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.own(cfg.LogDir), m.memory
-	cfg.Logger = l.cfg.Logger
-	if !l.cfg.Plain {
-		cfg.Now, confighook.Of(&cfg).Attached = m.clock.now, faultproxy.Attach
-	}
-	if len(l.members) > 1 {
-		for _, other := range l.members {
-			cfg.Members = append(cfg.Members, fmt.Sprintf("server.%d=%s:%d:%d:participant;%s", other.id, other.host(), peerPort, peerPort+1, other.Address()))
-		}
-		cfg.Logger = l.cfg.Logger.Named(m.host())
-		peers, err := l.network.Listen(net.JoinHostPort(m.host(), strconv.Itoa(peerPort)))
-		if err != nil {
-			return cfg, err
-		}
-		cfg.PeerListener = peers
+// config returns the configuration for a run.
+func (m *Member) config(run *memberRun, peers net.Listener) server.Config {
+	c := m.cluster
+	cfg := c.cfg.Server
+	cfg.MemberID, cfg.Listener, cfg.InProcess, cfg.Members = uint8(m.ID()), run.gate, false, c.Lines()
+	cfg.Dir, cfg.LogDir, cfg.Memory = m.Dir(), m.Own(cfg.LogDir), m.memory
+	cfg.Now, cfg.Logger, confighook.Of(&cfg).Attached = m.clock.now, c.cfg.Logger, faultproxy.Attach
+	if peers != nil {
+		cfg.Logger, cfg.PeerListener = c.cfg.Logger.Named(m.Host()), peers
 		cfg.PeerDial = func(ctx context.Context, address string) (net.Conn, error) {
-			if dead.Load() {
+			if run.dead.Load() {
 				return nil, net.ErrClosed
 			}
-			return l.network.Dial(ctx, m.host(), address)
+			return m.DialPeer(ctx, address)
 		}
 	}
-	if l.cfg.Adapt != nil {
-		l.cfg.Adapt(m.id, &cfg)
+	if c.cfg.Adapt != nil {
+		c.cfg.Adapt(m.ID(), &cfg)
 	}
-	return cfg, nil
+	return cfg
 }
 
 // Stop closes the member's server: a leader hands over its lead, then the connections of clients
@@ -213,7 +170,7 @@ func (m *Member) Kill() error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.State() == Down {
-		return errorf(ErrState, "cluster: %s is down already", m.name())
+		return errorf(ErrState, "cluster: %s is down already", m.Name())
 	}
 	return m.kill()
 }
@@ -223,7 +180,7 @@ func (m *Member) kill() error {
 	run.dead.Store(true)
 	run.gate.CloseConns()
 	if len(m.cluster.members) > 1 {
-		m.cluster.network.Kill(m.host())
+		m.cluster.Network.Kill(m.Host())
 	}
 	return m.end(run.server.Abort)
 }
@@ -238,7 +195,7 @@ func (m *Member) end(how func() error) error {
 	if before.paused.Load() {
 		m.cluster.relink()
 	}
-	m.port.Hold()
+	m.Hold()
 	return err
 }
 
@@ -287,7 +244,7 @@ func (m *Member) Resume() error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.State() != Paused {
-		return errorf(ErrState, "cluster: %s is %s, not paused", m.name(), m.State())
+		return errorf(ErrState, "cluster: %s is %s, not paused", m.Name(), m.State())
 	}
 	m.run.Load().paused.Store(false)
 	m.cluster.relink()
@@ -309,7 +266,7 @@ func (m *Member) partition(cut bool) error {
 	if gate := m.run.Load().gate; gate != nil {
 		gate.Cut(cut)
 	}
-	m.cluster.isolate(m.id, cut)
+	m.cluster.isolate(m.ID(), cut)
 	return nil
 }
 
@@ -318,7 +275,7 @@ func (m *Member) CloseConnections() error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.State() == Down {
-		return errorf(ErrState, "cluster: %s is down", m.name())
+		return errorf(ErrState, "cluster: %s is down", m.Name())
 	}
 	m.run.Load().gate.CloseConns()
 	return nil
@@ -326,26 +283,7 @@ func (m *Member) CloseConnections() error {
 
 func (m *Member) mustRun() error {
 	if s := m.State(); s != Running {
-		return errorf(ErrState, "cluster: %s is %s", m.name(), s)
+		return errorf(ErrState, "cluster: %s is %s", m.Name(), s)
 	}
 	return nil
 }
-
-// port is a client port, which is reserved while the member is down.
-type port interface {
-	Address() string
-	Listen() (net.Listener, error)
-	Hold()
-	Release()
-}
-
-// portInMemory is a port that needs no reservation.
-type portInMemory struct {
-	network *memnet.Network
-	address string
-}
-
-func (p portInMemory) Address() string               { return p.address }
-func (p portInMemory) Listen() (net.Listener, error) { return p.network.Listen(p.address) }
-func (p portInMemory) Hold()                         {}
-func (p portInMemory) Release()                      {}

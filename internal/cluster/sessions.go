@@ -134,7 +134,7 @@ func (c *Cluster) settle(ctx context.Context) error {
 			// The goroutine that starts the member waits for it.
 			notServing := errors.Is(err, server.ErrClosed) || errors.Is(err, server.ErrNotStarted)
 			if err != nil && !notServing && m.State() == Running {
-				return fmt.Errorf("cluster: %s: %w", m.name(), classify(err))
+				return fmt.Errorf("cluster: %s: %w", m.Name(), classify(err))
 			}
 		}
 	}

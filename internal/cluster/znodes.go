@@ -45,7 +45,7 @@ func (c *Cluster) Dump(w io.Writer) {
 	var zxid int64
 	for _, m := range c.members {
 		s, state := m.Server(), m.State()
-		say("%s %s: %s", m.name(), m.Address(), state)
+		say("%s %s: %s", m.Name(), m.Address(), state)
 		if s == nil || state == Paused { // a paused server may hold locks
 			say("\n")
 			continue
@@ -66,7 +66,7 @@ func (c *Cluster) Dump(w io.Writer) {
 	for _, session := range most.Facts().Sessions() {
 		at := "not connected"
 		if m, err := c.MemberOf(session.ID); err == nil {
-			at = "connected to " + m.name()
+			at = "connected to " + m.Name()
 		}
 		say("session 0x%x: timeout %v, %s, ephemerals: %d\n", uint64(session.ID), session.Timeout, at, session.Ephemerals)
 	}

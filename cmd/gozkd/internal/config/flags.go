@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/internal/memberdir"
+	"github.com/gozkd/gozkd/internal/ensemble"
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
@@ -143,7 +143,7 @@ func (l *commandLine) problem(source, what string) {
 }
 
 // MaxEnsemble is the largest value of --ensemble.
-const MaxEnsemble = memberdir.MaxMembers
+const MaxEnsemble = ensemble.MaxMembers
 
 // ensembleDefaults replace the defaults of these keys for an ensemble in one process.
 var ensembleDefaults = []struct{ key, value string }{

@@ -1,6 +1,4 @@
-// Package memberdir lays out the data of servers that run in one process below one directory: a
-// standalone server has the directory itself, member N of an ensemble has its subdirectory N.
-package memberdir
+package ensemble
 
 import (
 	"fmt"
@@ -12,19 +10,19 @@ import (
 // MaxMembers is the largest ensemble that runs in one process.
 const MaxMembers = 9
 
-// Of returns the directory of a member, numbered from 1. An empty dir, which means no directory,
-// stays empty.
-func Of(dir string, member, members int) string {
+// dirOf returns the directory of a member, numbered from 1, below dir: a standalone server has dir
+// itself. An empty dir, which means no directory, stays empty.
+func dirOf(dir string, member, members int) string {
 	if dir == "" || members == 1 {
 		return dir
 	}
 	return filepath.Join(dir, strconv.Itoa(member))
 }
 
-// Check refuses a directory that holds the data of another number of members. With more members,
+// checkDir refuses a directory that holds the data of another number of members. With more members,
 // the new members would wait to be admitted; with fewer, the rest might not be a majority. A member
 // without data is no error: the others admit it again.
-func Check(dir string, members int) error {
+func checkDir(dir string, members int) error {
 	if dir == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package memberdir
+package ensemble
 
 import (
 	"os"
@@ -27,12 +27,12 @@ func TestCheck_OtherNumberOfMembers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := Check(dir, c.members)
+		err := checkDir(dir, c.members)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q, %d members: %v, want %q", c.used, c.members, err, c.want)
 		}
 	}
-	if Of("", 2, 3) != "" || Of("d", 1, 1) != "d" || Of("d", 2, 3) != filepath.Join("d", "2") || Check("", 3) != nil {
+	if dirOf("", 2, 3) != "" || dirOf("d", 1, 1) != "d" || dirOf("d", 2, 3) != filepath.Join("d", "2") || checkDir("", 3) != nil {
 		t.Error("directories of members")
 	}
 }
