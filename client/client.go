@@ -108,6 +108,7 @@ func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 		if err == nil {
 			return l, nil
 		}
+		err = c.story(ctx, t, err)
 		errs = append(errs, fmt.Errorf("%s: %w", address, withoutAddress(err, address)))
 		if ctx.Err() != nil || errors.Is(err, proto.ErrAuthFailed) || c.cfg.Resume != nil && errors.Is(err, proto.ErrSessionExpired) {
 			break
@@ -207,8 +208,8 @@ func (c *Client) LastZxid() proto.Zxid {
 // Done returns a channel that is closed when the session has ended; Err returns the reason.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Err returns nil while the session may be alive, then ErrClosed, proto.ErrSessionExpired, or an
-// error that wraps proto.ErrAuthFailed.
+// Err returns nil while the session may be alive, then ErrClosed, or an error that is
+// proto.ErrSessionExpired or proto.ErrAuthFailed: an ExpiredError if servers say why it ended.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

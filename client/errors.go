@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // errBetterServer is the reason to leave a read-only server.
@@ -23,6 +24,16 @@ func (leftError) Is(target error) bool { return target == net.ErrClosed }
 
 // ErrClosed means that Close was called.
 var ErrClosed = errors.New("client: closed")
+
+// ExpiredError is a proto.ErrSessionExpired that a gozkd server explains, as far as the servers in
+// Tellers know why the session ended.
+type ExpiredError struct{ facts.EndedSession }
+
+// Error returns the story, in a sentence.
+func (e *ExpiredError) Error() string { return e.Story }
+
+// Unwrap returns proto.ErrSessionExpired.
+func (e *ExpiredError) Unwrap() error { return proto.ErrSessionExpired }
 
 // ErrSASL means that the SASL exchange of Config.SASL failed. If the server refused the
 // credentials, which ends the Client, the error also wraps proto.ErrAuthFailed. After another

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -31,6 +32,9 @@ type fake struct {
 func welcome(proto.ConnectRequest) []byte {
 	return framed((&proto.ConnectResponse{TimeoutMs: 9000, SessionID: 77, Passwd: make([]byte, 16), HasReadOnly: true}).Append(nil))
 }
+
+// refusal is the reply of any server to a client whose session is over.
+var refusal = framed((&proto.ConnectResponse{Passwd: make([]byte, 16)}).Append(nil))
 
 func framed(payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
@@ -83,6 +87,10 @@ func (f *fake) serve(conn net.Conn) {
 			var r proto.ConnectRequest
 			r.Decode(&d)
 			out = f.handshake(r)
+			if bytes.Equal(out, refusal) { // servers close the connection then
+				_, _ = conn.Write(out)
+				return
+			}
 		} else {
 			var h proto.RequestHeader
 			h.Decode(&d)
@@ -179,7 +187,7 @@ func TestHostileHandshakes(t *testing.T) {
 	}{
 		{"too long", []byte{0, 1, 0, 0}, "the reply of 65536 bytes is too large"},
 		{"cut", framed([]byte{0, 0, 0, 0}), "malformed"},
-		{"refused", framed((&proto.ConnectResponse{Passwd: make([]byte, 16)}).Append(nil)), "session expired"},
+		{"refused", refusal, "session expired"},
 		{"read-only unasked", framed((&proto.ConnectResponse{TimeoutMs: 1, SessionID: 1, ReadOnly: true, HasReadOnly: true}).Append(nil)), "read-only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

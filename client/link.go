@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,9 +48,13 @@ type link struct {
 	answered bool // a request or a ping was answered; used only by serve's goroutine
 }
 
+// storyPatience bounds how long the story of an ended session is waited for.
+const storyPatience = time.Second
+
 const (
 	inputBytes     = 32 << 10
 	handshakeBytes = 4 << 10  // more than any server's first reply
+	storyBytes     = 64 << 10 // more than any story
 	chunkBytes     = 64 << 10 // memory for a long reply grows in these steps
 	keepOutBytes   = 1 << 20  // a larger output buffer is not kept
 )
@@ -80,7 +85,9 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		l.fail(err)
+		if l.fail(err); errors.Is(err, proto.ErrSessionExpired) {
+			return nil, err // although ctx may have ended since the server said so
+		}
 		return nil, l.cause
 	}
 	l.patience = l.session().Timeout / 2 // leaves as long to find another server
@@ -140,11 +147,25 @@ func (c *Client) handshake(l *link) error {
 	switch r := &l.response; {
 	case r.TimeoutMs <= 0 || r.SessionID == 0, req.SessionID != 0 && r.SessionID != req.SessionID:
 		// A session other than the requested session would mean that ephemerals were lost silently.
-		return proto.ErrSessionExpired
+		return l.expired()
 	case r.ReadOnly && !c.cfg.ReadOnly:
 		return errors.New("handshake: the server is read-only, which was not asked for")
 	}
 	return nil
+}
+
+// expired returns the error of a session that has ended, with its story if the server tells it: in
+// a frame after the refusal. Other servers close the connection.
+func (l *link) expired() error {
+	l.patience = min(l.patience, storyPatience)
+	frame, err := readFrame(l.in, storyBytes)
+	d := jute.NewDecoder(frame)
+	new(proto.ReplyHeader).Decode(&d)
+	told := new(ExpiredError)
+	if err != nil || json.Unmarshal(d.Buffer(), &told.EndedSession) != nil || told.Story == "" {
+		return proto.ErrSessionExpired
+	}
+	return told
 }
 
 // authenticate runs the SASL exchange. Other requests are sent after establish.

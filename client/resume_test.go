@@ -99,7 +99,7 @@ func TestResume_Ended(t *testing.T) {
 	var asked []proto.SessionID
 	f := &fake{handshake: func(r proto.ConnectRequest) []byte {
 		asked = append(asked, r.SessionID)
-		return framed((&proto.ConnectResponse{Passwd: make([]byte, 16)}).Append(nil))
+		return refusal
 	}}
 	_, err := client.Connect(t.Context(), client.Config{
 		Servers: []string{"a:1", "b:1"}, Dial: f.Dial, Resume: &client.Session{ID: 5, Password: make([]byte, 16), Timeout: time.Minute},

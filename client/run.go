@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 const (
@@ -321,10 +322,10 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 				}
 				return l
 			case errors.Is(err, proto.ErrSessionExpired):
-				c.expired()
+				c.over(Expired, c.story(ctx, t, err))
 				return nil
 			case errors.Is(err, proto.ErrAuthFailed):
-				c.refused(err)
+				c.over(AuthFailed, fmt.Errorf("client: %w", err))
 				return nil
 			}
 			c.cfg.Logger.Debug("no connection", "server", address, "error", err)
@@ -339,21 +340,31 @@ func (c *Client) reconnect(ctx context.Context, t *rotation) *link {
 	}
 }
 
-// expired ends the Client after a server has reported that the session does not exist. During Close
-// that report means success.
-func (c *Client) expired() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closing {
-		c.end(Closed, ErrClosed)
-	} else {
-		c.end(Expired, proto.ErrSessionExpired)
+// story returns err, by which a server says that the session has ended. If the server told a part
+// of the story, story asks the other servers for the rest.
+func (c *Client) story(ctx context.Context, t *rotation, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, storyPatience)
+	defer cancel()
+	var told, more *ExpiredError
+	for i := 1; i < len(t.servers) && errors.As(err, &told) && told.Cause == facts.UnknownCause; i++ {
+		l, next := c.open(ctx, t.next())
+		if l != nil { // a server that does not know of the end
+			l.fail(errLeft)
+		}
+		if errors.As(next, &more) {
+			told.EndedSession = facts.JoinEnded([]facts.EndedSession{told.EndedSession, more.EndedSession})[0]
+		}
 	}
+	return err
 }
 
-// refused ends the Client after a server has refused the credentials of Config.SASL.
-func (c *Client) refused(err error) {
+// over ends the Client after a server has refused its session or the credentials of Config.SASL.
+// During Close the end of the session means success.
+func (c *Client) over(state State, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end(AuthFailed, fmt.Errorf("client: %w", err))
+	if state == Expired && c.closing {
+		state, err = Closed, ErrClosed
+	}
+	c.end(state, err)
 }

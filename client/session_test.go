@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 func TestReconnect_SessionAndEphemeralsLive(t *testing.T) {
@@ -229,7 +230,8 @@ func TestExpiry(t *testing.T) {
 	e.awaitState(t, client.Expired)
 	<-c.Done()
 	for _, err := range []error{<-waiting, c.Err(), c.AddAuth(t.Context(), "digest", []byte("a:b")), c.Delete(t.Context(), "/x", -1)} {
-		if !errors.Is(err, proto.ErrSessionExpired) {
+		var told *client.ExpiredError
+		if !errors.Is(err, proto.ErrSessionExpired) || !errors.As(err, &told) || told.Cause != facts.Administrator || !strings.Contains(err.Error(), told.Story) {
 			t.Errorf("%v", err)
 		}
 	}

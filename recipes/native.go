@@ -3,6 +3,7 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -78,7 +79,7 @@ func (n *native) run() {
 			}
 		}
 		err := conn.Err()
-		s.end(ErrSessionLost)
+		s.end(n.lost(err))
 		n.publish(nil)
 		conn.Detach()
 		n.noteSeen(conn)
@@ -90,6 +91,17 @@ func (n *native) run() {
 			n.endOnServer(conn.Session())
 		}
 	}
+}
+
+// lost returns the cause of the end of a session, and logs why the servers say it ended, if err has
+// that: the session may have ended by its clock, without a reason, before.
+func (n *native) lost(err error) error {
+	var told *client.ExpiredError
+	if !errors.As(err, &told) {
+		return ErrSessionLost
+	}
+	n.k.cfg.log.Warn("the session has ended", "story", told.Story)
+	return fmt.Errorf("%w: %w", ErrSessionLost, told)
 }
 
 // connect returns the Client of a new session, or nil when the recipes' Client is closed.
@@ -170,6 +182,7 @@ func (n *native) endOnServer(s client.Session) {
 		if err == nil {
 			err = conn.Close()
 		}
+		_ = n.lost(err)
 		return err == nil || errors.Is(err, proto.ErrSessionExpired)
 	})
 }

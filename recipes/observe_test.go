@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -103,6 +104,46 @@ func TestSlog(t *testing.T) {
 		for _, line := range []string{"state connected\n", "connection lost server=" + server + " error=", "state suspended\n"} {
 			if !strings.Contains(plain.String(), line) {
 				t.Errorf("no line %q in\n%s", line, plain.String())
+			}
+		}
+	})
+}
+
+// TestStory: the cause of the end of a Session has the reason that the servers give. A session that
+// has ended by its own clock has no such cause, and the reason is logged.
+func TestStory(t *testing.T) {
+	recipetest.Run(t, 3, func(t testing.TB, w *recipetest.World) {
+		var lines bytes.Buffer
+		c := w.Client(recipes.Slog(slog.New(slog.NewTextHandler(&lines, nil))))
+		for _, story := range []struct {
+			end   func()
+			cause facts.Cause // "": none
+		}{
+			{func() { w.ExpireSession(c.Session().ID()) }, facts.Administrator},
+			{func() {
+				w.Unplug(c)
+				time.Sleep(time.Minute)
+				w.Plug(c)
+			}, ""},
+		} {
+			ended := c.Session().Context()
+			story.end()
+			<-ended.Done()
+			if _, err := c.AwaitSession(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var told client.ExpiredError
+			if e := (*client.ExpiredError)(nil); errors.As(context.Cause(ended), &e) {
+				told = *e
+			}
+			if told.Cause != story.cause || !errors.Is(context.Cause(ended), recipes.ErrSessionLost) {
+				t.Errorf("cause %v, want %q", context.Cause(ended), story.cause)
+			}
+		}
+		_ = c.Close()
+		for _, line := range []string{"an administrator, or the embedding program, ended it", "and the client did not come back"} {
+			if n := strings.Count(lines.String(), line); n != 1 {
+				t.Errorf("%d lines with %q, want 1, in\n%s", n, line, lines.String())
 			}
 		}
 	})

@@ -45,7 +45,8 @@ func newSession(id int64, clock *clock, heard, timeout time.Duration, onEnd func
 func (s *Session) ID() int64 { return s.id }
 
 // Context ends when the session has ended or may have, no later than the server can end the
-// session. Its cause is ErrSessionLost, or ErrClosed if the Client was closed. Err and Done look at
+// session. Its cause is ErrSessionLost, or ErrClosed if the Client was closed. If a gozkd server is
+// the first to know, the cause also has a client.ExpiredError, which says why. Err and Done look at
 // the clock themselves, so a process that was stopped for longer than the session lives learns of
 // the loss from its first call. Contexts derived with package context learn of the loss from a
 // timer, a moment later; those of Within look at the clock too.

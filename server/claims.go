@@ -35,6 +35,9 @@ func (c newcomer) judge(id proto.SessionID, passwd []byte, now time.Time) livene
 	if right {
 		return liveness.Right
 	}
+	if _, told := s.endings.Told(id, passwd); told { // it was the client's session, so it has merit
+		return liveness.Refused
+	}
 	if !c.claimAllowed() {
 		return liveness.Unanswered
 	}
@@ -65,11 +68,13 @@ func (c newcomer) refuseClaim(req *proto.ConnectRequest) {
 	s := c.server
 	_, lives, _ := s.state.session(req.SessionID)
 	_, local := s.conns.locals.Get(req.SessionID)
-	c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
+	if _, told := s.endings.Told(req.SessionID, req.Passwd); !told {
+		c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
+	}
 	c.logger().Debug("session refused", "session", req.SessionID.String())
 	c.Lock()
 	c.server.trail.Session(c.conn, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
-	c.refuse(req.HasReadOnly)
+	c.refuse(req.SessionID, req.Passwd, req.HasReadOnly)
 	c.Unlock()
 	c.Flush()
 }

@@ -2,12 +2,16 @@ package server_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // unanswered reports whether the server closes a connection that claims a session, without an
@@ -119,4 +123,75 @@ func TestClaims_QuorumLost(t *testing.T) {
 			t.Errorf("a claim that nothing can decide was left without an answer for %v", took)
 		}
 	})
+}
+
+// Of those who claim a session that has ended, only a client with its password gets the story, and
+// the same refusal before it, each time. Nothing that can be computed is such a password.
+func TestClaims_Story(t *testing.T) {
+	for _, computed := range []bool{false, true} {
+		cfg := ticks
+		cfg.MaxClientConns, cfg.ZooKeeperPasswords = -1, computed
+		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+			time.Sleep(time.Minute) // the feature level of computed passwords is reached
+			silent, closing, living := dial(), dial(), dial()
+			silent.connect(5000, 0, nil)
+			closing.connect(60_000, 0, nil)
+			living.connect(60_000, 0, nil)
+			if known := zkfiles.Password(silent.id); bytes.Equal(silent.pass, known[:]) != computed {
+				t.Fatalf("the password %x is computed: %v", silent.pass, !computed)
+			}
+			silent.call(1, proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral})
+			closing.call(1, proto.OpCloseSession, nil)
+			time.Sleep(10 * time.Second)
+			claim := func(id proto.SessionID, pass []byte) []byte {
+				r := dial()
+				r.send((&proto.ConnectRequest{TimeoutMs: 10_000, SessionID: id, Passwd: pass}).Append(nil))
+				if got := r.recv(); !bytes.Equal(got, (&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes)}).Append(nil)) {
+					t.Fatalf("the refusal is %x", got)
+				}
+				return r.recv()
+			}
+			for _, stranger := range []struct {
+				id   proto.SessionID
+				pass []byte
+			}{
+				{silent.id, closing.pass}, {silent.id, wrongPasswd}, {silent.id, nil}, {silent.id, silent.pass[:15]},
+				{silent.id, make([]byte, proto.PasswdBytes)}, {silent.id + 99, silent.pass}, {living.id, silent.pass},
+			} {
+				if told := claim(stranger.id, stranger.pass); told != nil {
+					t.Errorf("%v with %x is told %q", stranger.id, stranger.pass, told)
+				}
+			}
+			for _, owner := range []struct {
+				*raw
+				cause facts.Cause
+			}{{silent, facts.ClientSilent}, {closing, facts.ClientClosed}} {
+				for range 150 { // an address may make 100 claims without merit
+					told := claim(owner.id, owner.pass)
+					if computed {
+						if told != nil {
+							t.Fatalf("whoever computes the password is told %q", told)
+						}
+						break
+					}
+					var e facts.EndedSession
+					header := (&proto.ReplyHeader{Xid: proto.XidPing}).Append(nil)
+					if !bytes.HasPrefix(told, header) || json.Unmarshal(told[len(header)+4:], &e) != nil {
+						t.Fatalf("the story is %q", told)
+					}
+					if _, story := e.Verdict(); e.Session != owner.id.String() || e.Cause != owner.cause || e.Story != story || e.Ephemerals != nil {
+						t.Fatalf("%+v", e)
+					}
+				}
+			}
+			over := func(e *facts.EndedSession) bool { return e.How == facts.Over }
+			want := 6 // of strangers with an ended session
+			if computed {
+				want += 2
+			}
+			if n := len(s.Facts().EndedSessions(over, 1000)); n != want {
+				t.Errorf("%d refusals are remembered, want %d", n, want)
+			}
+		})
+	}
 }

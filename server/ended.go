@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -135,7 +136,11 @@ func (a *applier) noteEnded(
 	if e.Server == s.endings.Own() && from != nil && before.ConnEpoch <= from.zxid {
 		e.UnseenMs = now.Sub(from.at).Milliseconds()
 	}
-	e = s.endings.Ended(before.ID, e, own, now, time.Now())
+	var secret []byte
+	if before.Passwd != zkfiles.Password(before.ID) { // which anybody can compute
+		secret = before.Passwd[:]
+	}
+	e = s.endings.Ended(before.ID, secret, e, own, now, time.Now())
 	if e.How == facts.Expired && s.life.Serving.Load() && (own || e.Client != nil) {
 		s.logStory("session expired", &e)
 	}
@@ -152,7 +157,7 @@ func (s *shared) logStory(what string, e *facts.EndedSession) {
 func (s *sessions) noteLocal(id proto.SessionID, how string, c *facts.EndedClient, now time.Time) {
 	own := s.endings.Own()
 	e := facts.EndedSession{EndedMs: now.UnixMilli(), How: how, Decider: own, Server: own, Client: c}
-	e = s.endings.Ended(id, e, true, now, time.Now())
+	e = s.endings.Ended(id, nil, e, true, now, time.Now())
 	if how == facts.Expired {
 		s.logStory("local session expired", &e)
 	}

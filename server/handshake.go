@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -237,7 +238,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		if w.req.Op == proto.OpReattachSession {
 			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed, w.received)
 		}
-		c.refuse(w.hasReadOnly)
+		c.refuse(w.req.Session, w.passwd, w.hasReadOnly)
 		return
 	}
 	info, ok := c.server.state.tree.Session(res.SessionID)
@@ -259,11 +260,17 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 }
 
 // refuse answers that the session has expired, never existed, or has another password: clients
-// cannot tell these apart. c is locked.
-func (c *conn) refuse(hasReadOnly bool) {
+// cannot tell these apart. If the session has ended, and the client has its password, the story
+// follows the answer; see docs/adr/0020-stories-for-clients.md. c is locked.
+func (c *conn) refuse(id proto.SessionID, passwd []byte, hasReadOnly bool) {
 	c.appendConnectResponse(&proto.ConnectResponse{
 		Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly, ReadOnly: c.server.leader.readOnly.Load(),
 	})
+	if story, told := c.server.endings.Told(id, passwd); told {
+		text, _ := json.Marshal(story) // cannot fail
+		b, start := beginReply(c.Out.Buf, proto.XidPing, 0, proto.OK)
+		c.Out.Buf = endFrame(jute.AppendBuffer(b, text), start)
+	}
 	c.Finish()
 }
 

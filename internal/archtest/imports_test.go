@@ -210,6 +210,7 @@ var table = slices.Concat(webTable, []box{
 		{"sasl", "the mechanism is handed in"},
 		{"proto", "replies and events"},
 		{"proto/jute", "requests and replies"},
+		{"server/facts", "the story of a session that ended"},
 	}},
 	{pkg: "internal/subtree", there: true, may: []arrow{
 		{"client", "reads and writes the znodes"},

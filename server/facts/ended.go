@@ -116,7 +116,8 @@ func JoinEnded(stories []EndedSession) (all []EndedSession) {
 			continue
 		}
 		e := &all[n]
-		if slices.Contains(e.Tellers, o.Tellers[0]) { // a server that was asked twice
+		told := func(teller int) bool { return slices.Contains(e.Tellers, teller) }
+		if slices.ContainsFunc(o.Tellers, told) { // a server that was asked twice
 			continue
 		}
 		e.Tellers, e.Incidents = slices.Concat(e.Tellers, o.Tellers), slices.Concat(e.Incidents, o.Incidents)

@@ -5,6 +5,7 @@
 package endings
 
 import (
+	"crypto/subtle"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type Endings struct {
 	mu        sync.Mutex // guards the rest
 	live      map[proto.SessionID]*life
 	ended     []facts.EndedSession // the oldest first
+	proofs    []proof              // for the same sessions
 	refused   []facts.EndedSession // the same
 	paths     int                  // bytes of the paths in ended
 	incidents []incident           // in the order of their ends
@@ -51,6 +53,12 @@ type life struct {
 	asked         bool // an administrator ends the session
 	away          facts.Incident
 	awayAt        time.Time
+}
+
+// proof is what a client must have to learn why its session ended. id is 0 if nobody may.
+type proof struct {
+	id     proto.SessionID
+	passwd [proto.PasswdBytes]byte
 }
 
 type incident struct {
@@ -148,8 +156,11 @@ func (e *Endings) Refused(id proto.SessionID, client string, known bool, now tim
 
 // Ended completes, keeps and returns the story of a session that ended. s has the facts from the
 // state and from an open connection of the session. own: this server decided to end the session.
-// The story lacks the verdict, because Apply calls Ended, and few stories are ever read.
-func (e *Endings) Ended(id proto.SessionID, s facts.EndedSession, own bool, now, mono time.Time) facts.EndedSession {
+// passwd is the secret of the session; nil: there is none. The story lacks the verdict, because
+// Apply calls Ended, and few stories are ever read.
+func (e *Endings) Ended(
+	id proto.SessionID, passwd []byte, s facts.EndedSession, own bool, now, mono time.Time,
+) facts.EndedSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.live[id]
@@ -184,15 +195,34 @@ func (e *Endings) Ended(id proto.SessionID, s facts.EndedSession, own bool, now,
 			break
 		}
 	}
-	e.ended, e.paths = append(e.ended, s), e.paths+size
+	var p proof
+	if copy(p.passwd[:], passwd) > 0 {
+		p.id = id
+	}
+	e.ended, e.proofs, e.paths = append(e.ended, s), append(e.proofs, p), e.paths+size
 	for len(e.ended) > maxEnded || e.paths > maxPaths {
 		for _, path := range e.ended[0].Ephemerals {
 			e.paths -= len(path)
 		}
 		e.ended[0] = facts.EndedSession{}
-		e.ended = e.ended[1:]
+		e.ended, e.proofs = e.ended[1:], e.proofs[1:]
 	}
 	return s
+}
+
+// Told returns the story of a session that ended, for a client that has its password. The story has
+// no paths of ephemerals, because it is to be short.
+func (e *Endings) Told(id proto.SessionID, passwd []byte) (s facts.EndedSession, told bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	at := slices.IndexFunc(e.proofs, func(p proof) bool { return p.id == id && id != 0 })
+	if at < 0 || subtle.ConstantTimeCompare(e.proofs[at].passwd[:], passwd) != 1 {
+		return s, false
+	}
+	s = e.ended[at]
+	s.Ephemerals, s.MoreEphemerals = nil, len(s.Ephemerals)+s.MoreEphemerals
+	s.Cause, s.Story = s.Verdict()
+	return s, true
 }
 
 // tell adds the incidents on this server within the last timeout of a session. e.mu is held.

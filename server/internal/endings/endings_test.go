@@ -24,7 +24,7 @@ func all(*facts.EndedSession) bool { return true }
 
 // expire ends a session by silence, with a timeout of 6 s.
 func expire(e *endings.Endings, id proto.SessionID, now time.Time) facts.EndedSession {
-	return e.Ended(id, facts.EndedSession{EndedMs: now.UnixMilli(), How: facts.Expired, TimeoutMs: 6000, Zxid: "0x1"}, true, now, now)
+	return e.Ended(id, nil, facts.EndedSession{EndedMs: now.UnixMilli(), How: facts.Expired, TimeoutMs: 6000, Zxid: "0x1"}, true, now, now)
 }
 
 // kinds returns the incidents of a story as text.
@@ -110,7 +110,7 @@ func TestEnded_Incidents(t *testing.T) {
 		if strings.HasPrefix(name, "a clock") {
 			mono = at(16)
 		}
-		s := e.Ended(7, facts.EndedSession{How: facts.Expired, TimeoutMs: 6000}, true, at(20), mono)
+		s := e.Ended(7, nil, facts.EndedSession{How: facts.Expired, TimeoutMs: 6000}, true, at(20), mono)
 		if got := kinds(s); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -122,7 +122,7 @@ func TestEnded_LongSilence(t *testing.T) {
 	e := endings.New(2, false, tick, interval)
 	e.Note(facts.SlowDisk, at(10), at(11), "")
 	client := &facts.EndedClient{TimeoutMs: 6000, SilentMs: 10_000}
-	s := e.Ended(7, facts.EndedSession{How: facts.Expired, Client: client}, true, at(20), at(20)) // before the first pass
+	s := e.Ended(7, nil, facts.EndedSession{How: facts.Expired, Client: client}, true, at(20), at(20)) // before the first pass
 	if got, want := kinds(s), "slow disk 10000 1000"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -166,19 +166,19 @@ func TestEnded_Life(t *testing.T) {
 	e.Attached(id, 2)
 	e.Left(id, client(), at(13))
 	e.Asked(id)
-	s := e.Ended(id, facts.EndedSession{How: facts.Expired, UnseenMs: 9}, true, at(20), at(20))
+	s := e.Ended(id, nil, facts.EndedSession{How: facts.Expired, UnseenMs: 9}, true, at(20), at(20))
 	if s.Moves != 3 || s.Client == nil || s.Client.SilentMs != 7500 || s.Client.ClosedMs != 7100 || s.Reason != facts.ByAdministrator ||
 		s.TimeoutMs != 9000 || s.UnseenMs != 0 || len(s.Tellers) != 1 || s.Tellers[0] != 2 {
 		t.Errorf("%+v", s)
 	}
-	if s := e.Ended(id, facts.EndedSession{How: facts.Expired, UnseenMs: 9}, false, at(20), at(20)); s.Reason != "" || s.UnseenMs != 9 || s.Client != nil {
+	if s := e.Ended(id, nil, facts.EndedSession{How: facts.Expired, UnseenMs: 9}, false, at(20), at(20)); s.Reason != "" || s.UnseenMs != 9 || s.Client != nil {
 		t.Errorf("what ended before is told again: %+v", s)
 	}
 	e.Attached(id, 2)
 	e.Left(id, client(), at(13)) // the former connection
 	e.Asked(id)
 	open := &facts.EndedClient{Address: "h:2"}
-	if s := e.Ended(id, facts.EndedSession{How: facts.Expired, Client: open}, false, at(20), at(20)); s.Client.Address != "h:2" || s.Reason != "" {
+	if s := e.Ended(id, nil, facts.EndedSession{How: facts.Expired, Client: open}, false, at(20), at(20)); s.Client.Address != "h:2" || s.Reason != "" {
 		t.Errorf("%+v", s)
 	}
 	if own := endings.New(0, true, tick, interval).Own(); own != -1 {
@@ -264,9 +264,9 @@ func TestList_Unlocked(t *testing.T) {
 // Paths of ephemerals take 32 KiB of a story, and 4 MiB of all.
 func TestList_Paths(t *testing.T) {
 	e := endings.New(2, false, tick, interval)
-	e.Ended(1000, facts.EndedSession{How: facts.Closed}, true, at(1), at(1))
+	e.Ended(1000, nil, facts.EndedSession{How: facts.Closed}, true, at(1), at(1))
 	end := func(id proto.SessionID, paths ...string) facts.EndedSession {
-		return e.Ended(id, facts.EndedSession{How: facts.Closed, Ephemerals: paths}, true, at(1), at(1))
+		return e.Ended(id, nil, facts.EndedSession{How: facts.Closed, Ephemerals: paths}, true, at(1), at(1))
 	}
 	long := strings.Repeat("x", 16<<10)
 	if s := end(1, long, long, "/a", "/b"); len(s.Ephemerals) != 2 || s.MoreEphemerals != 2 {
