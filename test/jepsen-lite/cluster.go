@@ -41,8 +41,6 @@ type ClusterConfig struct {
 	LoopDisks bool
 	// Burst adds burstKeys to the configuration.
 	Burst bool
-	// Direct leaves out the proxies: links cannot be disturbed, and nothing slows them down.
-	Direct bool
 }
 
 // SmallDiskBytes has room for ZooKeeper's preallocation and a run's data.
@@ -82,7 +80,7 @@ func (c *Cluster) layOut() {
 		case c.cfg.LoopDisks:
 			m.mountLoopDisk(SmallDiskBytes)
 		}
-		must.Do(os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(c.net.hosts(id, c.cfg.Members, c.cfg.Direct)), 0o644))
+		must.Do(os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(c.net.hosts(id, c.cfg.Members)), 0o644))
 		c.writeConfig(m)
 		m.writeMyID()
 	}

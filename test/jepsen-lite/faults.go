@@ -83,7 +83,7 @@ func faults() []fault {
 		{name: "reconfig", weight: 1, longest: 3 * time.Second, whole: true, inject: removeAndAdd},
 		{name: "disk-full", weight: 1, longest: 5 * time.Second, small: true, minority: true, inject: fillDisk(0)},
 		{name: "disk-low", weight: 1, longest: 5 * time.Second, small: true, minority: true, strict: true, inject: fillDisk(diskReserve / 2)},
-		{name: OutageDiskHang, weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
+		{name: "disk-hang", weight: 2, longest: 8 * time.Second, loop: true, minority: true, inject: hangDisk},
 		{name: KillBurst, weight: 6, longest: 300 * time.Millisecond, alone: true, inject: killBurst},
 		{name: "none", weight: 1, longest: 4 * time.Second, minority: true, inject: none},
 		{name: "version", weight: 3, longest: 4 * time.Second, previous: true, minority: true, inject: changeVersion},

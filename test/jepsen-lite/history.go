@@ -115,8 +115,6 @@ type Recorder struct {
 	seq     int64
 	conns   int
 	records []*Record
-
-	lastWrite time.Duration
 }
 
 // NewRecorder returns a recorder whose time starts now.
@@ -155,9 +153,6 @@ func (r *Recorder) add(records ...*Record) {
 		r.seq++
 		rec.Seq = r.seq
 		r.records = append(r.records, rec)
-		if rec.Writes() && rec.OK() {
-			r.lastWrite = max(r.lastWrite, rec.Call)
-		}
 	}
 }
 
@@ -173,13 +168,6 @@ func (r *Recorder) Take() []*Record {
 	records := r.records
 	r.records = nil
 	return records
-}
-
-// LastWrite returns the send time of the newest successful write.
-func (r *Recorder) LastWrite() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lastWrite
 }
 
 // WriteHistory writes records to a new file, a JSON object per line.

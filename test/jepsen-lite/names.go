@@ -28,19 +28,15 @@ func (a addresses) client(id int) string {
 
 func hostName(id int) string { return fmt.Sprintf("zk%d", id) }
 
-// hosts returns a member's hosts file. With direct it bypasses the proxies.
-func (a addresses) hosts(id, members int, direct bool) string {
+// hosts returns a member's hosts file.
+func (a addresses) hosts(id, members int) string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n")
 	if own, err := os.Hostname(); err == nil {
 		fmt.Fprintf(&b, "127.0.0.1 %s\n", own)
 	}
 	for j := 1; j <= members; j++ {
-		from := id
-		if direct {
-			from = j
-		}
-		fmt.Fprintf(&b, "%s %s\n", a.ip(from, j), hostName(j))
+		fmt.Fprintf(&b, "%s %s\n", a.ip(id, j), hostName(j))
 	}
 	return b.String()
 }

@@ -33,29 +33,12 @@ type Report struct {
 	LongestGap    time.Duration // without a successful write of any client
 	LongestToHeal time.Duration // from the last heal of a round until all members served
 
-	Outages *Outages // of RunKills
-
 	Anomalies []Anomaly
 	Left      string // directory with history, logs and pictures of a failure; empty: none
 }
 
-// Outages is what RunKills adds to a report.
-type Outages struct {
-	Outage string
-	Tick   time.Duration
-
-	Gaps    []time.Duration // without a successful write, one per outage
-	Closed  int             // connections of other members' clients that ended at an outage
-	Refused int             // connections that another member closed later
-}
-
-// Failed reports whether there was an anomaly, or a client of a member other than the one that
-// RunKills struck noticed more than a delay. A leader that is cut off keeps its clients for
-// syncLimit ticks, and those with shorter sessions lose them.
-func (r *Report) Failed() bool {
-	o := r.Outages
-	return len(r.Anomalies) > 0 || o != nil && (o.Closed > 0 || r.SessionsLost > 0 && o.Outage != OutagePartition)
-}
+// Failed reports whether there was an anomaly.
+func (r *Report) Failed() bool { return len(r.Anomalies) > 0 }
 
 // A LostSession is a session that its client wanted to continue and could not. The check
 // session-lost says whether it ended too early.
@@ -200,14 +183,7 @@ func (r *Report) Print(w io.Writer) {
 			l.At.Round(time.Millisecond), l.Alive.Round(time.Millisecond), l.Gap.Round(time.Millisecond))
 	}
 	row("longest without a successful write", "%v", r.LongestGap.Round(time.Millisecond))
-	if o := r.Outages; o != nil {
-		ms := func(q float64) time.Duration { return quantile(o.Gaps, q).Round(time.Millisecond) }
-		row("outages of the leader", "%d, by %s, tickTime %v", len(o.Gaps), o.Outage, o.Tick)
-		row("without a successful write", "median %v, p90 %v, longest %v", ms(0.5), ms(0.9), ms(1))
-		row("clients of the other members", "%d connections closed, %d turned away later", o.Closed, o.Refused)
-	} else {
-		row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
-	}
+	row("longest until all served again", "%v", r.LongestToHeal.Round(time.Millisecond))
 	row("anomalies", "%d", len(r.Anomalies))
 	for _, a := range r.Anomalies {
 		fmt.Fprintln(w, "  "+shorten(a.String()))
@@ -235,23 +211,4 @@ func shorten(s string) string {
 		return s[:most] + "..."
 	}
 	return s
-}
-
-// Outages of the leader.
-const (
-	OutageKill      = "kill"      // kill -9
-	OutagePause     = "pause"     // SIGSTOP
-	OutagePartition = "partition" // cut off from the others
-	OutageDiskHang  = "disk-hang" // its disk is frozen; also a fault of Run
-)
-
-// quantile returns the smallest value that a fraction q of all values does not exceed, or zero
-// without values.
-func quantile(values []time.Duration, q float64) time.Duration {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	i := int(q*float64(len(sorted))+0.999999) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
 }

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gozkd/gozkd/proto"
 )
@@ -31,18 +30,6 @@ func TestLongestGap(t *testing.T) {
 		if got, since := longestGap(l.h, at(c.began), at(c.ended)); got != at(c.want) || since != at(c.since) {
 			t.Errorf("from %d to %d: %v since %v, want %d ms since %d", c.began, c.ended, got, since, c.want, c.since)
 		}
-	}
-}
-
-func TestQuantile(t *testing.T) {
-	values := []time.Duration{5, 1, 4, 2, 3, 10, 9, 8, 7, 6}
-	for q, want := range map[float64]time.Duration{0: 1, 0.5: 5, 0.9: 9, 0.91: 10, 1: 10} {
-		if got := quantile(values, q); got != want {
-			t.Errorf("%v: %d, want %d", q, got, want)
-		}
-	}
-	if got := quantile(nil, 0.5); got != 0 {
-		t.Errorf("of none: %v", got)
 	}
 }
 

@@ -22,12 +22,9 @@ type round struct {
 	length  time.Duration
 	pace    time.Duration
 	cluster *Cluster
-	loads   []load
 	faults  []fault
 	rec     *Recorder
 	log     hclog.Logger
-	// struck: the loads make no final reads, and killed members start again after them.
-	struck bool
 }
 
 // afterwards is how long the traffic goes on once all members serve again, so that every client
@@ -60,7 +57,7 @@ func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResu
 	res.began = r.rec.Now()
 	err = must.Try(func() { work(traffic, res) })
 	res.ended = r.rec.Now()
-	settle := err == nil && res.unrecovered == nil && !r.struck
+	settle := err == nil && res.unrecovered == nil
 	res.unrecovered = errors.Join(res.unrecovered, traffic.End(settle))
 	if err == nil && res.unrecovered == nil {
 		res.unrecovered = must.Try(func() { r.lookAtAll(ctx, traffic) })
@@ -92,16 +89,13 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 // traffic returns the configuration of the round's clients.
 func (r *round) traffic() TrafficConfig {
 	return TrafficConfig{
-		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Short: shortTimeout, Pace: r.pace, Rand: r.rand, loads: r.loads,
+		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Short: shortTimeout, Pace: r.pace, Rand: r.rand,
 	}
 }
 
 // lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
 // become slower.
 func (r *round) lookAtAll(ctx context.Context, t *Traffic) {
-	if r.struck {
-		r.cluster.StartAll(ctx)
-	}
 	paths := must.Get(t.Dump())
 	must.Doing("remove what the round made", func() { remove(NewRecorder(), r.cluster.Members[0].Client, paths) })
 }

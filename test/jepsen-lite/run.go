@@ -32,68 +32,41 @@ type Options struct {
 	LossPercent float64
 	Kills       int // rounds go on until KillBurst has killed the server this many times, too
 	Logger      hclog.Logger
-	// Outage is the act of RunKills on the leader: OutageKill and so on. Hold is how long it lasts,
-	// except for a kill, which lasts until writes go on.
-	Outage string
-	Hold   time.Duration
 }
 
 // Run tests an ensemble, round after round, until the time has passed or a round has an anomaly. An
-// error means that the test could not run; anomalies are in the report.
-func Run(ctx context.Context, o Options) (*Report, error) {
+// error means that the test could not run; anomalies are in the report. The history of a round that
+// failed or has anomalies is written to Dir.
+func Run(ctx context.Context, o Options) (report *Report, err error) {
 	kinds, err := chooseFaults(o)
 	if err != nil {
 		return nil, err
 	}
 	has := func(is func(f fault) bool) bool { return slices.ContainsFunc(kinds, is) }
 	cfg := ClusterConfig{
+		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick,
 		SmallDisk: has(func(f fault) bool { return f.small }),
 		LoopDisks: has(func(f fault) bool { return f.loop }),
 		Burst:     has(func(f fault) bool { return f.alone }),
 	}
-	return o.rounds(cfg, test{
-		loads: loads(),
-		more:  func(r *Report) bool { return r.Took < o.Time || r.bursts() < o.Kills },
-		run: func(r *round) (*roundResult, error) {
-			o.Logger.Info("round", "number", r.number)
-			r.length, r.faults = o.Round, kinds
-			return r.run(ctx)
-		},
-		judge: func(r *round, _ *Report, res *roundResult) {
-			gap, at := longestGap(res.history, res.began, res.ended)
-			o.Logger.Info("round ended", "number", r.number, "records", len(res.history),
-				"without_write", gap.Round(time.Millisecond), "since", r.rec.start.Add(at).UTC().Format("15:04:05.000"))
-		},
-	})
-}
-
-// test is a way to test an ensemble in rounds.
-type test struct {
-	loads []load
-	more  func(r *Report) bool // whether there is to be one more round
-	run   func(*round) (*roundResult, error)
-	judge func(*round, *Report, *roundResult) // gets the report with the round
-}
-
-// rounds runs rounds of a test on a new cluster, up to the first with anomalies. The history of a
-// round that failed or has anomalies is written to Dir.
-func (o *Options) rounds(cfg ClusterConfig, t test) (report *Report, err error) {
 	err = must.Try(func() {
-		cfg.Product, cfg.Members, cfg.Dir, cfg.Tick = o.Product, o.Members, o.Dir, o.Tick
 		cluster := NewCluster(cfg)
 		cluster.Links.roundTrip, cluster.Links.lossPercent = o.RoundTrip, o.LossPercent
 		defer must.Finally(cluster.Close)
 		report = &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
 		file, rec, began := filepath.Join(o.Dir, "history.jsonl"), NewRecorder(), time.Now()
-		for n := 1; n == 1 || len(report.Anomalies) == 0 && t.more(report); n++ {
-			r := &round{number: n, seed: o.Seed, pace: o.Pace, cluster: cluster, loads: t.loads, rec: rec, log: o.Logger}
-			res, err := t.run(r)
+		for n := 1; n == 1 || len(report.Anomalies) == 0 && (report.Took < o.Time || report.bursts() < o.Kills); n++ {
+			o.Logger.Info("round", "number", n)
+			r := &round{number: n, seed: o.Seed, length: o.Round, pace: o.Pace, cluster: cluster, faults: kinds, rec: rec, log: o.Logger}
+			res, err := r.run(ctx)
 			if err != nil {
 				must.Do(errors.Join(err, WriteHistory(file, append(res.history, rec.Take()...))))
 			}
 			report.count(res, time.Since(began))
 			report.Anomalies = slices.Concat(Check(res.history), CheckRegisters(res.history, o.Dir))
-			t.judge(r, report, res)
+			gap, at := longestGap(res.history, res.began, res.ended)
+			o.Logger.Info("round ended", "number", n, "records", len(res.history),
+				"without_write", gap.Round(time.Millisecond), "since", rec.start.Add(at).UTC().Format("15:04:05.000"))
 			if res.unrecovered != nil {
 				report.Anomalies = append(report.Anomalies, Anomaly{Check: "recovery", What: res.unrecovered.Error()})
 			}

@@ -28,13 +28,12 @@ type TrafficConfig struct {
 	// Rest returns how long a client rests, with its session alive, before its next operation. rng
 	// is the client's own. nil: no client ever rests.
 	Rest func(rng *rand.Rand) time.Duration
-
-	loads []load // nil: all
 }
 
 // Traffic is the clients of all loads at work.
 type Traffic struct {
 	TrafficConfig
+	loads   []load
 	workers [][]*worker // by load
 	stop    context.CancelFunc
 	busy    sync.WaitGroup
@@ -46,10 +45,7 @@ const stuck = 30 * time.Second
 // StartTraffic connects all clients, prepares the loads while ready lasts, and runs them until ctx
 // ends or End is called. The caller must call End.
 func StartTraffic(ctx, ready context.Context, cfg TrafficConfig) (*Traffic, error) {
-	if cfg.loads == nil {
-		cfg.loads = loads()
-	}
-	t := &Traffic{TrafficConfig: cfg}
+	t := &Traffic{TrafficConfig: cfg, loads: loads()}
 	err := must.Try(func() {
 		t.connect()
 		t.prepare(ready)

@@ -44,9 +44,6 @@ func run(ctx context.Context) (status int) {
 	flag.DurationVar(&o.RoundTrip, "round-trip", 0, "between members, besides faults")
 	flag.Float64Var(&o.LossPercent, "loss", 0, "percentage of the packets between members that are lost, and sent again after two round trips, or four, ...")
 	flag.IntVar(&o.Kills, "bursts", 0, "with -members 1: rounds go on until the fault kill-burst has killed the server this many times, too")
-	kills := flag.Int("kills", 0, "instead: kill the leader so many times under pipelined load, and count what clients of the others notice")
-	flag.StringVar(&o.Outage, "outage", jepsenlite.OutageKill, "with -kills: what happens to the leader: kill, pause, partition or disk-hang (needs root)")
-	flag.DurationVar(&o.Hold, "hold", 15*time.Second, "with -kills: how long an outage lasts, except a kill")
 	flag.StringVar(&o.Dir, "dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
 	flag.Parse()
 	if o.Seed == 0 {
@@ -67,12 +64,7 @@ func run(ctx context.Context) (status int) {
 			o.Product.Previous = []string{*previous, "serve"}
 		}
 		fmt.Fprintf(os.Stderr, "seed %d, folder %s\n", o.Seed, o.Dir)
-		report := must.Get(func() (*jepsenlite.Report, error) {
-			if *kills > 0 {
-				return jepsenlite.RunKills(ctx, o, *kills)
-			}
-			return jepsenlite.Run(ctx, o)
-		}())
+		report := must.Get(jepsenlite.Run(ctx, o))
 		report.Print(os.Stdout)
 		if report.Failed() {
 			status = 1
