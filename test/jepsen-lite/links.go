@@ -221,14 +221,14 @@ type parcel struct {
 }
 
 // latency returns how long bytes that are sent now take. TCP sends a lost packet again after a
-// timeout, which doubles each time, and all that follows waits.
+// round trip, or a timeout, which doubles each time, and all that follows waits.
 func (l *Links) latency(w direction, bytes int) time.Duration {
 	const packetBytes = 1448
 	l.mu.Lock()
 	d := l.ways[w].delay + l.roundTrip/2
 	l.mu.Unlock()
 	arrives := math.Pow(1-l.lossPercent/100, float64(1+bytes/packetBytes))
-	for timeout := 2 * l.roundTrip; rand.Float64() > arrives; timeout *= 2 {
+	for timeout := l.roundTrip; rand.Float64() > arrives; timeout *= 2 {
 		d += timeout
 	}
 	return d

@@ -120,7 +120,7 @@ func TestLinks_Loss(t *testing.T) {
 		const sent = 10_000
 		lost, packets := 0, 1+bytes/1448
 		for range sent {
-			if d := w.links.latency(way, bytes); d >= 500*time.Millisecond {
+			if d := w.links.latency(way, bytes); d >= 300*time.Millisecond {
 				lost++
 			} else if d != 100*time.Millisecond {
 				t.Fatalf("%d bytes take %v", bytes, d)

@@ -121,10 +121,11 @@ func (t *Retention) cut() error {
 		needed = t.neededFrom()
 	}
 	// Entries beyond the soft bound go unless a member needs them; beyond the hard bound all go.
-	// What the archive needs stays in both cases, up to a bound of its own.
+	// What the archive needs stays in both cases, up to a bound of its own. No bound is below 0, so
+	// the loop ends when all have gone.
 	index, drop, bytes := t.applied-uint64(len(t.sizes)), 0, t.bytes
 	archived := func() bool { return index < t.archived || bytes > t.limits.ArchiveBytes }
-	for drop < len(t.sizes) && archived() && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {
+	for archived() && (bytes > t.limits.MaxBytes || bytes > soft && index < needed) {
 		bytes -= int(t.sizes[drop])
 		drop++
 		index++

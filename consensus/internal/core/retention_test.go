@@ -73,6 +73,9 @@ func TestCut_Keeps(t *testing.T) {
 		{"the step in bytes is not reached", func(r *Retention) {
 			r.limits.Bytes, r.limits.MaxBytes, r.limits.CutBytes = (n-2)*entryBytes, n*entryBytes, 3*entryBytes
 		}, n},
+		{"only the first two go", func(r *Retention) {
+			r.limits.Bytes, r.limits.MaxBytes, r.limits.CutEntries = (n-2)*entryBytes, n*entryBytes, 2
+		}, n - 2},
 		{"it is not time to look", func(r *Retention) { r.nextLen, r.nextBytes = n+1, n*entryBytes+1 }, n},
 		{"it is time to look at the entries", func(r *Retention) { r.nextLen, r.nextBytes = n, n*entryBytes+1 }, soft},
 		{"it is time to look at the bytes", func(r *Retention) { r.nextLen, r.nextBytes = n+1, n*entryBytes }, soft},
@@ -105,6 +108,9 @@ func TestCut_Keeps(t *testing.T) {
 			t.Errorf("%s: it looks again at %d entries, %d bytes", tc.what, r.nextLen, r.nextBytes)
 		}
 		r.reset() // the log in memory may begin later than what is noted
+		if r.nextLen != r.limits.CutEntries || r.nextBytes != r.limits.CutBytes {
+			t.Errorf("%s: after a reset it looks again at %d entries, %d bytes", tc.what, r.nextLen, r.nextBytes)
+		}
 		for range n {
 			r.note(0)
 		}
@@ -144,8 +150,9 @@ func TestRetention_Notes(t *testing.T) {
 	}
 	const mb = 1 << 20
 	for memory, want := range map[int64]RetentionLimits{
-		1 << 40: {Bytes: 16 * mb, MaxBytes: 256 * mb, CutEntries: 1024, CutBytes: 4 * mb, InFlight: 32 * mb},
-		32 * mb: {Bytes: mb, MaxBytes: 4 * mb, CutEntries: 1024, CutBytes: mb / 4, InFlight: mb},
+		1 << 40:  {Bytes: 16 * mb, MaxBytes: 256 * mb, CutEntries: 1024, CutBytes: 4 * mb, InFlight: 32 * mb},
+		128 * mb: {Bytes: 4 * mb, MaxBytes: 16 * mb, CutEntries: 1024, CutBytes: mb, InFlight: 2 * mb},
+		32 * mb:  {Bytes: mb, MaxBytes: 4 * mb, CutEntries: 1024, CutBytes: mb / 4, InFlight: mb},
 	} {
 		if got := DefaultRetention(memory); got != want {
 			t.Errorf("of %d bytes: %+v, want %+v", memory, got, want)
@@ -196,6 +203,11 @@ func TestRetention_NeededFrom(t *testing.T) {
 	l.forgets(others)
 	r.applied += 9
 	expect("nobody is active", r.applied)
+	const added = 9
+	l.core.raft.ApplyConfChange(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(added))})
+	expect("what a member has is not known", r.applied)
+	l.hears(1, added)
+	expect("a member has only the initial state", 1)
 }
 
 // With little memory a leader sends little to a member that does not answer, and goes on when it

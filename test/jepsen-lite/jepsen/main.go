@@ -42,7 +42,7 @@ func run(ctx context.Context) (status int) {
 	flag.DurationVar(&o.Pace, "pace", 20*time.Millisecond, "mean time between two operations of a client")
 	flag.DurationVar(&o.Tick, "tick", 500*time.Millisecond, "tickTime")
 	flag.DurationVar(&o.RoundTrip, "round-trip", 0, "between members, besides faults")
-	flag.Float64Var(&o.LossPercent, "loss", 0, "percentage of the packets between members that are lost, and sent again after two round trips, or four, ...")
+	flag.Float64Var(&o.LossPercent, "loss", 0, "percentage of the packets between members that are lost, and sent again after a round trip, or three, or seven, ...")
 	flag.IntVar(&o.Kills, "bursts", 0, "with -members 1: rounds go on until the fault kill-burst has killed the server this many times, too")
 	flag.StringVar(&o.Dir, "dir", "", "where to keep data and logs; empty: a temporary folder, removed unless something was wrong")
 	flag.Parse()
