@@ -220,7 +220,10 @@ func (a *Archive) Replay(
 	ctx context.Context, s Span, r Replica, done func(consensus.LogEntry) bool, until time.Time,
 ) (consensus.SavedState, error) {
 	return a.replay(ctx, s, r, func(yield func(consensus.LogEntry, error) bool) {
-		for e, err := range a.entries(ctx, s, until) {
+		for e, err := range a.EntriesAfter(ctx, s, s.First) {
+			if err == nil && !until.IsZero() && e.Time.After(until) {
+				return
+			}
 			r.SetTerm(e.Term)
 			if !yield(e, err) || err == nil && done(e) {
 				return
@@ -279,18 +282,6 @@ func (a *Archive) BasesOf(s Span) []Span {
 		spans = append(spans, a.spanFrom(b))
 	}
 	return spans
-}
-
-// entries returns the entries of a span after its base, up to the last one that is not after a
-// time; the zero time is no limit. After an error there are no more.
-func (a *Archive) entries(ctx context.Context, s Span, until time.Time) iter.Seq2[consensus.LogEntry, error] {
-	return func(yield func(consensus.LogEntry, error) bool) {
-		for e, err := range a.EntriesAfter(ctx, s, s.First) {
-			if err == nil && !until.IsZero() && e.Time.After(until) || !yield(e, err) {
-				return
-			}
-		}
-	}
 }
 
 // EntriesAfter returns the entries of a span after an index. After an error there are no more.

@@ -440,7 +440,7 @@ func TestArchive_EntriesOfMergedObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := uint64(5)
-	for e, err := range a.entries(t.Context(), a.Spans()[0], time.Time{}) {
+	for e, err := range a.EntriesAfter(t.Context(), a.Spans()[0], a.Spans()[0].First) {
 		if err != nil || e.Index != next {
 			t.Fatalf("entry %d, want %d: %v", e.Index, next, err)
 		}
@@ -454,7 +454,7 @@ func TestArchive_EntriesOfMergedObjects(t *testing.T) {
 	if next != 41 {
 		t.Errorf("the last entry was %d, want 40", next-1)
 	}
-	for _, err := range a.entries(t.Context(), Span{Last: 60, base: a.Spans()[0].base, path: a.Spans()[0].path}, time.Time{}) {
+	for _, err := range a.EntriesAfter(t.Context(), Span{Last: 60, base: a.Spans()[0].base, path: a.Spans()[0].path}, 0) {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("entries that were deleted: %v", err)
 		}

@@ -83,11 +83,15 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	} else {
 		c.Line("file", "%s", s.path)
 	}
+	file := s.path
+	if s.dir {
+		file = checkpointIn(s.path)
+	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		logDir = cmp.Or(logDir, path)
 		c.Line("log", "%s; %s in %s", log, humanize.IBytes(uint64(vfs.SizeBelow(filepath.Join(logDir, "wal")))), filepath.Join(logDir, "wal"))
 	}
-	c.Line("checkpoint", "index %d, %s", h.Checkpoint, sizeOf(checkpointOf(s)))
+	c.Line("checkpoint", "index %d, %s", h.Checkpoint, sizeOf(file))
 	c.Line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
 	c.Line("member",
 		"%d of ensemble %016x, voters %v, learners %v", memberid.Number(h.Member), h.Cluster, memberid.Numbers(h.Voters), memberid.Numbers(h.Learners))
@@ -99,11 +103,4 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	}
 	c.describeState(s)
 	return s, err
-}
-
-func checkpointOf(s *source) string {
-	if s.dir {
-		return checkpointIn(s.path)
-	}
-	return s.path
 }

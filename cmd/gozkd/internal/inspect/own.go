@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
@@ -58,11 +57,6 @@ func openCheckpoint(path, _ string) (_ *source, err error) {
 	s := &saved{}
 	s.log.State, err = consensus.ReadCheckpoint(path, &s.Replica)
 	return s.source(), err
-}
-
-// isSegment recognizes a segment of our log.
-func isSegment(_ string, _ os.FileInfo, head []byte) bool {
-	return strings.HasPrefix(string(head), "gozkdWAL")
 }
 
 func openSegment(path, _ string) (*source, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
@@ -46,13 +47,18 @@ type format struct {
 
 // formats are asked in this order. The last format takes everything.
 var formats = []format{
-	{is: isSegment, open: openSegment, log: true},
+	{is: begins("gozkdWAL"), open: openSegment, log: true},
 	{is: isWALDir, open: openWALDir, log: true},
-	{is: isZooKeeperLog, open: openZooKeeperLog, log: true},
+	{is: begins("ZKLG"), open: openZooKeeperLog, log: true},
 	{is: isZooKeeperSnapshot, open: openZooKeeperSnapshot},
 	{is: isZooKeeperDir, open: openZooKeeperDir},
 	{is: func(_ string, info os.FileInfo, _ []byte) bool { return info.IsDir() }, open: openDir, describe: true},
 	{is: func(string, os.FileInfo, []byte) bool { return true }, open: openCheckpoint, describe: true},
+}
+
+// begins returns a function that recognizes files by their first bytes.
+func begins(magic string) func(string, os.FileInfo, []byte) bool {
+	return func(_ string, _ os.FileInfo, head []byte) bool { return strings.HasPrefix(string(head), magic) }
 }
 
 // formatOf finds the format of the data at path.

@@ -34,10 +34,6 @@ func ofZooKeeper(logs string, state func() (*datatree.Tree, []string, error)) *s
 	return s
 }
 
-func isZooKeeperLog(_ string, _ os.FileInfo, head []byte) bool {
-	return strings.HasPrefix(string(head), "ZKLG")
-}
-
 func openZooKeeperLog(path, _ string) (*source, error) {
 	return ofZooKeeper(path, func() (*datatree.Tree, []string, error) { return nil, nil, errNoState }), nil
 }

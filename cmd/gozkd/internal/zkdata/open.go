@@ -51,7 +51,14 @@ func uncompressed(f *os.File, path string) (io.Reader, error) {
 		}
 		return &truncation{z}, nil
 	case isSnappy(path):
-		return &snappyReader{r: bufio.NewReaderSize(f, 1<<16)}, nil
+		r, head := bufio.NewReaderSize(f, 1<<16), make([]byte, len(snappyMagic)+8)
+		if _, err := io.ReadFull(r, head); err != nil {
+			return nil, early(err)
+		}
+		if !bytes.HasPrefix(head, []byte(snappyMagic)) {
+			return nil, fmt.Errorf("%w: it does not begin as a file of snappy-java", zkfiles.ErrDamaged)
+		}
+		return &snappyReader{r: r}, nil
 	}
 	last := make([]byte, len(zkfiles.LastBytes))
 	info, err := f.Stat()
@@ -92,10 +99,9 @@ const (
 	maxSnappyBlock = 64 << 20
 )
 
-// snappyReader reads the format of snappy-java: a header, and blocks with their length.
+// snappyReader reads what follows the header of a file of snappy-java: blocks with their length.
 type snappyReader struct {
 	r      *bufio.Reader
-	begun  bool
 	in     []byte
 	out    []byte
 	offset int
@@ -116,16 +122,6 @@ func (s *snappyReader) Read(b []byte) (int, error) {
 }
 
 func (s *snappyReader) next() error {
-	if !s.begun {
-		s.begun = true
-		head := make([]byte, len(snappyMagic)+8)
-		if _, err := io.ReadFull(s.r, head); err != nil {
-			return early(err)
-		}
-		if !bytes.HasPrefix(head, []byte(snappyMagic)) {
-			return fmt.Errorf("%w: it does not begin as a file of snappy-java", zkfiles.ErrDamaged)
-		}
-	}
 	var length [4]byte
 	if _, err := io.ReadFull(s.r, length[:]); err != nil {
 		if errors.Is(err, io.EOF) {
