@@ -66,7 +66,7 @@ func dockerfile(t *testing.T) (env map[string]string, command []string) {
 func TestDockerfile(t *testing.T) {
 	env, command := dockerfile(t)
 	c := loads(t, command, env)
-	if c.Server.Dir != "/data" || c.Server.LogDir != "/datalog" || c.ListenAddress() != ":2181" || c.AdminListenAddress() != ":8080" {
+	if c.Server.Dir != "/data" || c.Server.LogDir != "/datalog" || c.ListenAddress() != ":2181" || config.HostPort(c.AdminAddress, c.AdminPort) != ":8080" {
 		t.Errorf("%+v", c)
 	}
 	ports := strings.Fields(file(t, "Dockerfile", `(?m)^EXPOSE (.*)$`)[0][1])

@@ -60,7 +60,7 @@ func openEndpoints(
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, &r.tls.clients, a, log)
 		r.servesWeb(e.web)
-		at := endpoint{"admin server", "admin.serverPort", c.AdminListenAddress(), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
+		at := endpoint{"admin server", "admin.serverPort", config.HostPort(c.AdminAddress, c.AdminPort), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
@@ -76,10 +76,10 @@ func openEndpoints(
 		mux.Handle("/metrics", metricsHandler(c, s, e.web))
 		unified := c.MetricsPort > 0 && c.MetricsPort == c.MetricsHTTPSPort
 		if c.MetricsPort >= 0 && !unified {
-			e.metrics = e.open(ctx, endpoint{"metrics", "metricsProvider.httpPort", c.MetricsListenAddress(), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
+			e.metrics = e.open(ctx, endpoint{"metrics", "metricsProvider.httpPort", config.HostPort(c.MetricsHost, c.MetricsPort), nil, false, c.AdminIdleTimeout, 0, nil}, mux, log)
 		}
 		if r.tls.metrics.source.Load() != nil {
-			u := e.open(ctx, endpoint{"metrics", "metricsProvider.httpsPort", c.MetricsHTTPSListenAddress(), r.tls.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
+			u := e.open(ctx, endpoint{"metrics", "metricsProvider.httpsPort", config.HostPort(c.MetricsHost, c.MetricsHTTPSPort), r.tls.metrics.source.Load(), unified, c.AdminIdleTimeout, 0, nil}, mux, log)
 			e.metrics = cmp.Or(e.metrics, u)
 		}
 		if e.metrics != "" {

@@ -21,7 +21,7 @@ func webOptions(c config.Config) (o web.Options, err error) {
 		return o, fmt.Errorf("gozkd.web.roles: %w", err)
 	}
 	o.Anonymous = web.Read
-	if c.WebWrites() {
+	if c.Web == "write" {
 		o.Anonymous = web.Write
 	}
 	o.Hosts, o.ProxyHeader, o.Proxies, o.MaxBody = c.WebHosts, c.WebProxyHeader, c.WebProxies, int64(c.Server.MaxBuffer)

@@ -157,23 +157,13 @@ func (c Config) ListenAddress() string {
 	return net.JoinHostPort(c.ClientPortAddress, strconv.Itoa(c.ClientPort))
 }
 
-// AdminListenAddress returns the host:port for admin commands.
-func (c Config) AdminListenAddress() string {
-	return net.JoinHostPort(anyHost(c.AdminAddress), strconv.Itoa(c.AdminPort))
-}
-
-// MetricsListenAddress returns the host:port for Prometheus.
-func (c Config) MetricsListenAddress() string {
-	return net.JoinHostPort(anyHost(c.MetricsHost), strconv.Itoa(c.MetricsPort))
-}
-
-// anyHost translates 0.0.0.0, ZooKeeper's notation for all addresses, to Go's notation, which
-// includes IPv6.
-func anyHost(host string) string {
+// HostPort returns the host:port to listen on, with Go's notation for all addresses, which includes
+// IPv6, in place of ZooKeeper's.
+func HostPort(host string, port int) string {
 	if host == "0.0.0.0" {
-		return ""
+		host = ""
 	}
-	return host
+	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // PeerListenAddress returns the host:port for other servers, several separated by |, or "" for a

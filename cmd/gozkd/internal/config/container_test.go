@@ -26,7 +26,7 @@ func TestContainer_Defaults(t *testing.T) {
 	inv := good(t, "", env, "start-foreground")
 	c := inv.Config
 	if len(c.Members) > 0 || c.MyID != 1 || c.ListenAddress() != ":2181" || c.Server.Dir != env["ZOO_DATA_DIR"] || c.Server.LogDir != env["ZOO_DATA_LOG_DIR"] ||
-		c.Server.Tick.Milliseconds() != 2000 || c.Server.InitLimit != 5 || c.Server.SyncLimit != 2 || !c.AdminEnabled || c.AdminListenAddress() != ":8080" || c.Prometheus() {
+		c.Server.Tick.Milliseconds() != 2000 || c.Server.InitLimit != 5 || c.Server.SyncLimit != 2 || !c.AdminEnabled || HostPort(c.AdminAddress, c.AdminPort) != ":8080" || c.Prometheus() {
 		t.Errorf("%+v", c)
 	}
 	wantLines(t, inv.Warnings)

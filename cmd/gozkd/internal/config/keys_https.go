@@ -1,10 +1,8 @@
 package config
 
 import (
-	"net"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
@@ -121,9 +119,4 @@ func (c Config) MetricsTLSOptions() (o tlsconf.Options, ok bool) {
 	o.Prefix, o.Role = metricsTLS, tlsconf.Server
 	o.ClientAuth = clientAuth(c.MetricsNeedCert, c.MetricsWantCert, &o)
 	return o, c.Prometheus() && c.MetricsHTTPSPort >= 0
-}
-
-// MetricsHTTPSListenAddress returns the host:port for Prometheus with HTTPS.
-func (c Config) MetricsHTTPSListenAddress() string {
-	return net.JoinHostPort(anyHost(c.MetricsHost), strconv.Itoa(c.MetricsHTTPSPort))
 }

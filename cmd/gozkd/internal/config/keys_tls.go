@@ -1,7 +1,6 @@
 package config
 
 import (
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,5 +170,5 @@ func (c Config) SecureListenAddress() string {
 	if c.SecureClientPort == 0 {
 		return ""
 	}
-	return net.JoinHostPort(anyHost(c.SecureClientPortAddress), strconv.Itoa(c.SecureClientPort))
+	return HostPort(c.SecureClientPortAddress, c.SecureClientPort)
 }

@@ -40,9 +40,6 @@ func webKeys(c *Config) []key {
 // ServesWeb reports whether REST and the explorer are served.
 func (c Config) ServesWeb() bool { return c.AdminEnabled && c.Web != webOff }
 
-// WebWrites reports whether callers on this machine may write without a login.
-func (c Config) WebWrites() bool { return c.Web == "write" }
-
 // parseNetworks returns the networks in a list.
 func parseNetworks(list string) (all []netip.Prefix) {
 	for _, text := range splitList(list) {
