@@ -3,6 +3,7 @@
 package adminclient
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,15 +91,8 @@ func Refusal(resp *http.Response, authorization string) error {
 	if authorization == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		hint = "; use --auth-file to name the superuser or a token"
 	}
-	return fmt.Errorf("%s: %s: %s%s", resp.Request.URL, resp.Status, reasonIn(text), hint)
-}
-
-// reasonIn returns what the answer of an admin command says about a failure.
-func reasonIn(answer []byte) string {
-	if says := Failure(answer); says != "" {
-		return says
-	}
-	return strings.Join(strings.Fields(string(answer)), " ")
+	reason := cmp.Or(Failure(text), strings.Join(strings.Fields(string(text)), " "))
+	return fmt.Errorf("%s: %s: %s%s", resp.Request.URL, resp.Status, reason, hint)
 }
 
 // Failure returns the error and the reason in an answer, or "" if there is no error in it.

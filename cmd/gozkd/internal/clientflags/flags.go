@@ -36,7 +36,9 @@ type Flags struct {
 	caCert, cert, key          string
 	serverName                 string
 	saslUser, saslPasswordFile string
-	jaas, configuration        string
+	jaas                       string
+	// Configuration is a file with properties of ZooKeeper's client.
+	Configuration string
 
 	set *flag.FlagSet // nil before Register
 }
@@ -47,7 +49,7 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.StringVar(&f.saslUser, "sasl-user", "", "")
 	fs.StringVar(&f.saslPasswordFile, "sasl-password-file", "", "")
 	fs.StringVar(&f.jaas, "jaas", "", "")
-	fs.StringVar(&f.configuration, "client-configuration", "", "")
+	fs.StringVar(&f.Configuration, "client-configuration", "", "")
 }
 
 // RegisterTLS adds the flags of TLS to fs.
@@ -115,8 +117,8 @@ func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 		return nil, UsageError{err}
 	}
 	p := fromEnvironment(env.Getenv)
-	if f.configuration != "" {
-		more, err := readProperties(f.configuration)
+	if f.Configuration != "" {
+		more, err := readProperties(f.Configuration)
 		if err != nil {
 			return nil, fmt.Errorf("-client-configuration: %w", err)
 		}

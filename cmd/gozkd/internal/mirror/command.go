@@ -120,15 +120,7 @@ func (s *side) config(env cli.Env) (cfg client.Config, err error) {
 	if cfg.Auths, err = clientflags.ReadAuthFile(s.authFile); err != nil {
 		return cfg, err
 	}
-	var given clientflags.Flags
-	flags := flag.NewFlagSet("", flag.ContinueOnError)
-	given.Register(flags)
-	if s.configuration != "" {
-		if err := flags.Set("client-configuration", s.configuration); err != nil {
-			return cfg, err
-		}
-	}
-	security, err := given.Resolve(env)
+	security, err := (&clientflags.Flags{Configuration: s.configuration}).Resolve(env)
 	if err != nil {
 		return cfg, err
 	}
