@@ -186,36 +186,32 @@ func (m systemd) reloading() {
 	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
 }
 
-// watch serves the service manager's watchdog until stop is called; look is as in watchdog.
+// watch reports until stop is called that the server is alive, twice per interval of the service
+// manager's watchdog, if there is one. It calls look before each report; look blocks if the server
+// is stuck.
 func (m systemd) watch(look func()) (stop func()) {
-	alive, dead := context.WithCancel(context.Background())
-	var watching sync.WaitGroup
-	watching.Go(func() { m.watchdog(alive, look) }) // stopped and awaited by stop
-	return func() { dead(); watching.Wait() }
-}
-
-// watchdog reports until ctx ends that the server is alive, twice per interval of the service
-// manager. It calls look before each report; look blocks if the server is stuck. If no watchdog is
-// configured, it returns at once.
-func (m systemd) watchdog(ctx context.Context, look func()) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		m.log.Warn("the service manager's watchdog is not served", "error", err)
 	}
 	if err != nil || every <= 0 {
-		return
+		return func() {}
 	}
-	ticker := time.NewTicker(max(every/2, time.Millisecond))
-	defer ticker.Stop()
-	for {
-		look()
-		m.notify(daemon.SdNotifyWatchdog)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
+	alive, dead := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() { // stopped and awaited by stop
+		ticker := time.NewTicker(max(every/2, time.Millisecond))
+		defer ticker.Stop()
+		for alive.Err() == nil {
+			look()
+			m.notify(daemon.SdNotifyWatchdog)
+			select {
+			case <-alive.Done():
+			case <-ticker.C:
+			}
 		}
-	}
+	})
+	return func() { dead(); watching.Wait() }
 }
 
 // reloader reloads the configuration while a server runs. Its methods are safe for concurrent use.
