@@ -3,7 +3,9 @@ package web
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -116,7 +118,7 @@ func New(s *server.Server, o Options) *Handler {
 	api.Handle("/znodes/v1/", &restv1.Znodes{Sessions: h.sessions, MaxBody: o.MaxBody})
 	api.Handle("/sessions/v1", h.sessions)
 	api.Handle("/sessions/v1/", h.sessions)
-	api.Handle("/znodes/v2/", restv2.New(restv2.Config{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get, History: o.History, MaxBody: o.MaxBody}))
+	api.Handle("/znodes/v2/", &restv2.Handler{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get, History: o.History, MaxBody: o.MaxBody})
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
@@ -181,7 +183,7 @@ func (h *Handler) notServing() error {
 	return nil
 }
 
-// kind is for restv2.Config.
+// kind is for restv2.Handler.
 func (h *Handler) kind(path string, czxid proto.Zxid) (kind string, ttlMs int64) {
 	h.server.Walk(path, func(z server.Znode) bool {
 		switch {
@@ -258,3 +260,37 @@ func ParseRoles(list string) (map[string]Role, error) {
 
 // listEntry is what semicolons end that no backslash precedes. The backslash stays.
 var listEntry = regexp.MustCompile(`(?:\\(?s:.)|[^;])+`)
+
+// maxLoginBody bounds the body of a login.
+const maxLoginBody = 8 << 10
+
+// login answers POST /ui/api/login.
+func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
+	var given struct {
+		Scheme   string `json:"scheme"` // digest, sasl, or "" for both
+		User     string `json:"user"`
+		Password string `json:"password"`
+	}
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLoginBody))
+	if err == nil {
+		if err = json.Unmarshal(b, &given); err != nil {
+			err = answer.Errorf(http.StatusBadRequest, "the body must be {\"scheme\", \"user\", \"password\"}")
+		}
+	}
+	if err != nil {
+		call.Fail(w, err)
+		return
+	}
+	who, err := h.gate.Login(w, r, given.Scheme, given.User, given.Password)
+	if err != nil {
+		call.Fail(w, err)
+		return
+	}
+	answer.JSON(w, http.StatusOK, h.whoIs(&who))
+}
+
+// logout answers POST /ui/api/logout.
+func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
+	h.gate.Logout(w, r)
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,8 +1,11 @@
+// Package access decides the identity of a request's caller and the caller's role: credentials,
+// cookies, roles, host names, and the headers of every answer.
 package access
 
 import (
 	"crypto/x509"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -255,4 +258,30 @@ func (g *Gate) audit(c *Caller, user, detail string, code proto.ErrCode) {
 		Operation: audit.Authenticate, Result: audit.ResultOf(code), Err: code, IDs: ids,
 		Client: net.JoinHostPort(c.Host, "0"), Origin: Origin, TLS: c.TLS, Detail: detail,
 	})
+}
+
+// Role is a set of permissions. A role includes the lower ones.
+type Role uint8
+
+// The roles.
+const (
+	None Role = iota
+	Read
+	Write
+	Admin // ends sessions, sees addresses and sessions of others
+)
+
+var roleNames = [...]string{"none", "read", "write", "admin"}
+
+// String returns the name of the role.
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole returns the role with a name, except None.
+func ParseRole(name string) (Role, error) {
+	for r, n := range roleNames[Read:] {
+		if n == name {
+			return Read + Role(r), nil
+		}
+	}
+	return None, fmt.Errorf("role %q is unknown: allowed are %s", name, strings.Join(roleNames[Read:], ", "))
 }

@@ -32,8 +32,8 @@ import (
 // Root is the path of the root znode.
 const Root = "/znodes/v2/"
 
-// Config configures a Handler.
-type Config struct {
+// Handler serves /znodes/v2/.
+type Handler struct {
 	// Kind returns the kind of a znode that the protocol does not show: container, or ttl with its
 	// time to live; otherwise "". The znode is the one that was created by czxid.
 	Kind func(path string, czxid proto.Zxid) (kind string, ttlMs int64)
@@ -46,14 +46,6 @@ type Config struct {
 	// MaxBody bounds bodies in bytes.
 	MaxBody int64
 }
-
-// Handler serves /znodes/v2/.
-type Handler struct {
-	Config
-}
-
-// New returns a Handler.
-func New(c Config) *Handler { return &Handler{Config: c} }
 
 // params are the parameters of a query, each of which may occur once.
 type params struct {
