@@ -1,10 +1,12 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 	"unicode"
@@ -270,4 +272,151 @@ func (m Monitor) PeerLinks() (tls, all int64) {
 		}
 	}
 	return tls, all
+}
+
+// Connection is a line of cons.
+type Connection struct {
+	// Client is host:port.
+	Client string
+	// Session is 0 if the connection has no session, for example that of a four-letter word.
+	Session proto.SessionID
+	// Queued requests are not answered yet. Received and Sent count packets since crst.
+	Queued, Received, Sent int64
+	// LastOp is ZooKeeper's abbreviation of the last operation, such as GETD.
+	LastOp string
+	// SinceMs is when the connection was opened, in Unix milliseconds of the server's clock.
+	SinceMs   int64
+	TimeoutMs int64
+	LastZxid  proto.Zxid
+	LatencyMs Latency
+}
+
+// ParseConnections parses the answer to cons. It skips an incomplete line of a truncated answer.
+func ParseConnections(cons string) []Connection {
+	var conns []Connection
+	for line := range strings.Lines(cons) {
+		if c, ok := parseConnection(strings.TrimSpace(line)); ok {
+			conns = append(conns, c)
+		}
+	}
+	return conns
+}
+
+// parseConnection parses "/127.0.0.1:4312[1](queued=0,recved=2,sent=2,sid=0x1,…)".
+func parseConnection(line string) (Connection, bool) {
+	line, whole := strings.CutSuffix(line, ")")
+	address, pairs, ok := strings.Cut(line, "](") // an address with a zone may contain brackets, but not this sequence
+	bracket := strings.LastIndexByte(address, '[')
+	if !whole || !ok || bracket < 0 {
+		return Connection{}, false
+	}
+	c := Connection{Client: printable(clientAddress(address[:bracket]))}
+	numbers := map[string]*int64{
+		"queued": &c.Queued, "recved": &c.Received, "sent": &c.Sent, "est": &c.SinceMs, "to": &c.TimeoutMs,
+		"minlat": &c.LatencyMs.Min, "maxlat": &c.LatencyMs.Max,
+	}
+	for pair := range strings.SplitSeq(pairs, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		switch key {
+		case "sid":
+			c.Session = proto.SessionID(hex(value))
+		case "lop":
+			c.LastOp = printable(value)
+		case "lzxid":
+			c.LastZxid = proto.Zxid(hex(value))
+		case "avglat":
+			c.LatencyMs.Avg = float64(number(value))
+		default:
+			if n := numbers[key]; n != nil {
+				*n = number(value)
+			}
+		}
+	}
+	return c, true
+}
+
+// clientAddress converts Java's "host/1.2.3.4:5" and "/0:0:0:0:0:0:0:1:5" and gozkd's "/[::1]:5" to
+// Go's form.
+func clientAddress(s string) string {
+	s = s[strings.IndexByte(s, '/')+1:]
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s
+	}
+	host := strings.Trim(s[:i], "[]")
+	if ip := net.ParseIP(host); ip != nil {
+		host = ip.String()
+	}
+	return net.JoinHostPort(host, s[i+1:])
+}
+
+// Roles of a Peer, beside ModeLeader.
+const (
+	peerInStep    = "in step"
+	peerBehind    = "behind"    // connected, but not in step with the leader
+	peerConnected = "connected" // and the leader gave no answer
+	peerCutOff    = "cut off"   // no member that answered can send messages to it
+	peerUnknown   = "unknown"
+)
+
+// Peer is what the answers to mntr of some members tell about another member. Only gozkd tells it.
+type Peer struct {
+	ID   uint64 `json:"id"` // its number
+	Role string `json:"role"`
+	// Lag is in log entries; nil unless the leader answered and has heard from the peer.
+	Lag *int64 `json:"lag,omitempty"`
+}
+
+// Up reports whether the peer serves, as far as the others can tell.
+func (p Peer) Up() bool {
+	return p.Role == ModeLeader || p.Role == peerInStep || p.Role == peerConnected
+}
+
+// Unknown reports whether the answers tell nothing.
+func (p Peer) Unknown() bool { return p.Role == peerUnknown }
+
+// PeerOf returns what the answers tell about the member with an id. Of leaders that answers
+// name, that of the newest term counts.
+func PeerOf(id uint64, answers []Monitor) Peer {
+	p := Peer{ID: memberid.Number(id), Role: peerUnknown}
+	leader, newest := int64(-1), int64(-1)
+	reached, judged := false, ""
+	for _, m := range answers {
+		of := func(name string) (int64, bool) { return m.Int(fmt.Sprintf("gozkd_peer_%d_%s", p.ID, name)) }
+		if connected, ok := of("connected"); ok {
+			p.Role, reached = peerCutOff, reached || connected > 0
+		}
+		if inStep, ok := of("in_step"); ok {
+			judged = map[bool]string{true: peerInStep, false: peerBehind}[inStep > 0]
+		}
+		if lag, ok := of("lag_entries"); ok {
+			p.Lag = &lag
+		}
+		to, known := m.Int("gozkd_leader_id")
+		if term, ok := m.Int("gozkd_term"); ok && known && to >= 0 && term > newest {
+			leader, newest = to, term
+		}
+	}
+	switch {
+	case leader >= 0 && memberid.Of(leader) == id:
+		p.Role = ModeLeader
+	case reached:
+		p.Role = cmp.Or(judged, peerConnected)
+	}
+	return p
+}
+
+// OtherPeers returns the members that gave none of the answers: every answer calls them a peer.
+func OtherPeers(answers []Monitor) []Peer {
+	others := []Peer{}
+	for number := 0; number <= memberid.MaxNumber && len(answers) > 0; number++ {
+		key, all := fmt.Sprintf("gozkd_peer_%d_connected", number), true
+		for _, m := range answers {
+			all = all && m[key] != ""
+		}
+		if all {
+			others = append(others, PeerOf(memberid.Of(number), answers))
+		}
+	}
+	return others
 }
