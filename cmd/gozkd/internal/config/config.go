@@ -17,13 +17,13 @@ import (
 )
 
 // Config is the configuration of a server: every supported key, resolved, with defaults. Durations
-// are whole milliseconds. Load returns only valid configurations.
+// are whole milliseconds. Load returns only valid configurations. A field without a comment means
+// what the note of its key says: see the tables in keys*.go.
 type Config struct {
 	// Memory keeps all data in memory. Server.Dir and Server.LogDir are empty then.
 	Memory bool
 	// Server has the fields that keys set directly. ForServer returns it with all other fields.
-	Server server.Config
-	// LogLevel is trace, debug, info, warn, error or off.
+	Server   server.Config
 	LogLevel string
 
 	// Members are the initial servers of the ensemble, including MyID; later reconfigurations do
@@ -45,76 +45,54 @@ type Config struct {
 	PeerTLS                        tlsconf.Options
 	// Found lets a server without data take part in founding an ensemble even without the file
 	// initialize.
-	Found bool
-	// AutoCreate creates missing data directories.
+	Found      bool
 	AutoCreate bool
 
-	// ClientPort is the port for clients; 0: any free port.
 	ClientPort int
 	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
 	// addresses.
 	ClientPortAddress string
-	// SecureClientPort is the port for clients with TLS; 0 means none. SecureClientPortAddress is
-	// like ClientPortAddress. SecureOnly: there is no other port for clients.
+	// SecureClientPortAddress is like ClientPortAddress. SecureOnly: there is no other port for
+	// clients.
 	SecureClientPort        int
 	SecureClientPortAddress string
 	SecureOnly              bool
-	// ClientTLS is what clients with TLS see, and what is demanded of them.
-	ClientTLS tlsconf.Options
-	// X509ID is the part of a certificate that identifies a client.
-	X509ID string
-	// Auth is how clients prove who they are, besides the digest scheme.
-	Auth Auth
-	// Kerberos configures names of principals.
-	Kerberos Kerberos
+	ClientTLS               tlsconf.Options
+	X509ID                  string
+	Auth                    Auth
+	Kerberos                Kerberos
 
-	// Audit configures the audit log.
-	Audit Audit
-	// Archive configures the archive of the log.
+	Audit   Audit
 	Archive Archive
 
 	// Standby is set by the command standby, and by no key.
 	Standby Standby
 
-	// AdminEnabled serves the admin commands over HTTP at AdminAddress and AdminPort (0 means any
-	// free port, -1 none), below the path AdminCommandURL.
 	AdminEnabled     bool
 	AdminAddress     string
 	AdminPort        int
 	AdminCommandURL  string
 	AdminIdleTimeout time.Duration
-	// AdminSnapshot enables the command snapshot. AdminInterval is the minimum interval between two
-	// snapshots; negative means none.
-	AdminSnapshot bool
-	AdminInterval time.Duration
-	// AdminTokenFile is a file with a token for admin commands. AdminOpen admits their callers as
-	// ZooKeeper does, and AdminForwardedFor believes their header X-Forwarded-For then.
+	AdminSnapshot    bool
+	// AdminInterval is the least time between two snapshots; negative: there is no least.
+	AdminInterval                time.Duration
 	AdminTokenFile               string
 	AdminOpen, AdminForwardedFor bool
-	// AdminUnified accepts HTTPS beside HTTP, AdminForceHTTPS only HTTPS: see AdminTLS.
-	// AdminNeedCert demands a certificate from callers by HTTPS. AdminX509 lists identities: see
-	// AdminIdentities.
+	// See AdminTLS and AdminIdentities.
 	AdminUnified, AdminForceHTTPS, AdminNeedCert bool
 	AdminX509                                    string
-	// Web is what callers on this machine may do by REST and in the explorer: read, write or off.
-	// WebRoles is a list as in zoo.cfg.
-	Web, WebRoles, WebProxyHeader string
-	WebHosts                      []string
-	WebRate                       int // requests of a caller per second
-	WebProxies                    []netip.Prefix
-	// ScaleURL says how many servers the ensemble should have. Empty: its members stay.
-	ScaleURL string
-	// Pprof serves profiles on the admin server.
-	Pprof bool
+	Web, WebRoles, WebProxyHeader                string
+	WebHosts                                     []string
+	WebRate                                      int // requests of a caller per second
+	WebProxies                                   []netip.Prefix
+	ScaleURL                                     string
+	Pprof                                        bool
 
-	// MetricsProvider is a class name of ZooKeeper: see Prometheus. MetricsHost and MetricsPort are
-	// the listen address, port 0 means any free port. MetricsRuntime adds metrics of the runtime
-	// and the process.
-	MetricsProvider string
-	MetricsHost     string
-	MetricsPort     int
-	MetricsRuntime  bool
-	// MetricsHTTPSPort is like MetricsPort, -1 means none: see MetricsTLSOptions.
+	// MetricsProvider is a class name of ZooKeeper: see Prometheus.
+	MetricsProvider                  string
+	MetricsHost                      string
+	MetricsPort                      int
+	MetricsRuntime                   bool
 	MetricsHTTPSPort                 int
 	MetricsTLS                       tlsconf.Options
 	MetricsNeedCert, MetricsWantCert bool
