@@ -47,7 +47,7 @@ func shop(t *testing.T) *site {
 		"/shop/config/log4j.properties": "rootLogger=INFO, stdout\nappender.stdout.type=Console\n",
 		"/shop-old/config/database":     `{"host": "db0.example", "port": 5432, "pool": {"min": 4, "max": 32}, "tls": false}`,
 		"/shop-old/config/features":     "checkout:\n  express: false\n  limit: 250\nsearch:\n  engine: v2\n",
-		"/shop/locks":                   "", "/shop/leader": "", "/shop/services/billing": "",
+		"/shop/locks":                   "", "/shop/leader": "", "/shop/services/billing": "", "/kafka/brokers/ids": "",
 	}
 	for i := range 2500 {
 		znodes[fmt.Sprintf("/shop/jobs/job-%010d", i)] = fmt.Sprintf(`{"order":%d}`, 7000+i)
@@ -56,15 +56,8 @@ func shop(t *testing.T) *site {
 	zk := x.connect(client.Auth{Scheme: "digest", Credential: []byte("billing:x")})
 	broker := x.connect()
 	for i := range 3 {
-		x.create(broker, fmt.Sprintf("/kafka/brokers/ids-%d", i+1), "", client.CreateOptions{Ephemeral: true})
-	}
-	x.fill(map[string]string{"/kafka/brokers/ids": ""})
-	for i := range 3 {
 		x.create(broker, fmt.Sprintf("/kafka/brokers/ids/%d", i+1), fmt.Sprintf(`{"endpoints":["PLAINTEXT://kafka%d:9092"],"host":"kafka%[1]d","port":9092,"version":5,"timestamp":"%d"}`, i+1, time.Now().UnixMilli()),
 			client.CreateOptions{Ephemeral: true})
-		if err := broker.Delete(t.Context(), fmt.Sprintf("/kafka/brokers/ids-%d", i+1), -1); err != nil {
-			t.Fatal(err)
-		}
 	}
 	x.create(zk, "/shop/services/billing/i-1", `{"name":"billing","id":"i-1","address":"10.0.0.7","port":8443,"serviceType":"DYNAMIC","registrationTimeUTC":1790000000000}`, client.CreateOptions{Ephemeral: true})
 	x.create(zk, "/shop/cache", "", client.CreateOptions{TTL: time.Hour})
@@ -88,15 +81,10 @@ func shop(t *testing.T) *site {
 	}
 	request := func(c int, path, text string) {
 		go lock.NewMutex(clients[c], path, []byte(text)).Lock(ctx) //nolint:errcheck // waits until the test ends
-		for n, before := 0, 0; ; before = n {
+		poll(t, text+" requests "+path, func() bool {
 			names, _, err := zk.Children(ctx, path, false)
-			if n = len(names); err == nil && slices.ContainsFunc(names, func(name string) bool { return x.text(zk, path+"/"+name) == text }) {
-				return
-			}
-			if ctx.Err() != nil {
-				t.Fatal(ctx.Err(), before)
-			}
-		}
+			return err == nil && slices.ContainsFunc(names, func(name string) bool { return x.text(zk, path+"/"+name) == text })
+		})
 	}
 	request(0, "/shop/locks/stock", "web-1")
 	request(1, "/shop/locks/stock", "web-2")
@@ -150,26 +138,11 @@ func fewColors(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// TestPictures takes the pictures of docs/guide/rest.md: make web-pictures.
+// TestPictures takes the pictures of docs/guide/rest.md, which make web-pictures keeps.
 func TestPictures(t *testing.T) {
-	dir := os.Getenv("GOZKD_PICTURES")
-	if dir == "" {
-		t.Skip("runs in make web-pictures, which sets GOZKD_PICTURES")
-	}
 	x := shop(t)
 	zk := x.connect()
 	b := x.visit(t, "#/z/")
-	charted := func() { // the first screen has a line once there are samples, one every 10 s
-		for i := range 70 {
-			for range 100 + 40*(i%7)*(i%3) {
-				if _, err := zk.Set(t.Context(), "/shop/jobs", nil, -1); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Second)
-		}
-		b.until("document.querySelector('.numbers polyline').getAttribute('points').split(' ').length >= 7")
-	}
 	for _, p := range []struct {
 		name  string
 		width int
@@ -178,9 +151,9 @@ func TestPictures(t *testing.T) {
 		text  string
 		act   func()
 	}{
-		{"overview", 1280, false, "#/overview", "What lives here", charted},
+		{"overview", 1280, false, "#/overview", "What lives here", b.charted},
 		{"overview-small", 360, true, "#/overview", "What lives here", func() { b.see(".app", "Kafka") }},
-		{"znode", 1280, false, "#/z/shop/config/database", "db1.example", func() { b.press("l") }},
+		{"znode", 1280, false, "#/z/shop/config/database", "db1.example", func() { b.see(".badges", "quota shop") }},
 		{"locks", 1280, true, "#/locks", "wait for each other", nil},
 		{"conflict", 768, false, "#/z/shop/config/features", "express", func() {
 			b.press("e")
@@ -203,30 +176,52 @@ func TestPictures(t *testing.T) {
 			b.see(".tail", "new-4")
 		}},
 	} {
-		b.size(p.width, map[int]int{360: 720, 768: 720, 1280: 800}[p.width])
-		b.dark(p.dark)
-		b.show(p.hash, p.text)
-		b.until("!document.querySelector('.tree .bone') || innerWidth < 720")
-		if p.act != nil {
-			p.act()
-		}
-		var shot struct{ Data []byte }
-		if err := b.Call(t.Context(), "Page.captureScreenshot", map[string]any{"format": "png"}, &shot); err != nil {
-			t.Fatal(err)
-		}
-		picture, err := fewColors(shot.Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(picture) > maxPicture {
-			t.Errorf("%s has %d bytes, allowed are %d", p.name, len(picture), maxPicture)
-		}
-		if err := os.WriteFile(filepath.Join(dir, p.name+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if b.count("dialog", "") > 0 {
-			b.click("button", "Keep theirs")
-			b.closed()
+		t.Run(p.name, func(t *testing.T) { // so that a failure names its picture
+			defer func(outer *testing.T) { b.t = outer }(b.t)
+			b.t = t
+			b.size(p.width, map[int]int{360: 720, 768: 720, 1280: 800}[p.width])
+			b.dark(p.dark)
+			b.show(p.hash, p.text)
+			b.until("!document.querySelector('.tree .bone') || innerWidth < 720")
+			if p.act != nil {
+				p.act()
+			}
+			b.picture(p.name)
+			if b.count("dialog", "") > 0 {
+				b.click("button", "Keep theirs")
+				b.closed()
+			}
+		})
+	}
+}
+
+// charted gives the first screen the hour of a busy server. Its own samples come every 10 s.
+func (b *tab) charted() {
+	b.t.Helper()
+	b.eval(`{ const real = fetch, hour = Array.from({length: 360}, (_, i) => ({znodes: 2400 + i / 3, bytes: 64000 + 20 * i, sessions: 11 + (i > 200),
+		changes: 160 + 60 * Math.sin(i / 45) + 12 * Math.sin(i * i), requests: 500 + 150 * Math.sin(i / 45) + 40 * Math.sin(i * i)}));
+		window.fetch = (u, o) => (String(u).includes('/ui/api/past') ? Promise.resolve(Response.json({samples: hour})) : real(u, o)); }`, nil)
+	b.press("r")
+	b.until("document.querySelector('.numbers polyline').getAttribute('points').split(' ').length >= 7")
+}
+
+// picture takes a picture, which must be small enough for the docs, and keeps it in GOZKD_PICTURES.
+func (b *tab) picture(name string) {
+	b.t.Helper()
+	var shot struct{ Data []byte }
+	if err := b.Call(b.t.Context(), "Page.captureScreenshot", map[string]any{"format": "png"}, &shot); err != nil {
+		b.t.Fatal(err)
+	}
+	picture, err := fewColors(shot.Data)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if len(picture) > maxPicture {
+		b.t.Errorf("%s has %d bytes, allowed are %d", name, len(picture), maxPicture)
+	}
+	if dir := os.Getenv("GOZKD_PICTURES"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
+			b.t.Fatal(err)
 		}
 	}
 }
