@@ -469,4 +469,11 @@ func TestEnsemble_Differences(t *testing.T) {
 	if got, want := ask[[]string](b, marked), []string{"Says it is Server 3", "Version Server 2", "Znodes Server 2"}; !slices.Equal(got, want) {
 		t.Errorf("marked are %q, want %q", got, want)
 	}
+	// A narrow window leaves out the members that do not tell a fact.
+	b.size(390, 844)
+	for name, want := range map[string]int{"Zxid": 1, "Feature level": 2, "Applied": 3} {
+		if got := ask[int](b, "person.all('main tbody tr', "+quote(name)+").flatMap((e) => [...e.cells]).filter((e) => e.matches('td') && person.seen(e)).length"); got != want {
+			t.Errorf("%s has %d cells on a phone, want %d", name, got, want)
+		}
+	}
 }

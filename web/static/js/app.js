@@ -19,10 +19,19 @@ import {jumpBox} from './jump.js';
 import {loginForm, loginDialog} from './login.js';
 import {endSession} from './session.js';
 
+// Those that people need at once are tabs. The others, which have a hint, are in a menu beside them.
 const tabs = [
-  ['overview', 'Overview'], ['z', 'Znodes'], ['sessions', 'Sessions'], ['watches', 'Watches'], ['locks', 'Locks'], ['ensemble', 'Ensemble'],
-  ['activity', 'Activity'], ['search', 'Search'], ['compare', 'Compare'], ['history', 'History'], ['transfer', 'Import & export'],
+  ['overview', 'Overview'], ['z', 'Znodes'], ['sessions', 'Sessions'], ['locks', 'Locks'], ['ensemble', 'Ensemble'],
+  ['activity', 'Activity', 'rates, latencies, hot paths'], ['watches', 'Watches', 'who watches what'],
+  ['search', 'Search', 'names and contents of a subtree'], ['compare', 'Compare', 'two subtrees or ensembles'],
+  ['history', 'History', 'earlier versions and who made them'], ['transfer', 'Import & export', 'a subtree as a file'],
 ];
+const menu = h('div', {id: 'more', class: 'menu', popover: true, onbeforetoggle: () => {
+  const below = more.getBoundingClientRect();
+  menu.style.top = below.bottom + 'px';
+  menu.style.left = Math.min(below.left, innerWidth - 288) + 'px';
+}});
+const more = h('button', {type: 'button', popovertarget: 'more'});
 
 const roles = ['none', 'read', 'write', 'admin'];
 
@@ -141,8 +150,11 @@ function close() {
 }
 
 function markTab(name) {
-  for (const link of document.querySelectorAll('#nav a')) {
-    if (link.dataset.tab === name) {
+  const inMenu = tabs.find((t) => t[0] === name && t[2]);
+  menu.hidePopover();
+  replace(more, inMenu ? inMenu[1] : 'More', icon('chevron'));
+  for (const link of [more, ...document.querySelectorAll('#nav a')]) {
+    if (link === more ? inMenu : link.dataset.tab === name) {
       link.setAttribute('aria-current', 'page');
       link.scrollIntoView({block: 'nearest', inline: 'nearest'});
     } else {
@@ -304,8 +316,10 @@ async function start() {
     });
     return asking;
   };
-  replace(document.getElementById('nav'), tabs.map(([name, label]) =>
-    h('a', {href: name === 'z' ? znodeHref(lastPath) : '#/' + name, dataset: {tab: name}}, label)));
+  const links = (list) => list.map(([name, label, hint]) =>
+    h('a', {href: name === 'z' ? znodeHref(lastPath) : '#/' + name, dataset: {tab: name}}, label, hint && h('span', {class: 'dim'}, hint)));
+  replace(menu, links(tabs.filter((t) => t[2])));
+  replace(document.getElementById('nav'), h('div', {class: 'tab-row'}, links(tabs.filter((t) => !t[2]))), more, menu);
   jump = jumpBox(document.getElementById('jump'), {go, current: () => lastPath, views: tabs});
   try {
     setIdentity(await api.identity());

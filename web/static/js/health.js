@@ -49,11 +49,11 @@ export function watchHealth(line, banner, allowed, changed) {
     reason = lost ? 'No quorum: nothing can be changed' : '';
     banner.hidden = !lost;
     if (lost) {
-      replace(banner, icon('warn'), 'No quorum: this server reaches ' + reached + ' of ' + voters + ' members' + (at && ', ' + at) +
-        '. What you see may be out of date, and nothing can be changed until a majority is back.');
+      replace(banner, icon('warn'), h('span', null, 'No quorum: this server reaches ' + reached + ' of ' + voters + ' members', at && h('span', {class: 'hide-small'}, ', ' + at),
+        '. Nothing can be changed', h('span', {class: 'hide-small'}, ', and what you see may be out of date'), '.'));
     }
-    replace(line, h('span', {class: 'dot ' + (lost ? 'bad' : well(e, reached, voters) ? 'good' : 'warn')}), members(e, lost, reached, voters),
-      !lost && h('span', null, rate === null ? '' : count(rate) + ' changes per second'), h('span', {class: 'dim'}, at),
+    replace(line, h('span', {class: 'dot ' + (lost ? 'bad' : well(e, reached, voters) ? 'good' : 'warn')}), h('a', {href: '#/ensemble'}, members(e, lost, reached, voters)),
+      !lost && h('span', null, rate === null ? '' : count(rate) + (rate === 1 ? ' change' : ' changes') + ' per second'), h('span', {class: 'dim'}, at),
       e.dataStatus && badge('data near or at their limit', 'bad', e.dataStatus));
     if (mode !== e.mode + lost) {
       mode = e.mode + lost;

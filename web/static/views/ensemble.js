@@ -30,10 +30,18 @@ function facts(e) {
     groups.map(([title, rows]) => {
       const told = rows.map((row) => [row, columns.map((c) => row[1](c))]).filter(([, cells]) => cells.some((cell) => known(cell)));
       return told.length > 0 && h('tbody', null, h('tr', {class: 'group'}, h('th', {scope: 'rowgroup', colspan: columns.length + 1}, title)),
-        told.map(([[name, , differs], cells]) => h('tr', null, h('th', {scope: 'row'}, name),
-          cells.map((cell, i) => h('td', {'data-label': 'Server ' + columns[i].m.id}, known(cell) ? cell : h('span', {class: 'dim'}, '–'),
-            known(cell) && differs?.(columns[i], leader) && [' ', badge('differs', 'warn', 'Not as of server ' + leader.m.id)])))));
+        told.map(([[name, , differs], cells]) => brief(h('tr', null, h('th', {scope: 'row'}, name),
+          cells.map((cell, i) => h('td', {'data-label': 'Server ' + columns[i].m.id, class: known(cell) ? null : 'none'}, known(cell) ? cell : h('span', {class: 'dim'}, '–'),
+            known(cell) && differs?.(columns[i], leader) && [' ', badge('differs', 'warn', 'Not as of server ' + leader.m.id)]))))));
     })));
+}
+
+// brief marks a row that a narrow window shows in a line: one member tells it, or all say the same.
+function brief(row) {
+  const [, ...cells] = row.cells;
+  const same = cells.every((cell) => cell.textContent === cells[0].textContent);
+  row.className = same ? 'brief same' : cells.filter((cell) => cell.className !== 'none').length === 1 ? 'brief' : '';
+  return row;
 }
 
 function known(cell) {
