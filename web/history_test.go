@@ -79,9 +79,9 @@ func TestHistory(t *testing.T) {
 		t.Errorf("since %v", p.asked.Since)
 	}
 	page := p.page
-	p.page.Changes = append(slices.Clone(page.Changes), history.Change{Path: "/closed", Kind: history.Created, Zxid: 0x10})
-	if r := s.want(200, `"hidden":3`, "GET", "/ui/api/history?path=/&below=3600", ""); strings.Contains(r.body, "closed") {
-		t.Errorf("a znode that the caller may not read now: %s", r.body)
+	p.page.Changes = append(slices.Clone(page.Changes), history.Change{Path: "/closed", Kind: history.Created, Zxid: 0x10}, history.Change{Path: "/closed/child", Kind: history.Deleted, Zxid: 0x10})
+	if r := s.want(200, `"hidden":4`, "GET", "/ui/api/history?path=/&below=3600", ""); strings.Contains(r.body, "closed") {
+		t.Errorf("a znode that the caller may not read now, or its child: %s", r.body)
 	}
 	p.page = page
 	for _, bad := range []string{"x", "-1", "1h", "99999999999"} {

@@ -59,7 +59,7 @@ func (e *explorer) history(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.withoutClosed(page); err != nil {
+	if err := q.withoutClosed(page, ask.Path); err != nil {
 		return nil, err
 	}
 	answer := struct {
@@ -79,22 +79,26 @@ func (e *explorer) history(q *request) (any, error) {
 	return answer, nil
 }
 
-// withoutClosed hides the changes of znodes below the path that the caller may not read now. For
-// the path itself MayReadHistory refuses them.
-func (q *request) withoutClosed(page *history.Page) error {
+// withoutClosed hides the changes of znodes below root that the caller may not read now, or whose
+// names the caller may not list now. For root itself MayReadHistory refuses them.
+func (q *request) withoutClosed(page *history.Page, root string) error {
 	zk, err := q.client()
 	closed := make(map[string]bool)
-	for i := 0; i < len(page.Changes) && err == nil; i++ {
-		path := page.Changes[i].Path
-		if _, asked := closed[path]; !asked && path != "" {
-			_, _, err = zk.Exists(q.Context(), path, false)
-			if closed[path] = errors.Is(err, proto.ErrNoAuth); closed[path] {
-				err = nil
+	all := len(page.Changes)
+	page.Changes = slices.DeleteFunc(page.Changes, func(c history.Change) bool {
+		for path := c.Path; len(path) > 1 && path != root && err == nil; path = proto.ParentPath(path) {
+			if _, asked := closed[path]; !asked {
+				_, _, err = zk.Exists(q.Context(), path, false)
+				if closed[path] = errors.Is(err, proto.ErrNoAuth); closed[path] {
+					err = nil
+				}
+			}
+			if closed[path] {
+				return true
 			}
 		}
-	}
-	all := len(page.Changes)
-	page.Changes = slices.DeleteFunc(page.Changes, func(c history.Change) bool { return closed[c.Path] })
+		return false
+	})
 	page.Hidden += all - len(page.Changes)
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
@@ -267,48 +266,50 @@ func (f *follower) add(t *replica.Txn, c *history.Change) {
 	}
 }
 
+// kinds are the kinds of changes of which a tree has events.
+var kinds = map[proto.EventType]string{
+	proto.EventCreated: history.Created, proto.EventDataChanged: history.Changed, proto.EventDeleted: history.Deleted,
+}
+
 // appliedBelow collects the changes of a subtree.
 func (f *follower) appliedBelow(t *replica.Txn) bool {
 	if t.Time.Before(f.query.Since) {
 		f.old = true
-	} else if part := f.filter.Change(t); part != nil {
-		for _, gone := range part.Deleted {
-			f.addBelow(t, gone, history.Deleted)
+		return true
+	}
+	for _, e := range t.Events {
+		if kind := kinds[e.Type]; kind != "" && f.filter.Matches(e.Path) {
+			f.addBelow(t, e.Path, kind, f.Tree.Readable(e.ACL, datatree.Caller{IDs: f.query.IDs}))
 		}
-		ops := part.Ops
-		if part.Path != "" {
-			ops = []replica.Txn{*part}
-		}
-		for i := range ops {
-			kind := history.Changed
-			switch op := ops[i].Op; {
-			case strings.HasPrefix(op, "create"):
-				kind = history.Created
-			case strings.HasPrefix(op, "delete"):
-				kind = history.Deleted
-			case op == proto.OpSetACL.String():
-				kind = history.ACL
+	}
+	if part := f.filter.Change(t); part != nil { // of a new ACL there is no event
+		for _, op := range append(part.Ops, *part) {
+			if op.Op == proto.OpSetACL.String() {
+				f.addBelow(t, op.Path, history.ACL, true)
 			}
-			f.addBelow(t, ops[i].Path, kind)
 		}
 	}
 	return true
 }
 
-// addBelow adds a change for callers who may read the znode after it, or the parent if it is gone.
-// What is gone with its parent is left out: the deletion of the parent is a change, too.
-func (f *follower) addBelow(t *replica.Txn, znode, kind string) {
-	caller := datatree.Caller{IDs: f.query.IDs}
-	_, _, code := f.Tree.GetData(znode, caller)
-	if code == proto.ErrNoNode {
-		_, _, code = f.Tree.GetData(path.Dir(znode), caller)
+// addBelow adds a change for callers who may read the znode before it was deleted, or else after the
+// change, and list its name and those of the znodes above it, up to the query's. What is gone with
+// its parent is left out: the deletion of the parent is a change, too.
+func (f *follower) addBelow(t *replica.Txn, znode, kind string, readable bool) {
+	for p := znode; ; p = path.Dir(p) {
+		may, exists := f.Tree.ReadableNow(p, datatree.Caller{IDs: f.query.IDs})
+		if !exists && p != znode {
+			return
+		}
+		if readable = readable && (may || !exists); p == f.query.Path {
+			break
+		}
 	}
-	switch {
-	case code == proto.OK || code == proto.ErrNoNode && znode == f.query.Path:
-		f.add(t, &history.Change{Path: znode, Kind: kind, Op: t.Op})
-	case code != proto.ErrNoNode:
+	if !readable {
 		f.hidden++
+		return
 	}
+	f.add(t, &history.Change{Path: znode, Kind: kind, Op: t.Op})
 }
 
 // finish turns the changes around, and returns the zxid below which the next ones are; 0: there are

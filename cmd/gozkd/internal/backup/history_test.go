@@ -211,7 +211,7 @@ func TestHistory_Changes(t *testing.T) {
 }
 
 // The changes of a subtree since a moment: pages of any size have whole transactions, across bases,
-// and only what the caller may read.
+// and only what the caller may read and list.
 func TestHistory_Below(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShipping(t, 1, 1)
@@ -243,6 +243,8 @@ func TestHistory_Below(t *testing.T) {
 		time.Sleep(21 * time.Second)
 		do(remove("/a/d/x"), remove("/a/d"))
 		do(&zk.CreateRequest{Path: "/a/secret", Acl: secret})
+		do(&zk.CreateRequest{Path: "/a/shut", Acl: append(zk.WorldACL(zk.PermCreate), secret...)}, create("/a/shut/open"))
+		do(remove("/a/secret"))
 		if _, err := c.SetACL("/a/c", zk.WorldACL(zk.PermAll&^zk.PermCreate), -1); err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +258,7 @@ func TestHistory_Below(t *testing.T) {
 		h := s.history()
 		recent := []string{"changed /a", "changed /a/c", "acl /a/c", "deleted /a/d", "deleted /a/e", "created /a/e", "deleted /a/d/brief", "created /a/d/brief", "created /a/d/x", "created /a/d", "created /a/c", "deleted /a/b"}
 		all := append(slices.Clone(recent), "created /a/b", "created /a", "earlier ")
-		readable := slices.Insert(slices.Clone(recent), 3, "created /a/secret")
+		readable := slices.Insert(slices.Clone(recent), 3, "deleted /a/secret", "created /a/shut/open", "created /a/shut", "created /a/secret")
 		for _, query := range []struct {
 			history.Query
 			want   []string

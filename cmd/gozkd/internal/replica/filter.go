@@ -18,7 +18,8 @@ type Filter struct {
 	owners map[string]proto.SessionID
 }
 
-func (f *Filter) matches(path string) bool {
+// Matches reports whether the filter is for the znode at path.
+func (f *Filter) Matches(path string) bool {
 	return path == f.Path || f.Below && strings.HasPrefix(path, strings.TrimSuffix(f.Path, "/")+"/")
 }
 
@@ -35,7 +36,7 @@ func (f *Filter) Change(t *Txn) *Txn {
 		}
 	}
 	for _, path := range t.Deleted {
-		if f.matches(path) {
+		if f.Matches(path) {
 			deleted = append(deleted, path)
 		}
 	}
@@ -65,7 +66,7 @@ func (f *Filter) operation(t, op *Txn) *Txn {
 		strings.Trim(number, "0123456789") == "" {
 		path = f.Path // the operation lacks the number, so it may have made this znode
 	}
-	if !f.matches(path) {
+	if !f.Matches(path) {
 		return nil
 	}
 	if !t.Known && op.Mode == "ephemeral" {

@@ -34,6 +34,8 @@ type Txn struct {
 	Ops        []Txn      // of a multi
 	Deleted    []string   // ephemerals that ended with the session
 	TimeoutMs  int32      // of a session
+	// Events are those of the watches. They are valid until the next transaction.
+	Events []datatree.Event
 
 	Known bool          // Err is the result
 	Err   proto.ErrCode // of the operation; of a multi, of the multi as a whole
@@ -125,7 +127,7 @@ func ModeName(m proto.CreateMode) string {
 
 // setResult adds what applying the request has shown.
 func (t *Txn) setResult(r *datatree.Request, res *datatree.Result, events []datatree.Event) {
-	t.Zxid, t.Known, t.Err = res.Zxid, true, res.Err
+	t.Zxid, t.Known, t.Err, t.Events = res.Zxid, true, res.Err, events
 	if res.Err != proto.OK {
 		t.Sequential = false
 		return
