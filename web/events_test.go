@@ -127,6 +127,23 @@ func testContinue(t *testing.T, kept int64) {
 	s.stream("/znodes/v2/?watch=recursive", middle).want("reset")
 }
 
+// An id names the ensemble, so another ensemble answers with reset. Ids of earlier versions do not.
+func TestEvents_OtherEnsemble(t *testing.T) {
+	one, other := open(t, server.Config{}, web.Options{Anonymous: web.Write}), open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	st := one.stream("/znodes/v2/?watch=recursive", "")
+	st.want("")
+	for _, s := range []*site{one, other} {
+		s.want(201, "", "POST", "/znodes/v2/?name=a", "")
+	}
+	earlier, _, named := strings.Cut(st.id, "@")
+	if !named {
+		t.Fatalf("the id %q names no ensemble", st.id)
+	}
+	one.stream("/znodes/v2/?watch=recursive", st.id).want("created /a")
+	other.stream("/znodes/v2/?watch=recursive", st.id).want("reset")
+	other.stream("/znodes/v2/?watch=recursive", earlier).want("created /a")
+}
+
 // A stream whose connection to the server breaks goes on, with reset only if events may be missing.
 func TestEvents_ResetIfMissed(t *testing.T) {
 	for bytes, want := range map[int64]string{1 << 20: "created /a", -1: "reset"} {

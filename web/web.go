@@ -106,6 +106,7 @@ func New(s *server.Server, o Options) *Handler {
 	h.pool = call.NewPool(call.PoolConfig{
 		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
 		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now,
+		Ensemble: func() uint64 { return s.Backups().LogPosition().Ensemble },
 	})
 	h.gate = access.New(access.Config{
 		Realm: s.Identities(), Audit: s.Audit,
