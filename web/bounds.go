@@ -99,9 +99,6 @@ func (c *counts) counting(next http.Handler) http.Handler {
 			route := Route{routeOf(r.URL.Path), string('0'+rune(s.status/100)) + "xx"}
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if c.byRoute == nil {
-				c.byRoute = make(map[Route]int64)
-			}
 			c.byRoute[route]++
 		}()
 		next.ServeHTTP(s, r)

@@ -90,58 +90,43 @@ func TestEvents(t *testing.T) {
 	s.want(400, "only one", "GET", "/znodes/v2/a?watch&acl", "")
 }
 
-// W7: a stream that continues misses nothing, or says so: if the history does not reach back, or if
-// too much was missed.
+// W7: a stream that continues misses nothing, or says so: if the history does not reach back, if too
+// much was missed, or if the id is of another ensemble. Ids of earlier versions name none.
 func TestEvents_Continue(t *testing.T) {
+	const all = "/znodes/v2/?watch=recursive"
 	for _, kept := range []int64{2000, 1 << 20} {
-		testContinue(t, kept)
-	}
-}
-
-func testContinue(t *testing.T, kept int64) {
-	s := open(t, server.Config{WatchReplay: kept}, web.Options{Anonymous: web.Write})
-	st := s.stream("/znodes/v2/?watch=recursive", "")
-	st.want("")
-	begin := st.id
-	s.want(201, "", "POST", "/znodes/v2/?name=a", "")
-	st.want("created /a")
-	middle := st.id
-	st.close()
-	s.want(201, "", "POST", "/znodes/v2/?name=b", "")
-	s.want(201, "", "POST", "/znodes/v2/?name=c", "")
-	s.stream("/znodes/v2/?watch=recursive", middle).want("created /b", "created /c")
-	s.stream("/znodes/v2/?watch=recursive", begin).want("created /a", "created /b", "created /c")
-	lost := s.stream("/znodes/v2/?watch=recursive", "0x1-1")
-	lost.want("reset")
-	again := s.stream("/znodes/v2/?watch=recursive", lost.id) // nothing was missed since
-	s.want(201, "", "POST", "/znodes/v2/?name=d", "")
-	again.want("created /d")
-	lost.want("created /d")
-	many := make(map[string][]byte)
-	for i := range 3000 {
-		many[fmt.Sprint("/", i)] = nil
-	}
-	if err := s.s.Load(t.Context(), many); err != nil {
-		t.Fatal(err)
-	}
-	s.stream("/znodes/v2/?watch=recursive", middle).want("reset")
-}
-
-// An id names the ensemble, so another ensemble answers with reset. Ids of earlier versions do not.
-func TestEvents_OtherEnsemble(t *testing.T) {
-	one, other := open(t, server.Config{}, web.Options{Anonymous: web.Write}), open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	st := one.stream("/znodes/v2/?watch=recursive", "")
-	st.want("")
-	for _, s := range []*site{one, other} {
+		s := open(t, server.Config{WatchReplay: kept}, web.Options{Anonymous: web.Write})
+		st := s.stream(all, "")
+		st.want("")
+		begin := st.id
 		s.want(201, "", "POST", "/znodes/v2/?name=a", "")
+		st.want("created /a")
+		middle := st.id
+		st.close()
+		s.want(201, "", "POST", "/znodes/v2/?name=b", "")
+		s.want(201, "", "POST", "/znodes/v2/?name=c", "")
+		s.stream(all, middle).want("created /b", "created /c")
+		s.stream(all, begin).want("created /a", "created /b", "created /c")
+		earlier, _, named := strings.Cut(begin, "-00000000-")
+		if s.stream(all, earlier).want("created /a", "created /b", "created /c"); !named {
+			t.Errorf("the id %q names no ensemble", begin)
+		}
+		open(t, server.Config{}, web.Options{Anonymous: web.Read}).stream(all, begin).want("reset")
+		lost := s.stream(all, "0x1-1")
+		lost.want("reset")
+		again := s.stream(all, lost.id) // nothing was missed since
+		s.want(201, "", "POST", "/znodes/v2/?name=d", "")
+		again.want("created /d")
+		lost.want("created /d")
+		many := make(map[string][]byte)
+		for i := range 3000 {
+			many[fmt.Sprint("/", i)] = nil
+		}
+		if err := s.s.Load(t.Context(), many); err != nil {
+			t.Fatal(err)
+		}
+		s.stream(all, middle).want("reset")
 	}
-	earlier, _, named := strings.Cut(st.id, "@")
-	if !named {
-		t.Fatalf("the id %q names no ensemble", st.id)
-	}
-	one.stream("/znodes/v2/?watch=recursive", st.id).want("created /a")
-	other.stream("/znodes/v2/?watch=recursive", st.id).want("reset")
-	other.stream("/znodes/v2/?watch=recursive", earlier).want("created /a")
 }
 
 // A stream whose connection to the server breaks goes on, with reset only if events may be missing.

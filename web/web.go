@@ -101,7 +101,7 @@ type Handler struct {
 func New(s *server.Server, o Options) *Handler {
 	o.MaxBody = cmp.Or(o.MaxBody, int64(s.MaxBuffer()))
 	o.Rate = cmp.Or(o.Rate, defaultRate)
-	h := &Handler{server: s, bounds: newBounds(o.Rate)}
+	h := &Handler{server: s, bounds: newBounds(o.Rate), counts: counts{byRoute: make(map[Route]int64)}}
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{
 		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),

@@ -208,11 +208,10 @@ func (b *tab) charted() {
 // picture takes a picture, which must be small enough for the docs, and keeps it in GOZKD_PICTURES.
 func (b *tab) picture(name string) {
 	b.t.Helper()
-	var shot struct{ Data []byte }
-	if err := b.Call(b.t.Context(), "Page.captureScreenshot", map[string]any{"format": "png"}, &shot); err != nil {
-		b.t.Fatal(err)
+	picture, err := b.shot(b.t.Context())
+	if err == nil {
+		picture, err = fewColors(picture)
 	}
-	picture, err := fewColors(shot.Data)
 	if err != nil {
 		b.t.Fatal(err)
 	}

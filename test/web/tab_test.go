@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -70,13 +69,16 @@ func (b *tab) end() {
 	}
 }
 
+// shot returns a picture of the page.
+func (b *tab) shot(ctx context.Context) ([]byte, error) {
+	var shot struct{ Data []byte }
+	err := b.Call(ctx, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
+	return shot.Data, err
+}
+
 // keep saves a picture of a page on which a test has failed.
 func (b *tab) keep(ctx context.Context) {
-	var shot struct{ Data string }
-	if b.Call(ctx, "Page.captureScreenshot", nil, &shot) != nil {
-		return
-	}
-	raw, err := base64.StdEncoding.DecodeString(shot.Data)
+	raw, err := b.shot(ctx)
 	name := filepath.Join(os.TempDir(), strings.ReplaceAll(b.t.Name(), "/", "_")+".png")
 	if err == nil && os.WriteFile(name, raw, 0o644) == nil {
 		b.t.Log("a picture of the page: " + name)

@@ -49,9 +49,8 @@ type message struct {
 	Method  string          `json:"method,omitempty"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *struct {
-		Message string `json:"message"`
-	} `json:"error,omitempty"`
+	// Error is of an answer.
+	Error *struct{ Message string } `json:"error,omitempty"`
 }
 
 // Start starts Chromium without a window. args are further flags.
@@ -217,22 +216,18 @@ func (p *Page) Call(ctx context.Context, method string, params map[string]any, r
 // Eval evaluates an expression in the page, waits for it if it is a promise, and decodes its value.
 func (p *Page) Eval(ctx context.Context, expression string, value any) error {
 	var answer struct {
-		Result struct {
-			Value json.RawMessage `json:"value"`
-		} `json:"result"`
-		Exception *struct {
-			Text      string `json:"text"`
-			Exception struct {
-				Description string `json:"description"`
-			} `json:"exception"`
-		} `json:"exceptionDetails"`
+		Result           struct{ Value json.RawMessage }
+		ExceptionDetails *struct {
+			Text      string
+			Exception struct{ Description string }
+		}
 	}
 	err := p.Call(ctx, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true}, &answer)
 	switch {
 	case err != nil:
 		return err
-	case answer.Exception != nil:
-		return fmt.Errorf("browser: %s %s", answer.Exception.Text, answer.Exception.Exception.Description)
+	case answer.ExceptionDetails != nil:
+		return fmt.Errorf("browser: %s %s", answer.ExceptionDetails.Text, answer.ExceptionDetails.Exception.Description)
 	case value == nil || len(answer.Result.Value) == 0:
 		return nil
 	}

@@ -87,9 +87,6 @@ func Encoded(w http.ResponseWriter, status int, kind string, b []byte) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, err := w.Write(b)
-	if err == nil {
-		_, err = w.Write([]byte{'\n'})
-	}
-	_ = err // the caller has gone
+	_, _ = w.Write(b) // the caller has gone
+	_, _ = w.Write([]byte{'\n'})
 }

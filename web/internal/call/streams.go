@@ -69,20 +69,17 @@ type position struct {
 
 // String returns the id of the last event before the position.
 func (p position) String() string {
-	id := fmt.Sprintf("0x%x", uint64(p.zxid))
-	if p.sum != 0 {
-		id += fmt.Sprintf("-%08x", p.sum)
+	switch {
+	case p.ensemble != 0:
+		return fmt.Sprintf("0x%x-%08x-%08x", uint64(p.zxid), p.sum, p.ensemble)
+	case p.sum != 0:
+		return fmt.Sprintf("0x%x-%08x", uint64(p.zxid), p.sum)
 	}
-	if p.ensemble != 0 {
-		id += fmt.Sprintf("@%08x", p.ensemble)
-	}
-	return id
+	return fmt.Sprintf("0x%x", uint64(p.zxid))
 }
 
 func parsePosition(id string) (p position, ok bool) {
-	at, ensemble, _ := strings.Cut(id, "@")
-	_, _ = fmt.Sscanf(at, "0x%x-%x", &p.zxid, &p.sum) // String tells
-	_, _ = fmt.Sscanf(ensemble, "%x", &p.ensemble)
+	_, _ = fmt.Sscanf(id, "0x%x-%x-%x", &p.zxid, &p.sum, &p.ensemble) // String tells
 	return p, p.String() == id
 }
 

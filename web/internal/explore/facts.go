@@ -115,12 +115,10 @@ func newMember(m server.MemberStatus, st *server.Status, peer map[string]int64) 
 		row.Lag = &lag
 	}
 	if n, ok := peer["gozkd_peer_in_step"]; ok {
-		in := n == 1
-		row.InStep = &in
+		row.InStep = new(n == 1)
 	}
 	if n, ok := peer["gozkd_peer_connected"]; ok {
-		yes := n == 1
-		row.Connected = &yes
+		row.Connected = new(n == 1)
 	}
 	return row
 }

@@ -95,27 +95,23 @@ func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address
 		}
 		return linesOf(text)
 	}
+	take := func(lines map[string]string, prefix string, names ...string) {
+		for _, name := range names {
+			if v, err := strconv.ParseFloat(lines[prefix+name], 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				a.Values[name] = v
+			}
+		}
+	}
 	srvr := word("srvr")
 	a.Mode, a.Zxid = srvr["Mode"], srvr["Zxid"]
 	a.Version, _, _ = strings.Cut(srvr["Zookeeper version"], ",")
 	if srvr == nil {
 		return
 	}
-	mntr := word("mntr")
-	if mntr == nil {
-		return
-	}
-	a.Values = make(map[string]float64)
-	for _, name := range wanted {
-		if v, err := strconv.ParseFloat(mntr["zk_"+name], 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			a.Values[name] = v
-		}
-	}
-	dirs := word("dirs")
-	for _, name := range []string{"datadir_size", "logdir_size"} {
-		if v, err := strconv.ParseInt(dirs[name], 10, 64); err == nil {
-			a.Values[name] = float64(v)
-		}
+	if mntr := word("mntr"); mntr != nil {
+		a.Values = make(map[string]float64)
+		take(mntr, "zk_", wanted...)
+		take(word("dirs"), "", "datadir_size", "logdir_size")
 	}
 }
 
