@@ -90,8 +90,8 @@ func TestEvents(t *testing.T) {
 	s.want(400, "only one", "GET", "/znodes/v2/a?watch&acl", "")
 }
 
-// W7: a stream that continues misses nothing, or says so: if the history does not reach back, if too
-// much was missed, or if the id is of another ensemble. Ids of earlier versions name none.
+// W7: a stream that continues misses nothing, or says so: if the history does not reach back, if
+// too much was missed, or if the id is of another ensemble. Ids of earlier versions name none.
 func TestEvents_Continue(t *testing.T) {
 	const all = "/znodes/v2/?watch=recursive"
 	for _, kept := range []int64{2000, 1 << 20} {

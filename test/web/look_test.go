@@ -123,7 +123,7 @@ func TestWidths(t *testing.T) {
 			for _, w := range wide {
 				t.Errorf("%s at %d: %s", v.name, width, w)
 			}
-			// The present view is named among the tabs or, if the menu has it, by the menu's button.
+			// The present view is named among the tabs, or by the button of the menu that has it.
 			if !ask[bool](b, "(() => { const [tab] = person.all('#nav [aria-current]'); const r = tab.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.right - 8, r.top + 8).closest('[aria-current]') === tab; })()") {
 				t.Errorf("%s at %d: the present tab is not in sight", v.name, width)
 			}

@@ -292,9 +292,9 @@ func (f *follower) appliedBelow(t *replica.Txn) bool {
 	return true
 }
 
-// addBelow adds a change for callers who may read the znode before it was deleted, or else after the
-// change, and list its name and those of the znodes above it, up to the query's. What is gone with
-// its parent is left out: the deletion of the parent is a change, too.
+// addBelow adds a change for callers who may read the znode before it was deleted, or otherwise
+// after the change, and list its name and those of the znodes above it, up to the query's. What is
+// gone with its parent is left out: the deletion of the parent is a change, too.
 func (f *follower) addBelow(t *replica.Txn, znode, kind string, readable bool) {
 	for p := znode; ; p = path.Dir(p) {
 		may, exists := f.Tree.ReadableNow(p, datatree.Caller{IDs: f.query.IDs})
