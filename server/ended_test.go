@@ -137,78 +137,42 @@ var stagedEndings = []staged{
 	{
 		name: "server paused",
 		stage: func(e *ensemble) proto.SessionID {
-			id := e.followers()[0]
-			r := e.connect(id, endedTimeout).pings(3, time.Second)
-			keep := e.keepPinging(r)
-			e.m(id).pause(true)
-			time.Sleep(12 * time.Second)
-			e.m(id).pause(false)
-			keep()
-			return r.id
+			return e.disturbed(e.followers()[0], endedTimeout, (*ensembleMember).pause, 12*time.Second)
 		},
 		cause: facts.ServerPaused, says: []string{"stood still for 1", "could not hear its clients"},
 	},
 	{
 		name: "client killed, and then its server paused",
 		stage: func(e *ensemble) proto.SessionID {
-			id := e.followers()[0]
-			r := e.connect(id, endedTimeout).pings(3, time.Second)
-			_ = r.nc.Close()
-			e.pauses(id)
-			return r.id
+			return e.leftBeforeAPause(func(r *raw) { _ = r.nc.Close() })
 		},
 		cause: facts.ClientLeft, says: []string{"as if its process had ended", "pause"},
 	},
 	{
 		name: "client stopped, and then its server paused for a moment",
 		stage: func(e *ensemble) proto.SessionID {
-			id := e.followers()[0]
-			r := e.connect(id, endedTimeout).pings(3, time.Second)
-			e.pauses(id)
-			return r.id
+			return e.leftBeforeAPause(func(*raw) {})
 		},
 		cause: facts.ClientSilent, says: []string{"cannot tell which", "pause"},
 	},
 	{
 		name: "leader paused",
 		stage: func(e *ensemble) proto.SessionID {
-			id := e.leader()
-			r := e.connect(id, endedTimeout).pings(3, time.Second)
-			keep := e.keepPinging(r)
-			e.m(id).pause(true)
-			time.Sleep(20 * time.Second)
-			e.m(id).pause(false)
-			keep()
-			return r.id
+			return e.disturbed(e.leader(), endedTimeout, (*ensembleMember).pause, 20*time.Second)
 		},
 		cause: facts.ServerPaused, says: []string{"stood still for 1"},
 	},
 	{
 		name: "server out of touch with the leader",
 		stage: func(e *ensemble) proto.SessionID {
-			id := e.followers()[0]
-			r := e.connect(id, 2*time.Second).pings(3, time.Second)
-			keep := e.keepPinging(r)
-			e.m(id).isolate(true)
-			time.Sleep(4500 * time.Millisecond)
-			e.m(id).isolate(false)
-			time.Sleep(time.Second)
-			keep()
-			return r.id
+			return e.disturbed(e.followers()[0], 2*time.Second, (*ensembleMember).isolate, 4500*time.Millisecond)
 		},
 		cause: facts.ServerCutOff, says: []string{"heard the client, and was out of touch with the leader for 4"},
 	},
 	{
 		name: "server without a leader for syncLimit ticks",
 		stage: func(e *ensemble) proto.SessionID {
-			id := e.followers()[0]
-			r := e.connect(id, endedTimeout).pings(3, time.Second)
-			keep := e.keepPinging(r)
-			e.m(id).isolate(true)
-			time.Sleep(15 * time.Second)
-			e.m(id).isolate(false)
-			keep()
-			return r.id
+			return e.disturbed(e.followers()[0], endedTimeout, (*ensembleMember).isolate, 15*time.Second)
 		},
 		cause: facts.ServerClosed, says: []string{"syncLimit ticks", "did not come back"},
 	},
@@ -309,12 +273,30 @@ var stagedEndings = []staged{
 	},
 }
 
-// pauses pauses a server for half of endedTimeout, after a moment.
-func (e *ensemble) pauses(id int) {
+// leftBeforeAPause returns a session whose client leaves, or falls silent, a moment before its
+// server pauses for half of endedTimeout.
+func (e *ensemble) leftBeforeAPause(leave func(r *raw)) proto.SessionID {
+	id := e.followers()[0]
+	r := e.connect(id, endedTimeout).pings(3, time.Second)
+	leave(r)
 	time.Sleep(500 * time.Millisecond)
 	e.m(id).pause(true)
 	time.Sleep(endedTimeout / 2)
 	e.m(id).pause(false)
+	return r.id
+}
+
+// disturbed returns a session whose client is well while its server has a fault, and for a second
+// afterwards.
+func (e *ensemble) disturbed(id int, timeout time.Duration, fault func(m *ensembleMember, on bool), lasts time.Duration) proto.SessionID {
+	r := e.connect(id, timeout).pings(3, time.Second)
+	keep := e.keepPinging(r)
+	fault(e.m(id), true)
+	time.Sleep(lasts)
+	fault(e.m(id), false)
+	time.Sleep(time.Second)
+	keep()
+	return r.id
 }
 
 // keepPinging sends pings as a client that is well does, until the function is called.

@@ -198,14 +198,7 @@ func TestArchive_ExactMoments(t *testing.T) {
 
 // An older state of the same ensemble must not continue the archive of the newer one.
 func TestArchive_AheadOfTheEnsemble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newShipping(t, 4, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		wait := s.write(ctx)
-		time.Sleep(time.Minute)
-		cancel()
-		wait()
-		s.end()
+	withArchive(t, 4, func(t *testing.T, s *shipping) {
 		a := s.open()
 		before := len(s.memory.Names())
 		id := a.String()[strings.LastIndex(a.String(), " ")+1:]

@@ -18,11 +18,12 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// withArchive calls f in virtual time, with what an ensemble has archived in a minute.
-func withArchive(t *testing.T, f func(t *testing.T, s *shipping)) {
+// withArchive calls f in virtual time, with what an ensemble has archived in a minute. seed is that
+// of its writes.
+func withArchive(t *testing.T, seed uint64, f func(t *testing.T, s *shipping)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShipping(t, 1, 1)
+		s := newShipping(t, seed, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := s.write(ctx)
 		time.Sleep(time.Minute)
@@ -47,7 +48,7 @@ func (s *shipping) prepare(into string) *Standby {
 // serve. Neither removes what no standby has made, or what a standby uses.
 func TestPromote_InterruptedAtTheEnd(t *testing.T) {
 	into, copied := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
-	withArchive(t, func(t *testing.T, s *shipping) {
+	withArchive(t, 1, func(t *testing.T, s *shipping) {
 		b := s.prepare(into)
 		interrupted := func() {
 			if err := errors.Join(os.RemoveAll(b.Dir()), os.CopyFS(b.Dir(), os.DirFS(copied))); err != nil {
@@ -118,7 +119,7 @@ func (b blockingStore) List(ctx context.Context, prefix, after string) ([]store.
 func TestPromote_LogDirAgain(t *testing.T) {
 	t.Chdir(t.TempDir())
 	into, logs, other := "a", "logs", "other"
-	withArchive(t, func(t *testing.T, s *shipping) {
+	withArchive(t, 1, func(t *testing.T, s *shipping) {
 		s.prepare(into)
 		if err := os.MkdirAll(filepath.Join(other, "wal"), 0o700); err != nil {
 			t.Fatal(err)
@@ -156,7 +157,7 @@ func TestPromote_LogDirAgain(t *testing.T) {
 // killed in.
 func TestStandby_ForeignFolder(t *testing.T) {
 	root := t.TempDir()
-	withArchive(t, func(t *testing.T, s *shipping) {
+	withArchive(t, 1, func(t *testing.T, s *shipping) {
 		for name, c := range map[string]struct{ file, text, says string }{
 			"foreign":         {"notes", "", "it holds notes"},
 			"foreign source":  {"source", "package main", "it holds source"},
@@ -183,7 +184,7 @@ func TestStandby_ForeignFolder(t *testing.T) {
 // and that the archive has later writes of another ensemble.
 func TestStandby_Warns(t *testing.T) {
 	root := t.TempDir()
-	withArchive(t, func(t *testing.T, s *shipping) {
+	withArchive(t, 1, func(t *testing.T, s *shipping) {
 		ctx, id := t.Context(), s.open().Ensemble()
 		follow := func(into string) {
 			p := s.stand(filepath.Join(root, into))

@@ -370,14 +370,7 @@ func TestStandby_Diverged(t *testing.T) {
 // for it.
 func TestStandby_Directories(t *testing.T) {
 	root := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := newShipping(t, 1, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		wait := s.write(ctx)
-		time.Sleep(time.Minute)
-		cancel()
-		wait()
-		s.end()
+	withArchive(t, 1, func(t *testing.T, s *shipping) {
 		into, logs := filepath.Join(root, "a"), filepath.Join(root, "logs")
 		standby := func(url string) *Standby {
 			return &Standby{Store: s.memory.Client(), URL: url, Into: into, Interval: shipInterval, Logger: s.logger}
