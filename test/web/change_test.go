@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,10 +14,7 @@ import (
 )
 
 func TestEdit(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/config": "one"})
-	b := x.visit(t, "#/z/app/config")
+	x, zk, b := begin(t, web.Write, map[string]string{"/app/config": "one"}, "#/z/app/config")
 	b.see(".znode", "one")
 	b.click("button", "=Edit")
 	b.see("dialog", "Saved only if the znode still has version 0")
@@ -47,10 +45,7 @@ func TestEdit_Conflict(t *testing.T) {
 		{"Keep theirs", "alpha theirs"}, {"Overwrite with mine", "alpha mine"}, {"Edit mine", "alpha mine again"},
 	} {
 		t.Run(c.choice, func(t *testing.T) {
-			x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-			zk := x.connect()
-			x.fill(map[string]string{"/c": "alpha base"})
-			b := x.visit(t, "#/z/c")
+			x, zk, b := begin(t, web.Write, map[string]string{"/c": "alpha base"}, "#/z/c")
 			b.see(".znode", "alpha base")
 			b.press("e")
 			b.fill("textarea", "Data", "alpha mine")
@@ -83,10 +78,7 @@ func TestEdit_Conflict(t *testing.T) {
 }
 
 func TestCreate(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app": ""})
-	b := x.visit(t, "#/z/app")
+	x, zk, b := begin(t, web.Write, map[string]string{"/app": ""}, "#/z/app")
 	for mode, badge := range map[string]string{"persistent": "version 0", "ephemeral": "ephemeral · session", "container": "container", "ttl": "TTL 1 h"} {
 		b.gotoHash("#/z/app")
 		b.click("button", "=New child")
@@ -125,10 +117,7 @@ func TestCreate(t *testing.T) {
 // A click counts if the page is drawn anew between the press and the release, and once if it is
 // not.
 func TestClick_Redrawn(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app": ""})
-	b := x.visit(t, "#/z/app")
+	_, zk, b := begin(t, web.Write, map[string]string{"/app": ""}, "#/z/app")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 	redrawn := func(css, name, data string) {
 		t.Helper()
@@ -155,10 +144,7 @@ func TestClick_Redrawn(t *testing.T) {
 // An action that was asked for while the znode is read is not lost when the znode changes
 // meanwhile.
 func TestAction_ChangedWhileRead(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app": "", "/app/a": "one"})
-	b := x.visit(t, "#/z/app")
+	_, zk, b := begin(t, web.Write, map[string]string{"/app": "", "/app/a": "one"}, "#/z/app")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 	// Answers are held back, and the pause before the page reads again is over at once.
 	b.eval(`window.held = []; window.realFetch = fetch; window.realTimeout = setTimeout;
@@ -207,24 +193,33 @@ func TestDelete(t *testing.T) {
 	b.see("dialog", "5 znodes")
 	b.see("dialog", "1 ephemeral of 1 session")
 	b.see("dialog pre", "/app/deep/a/b")
-	b.fill("input", "Type the path to confirm", "/app")
-	b.click("button", "Delete all")
-	b.see("dialog", "Type the path /app/deep to confirm")
-	b.fill("input", "Type the path to confirm", "/app/deep")
-	b.click("button", "Delete all")
-	b.see(".toast", "Deleted 5 znodes")
+	b.deleteAll("/app", "dialog", "Type the path /app/deep to confirm")
+	b.deleteAll("/app/deep", ".toast", "Deleted 5 znodes")
 	b.until("location.hash === '#/z/app'")
 	if names, _, err := zk.Children(t.Context(), "/app", false); err != nil || len(names) != 0 {
 		t.Errorf("%q, %v", names, err)
 	}
 }
 
+// deleteAll confirms the deletion of a subtree by typing a path. The page must then say something.
+func (b *tab) deleteAll(typed, where, says string) {
+	b.t.Helper()
+	b.fill("input", "Type the path to confirm", typed)
+	b.click("button", "Delete all")
+	b.see(where, says)
+}
+
+// deleteSelected confirms the deletion of n selected children.
+func (b *tab) deleteSelected(n int, where, says string) {
+	b.t.Helper()
+	b.fill("input", fmt.Sprintf("Type %d to confirm", n), strconv.Itoa(n))
+	b.click("dialog button", "=Delete")
+	b.see(where, says)
+}
+
 // Selected children go in one dialog. One that somebody changed meanwhile stays, and all after it.
 func TestDelete_Selected(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/a": "1", "/app/b": "2", "/app/c/deep/er": "3", "/app/d": "4"})
-	b := x.visit(t, "#/z/app")
+	_, zk, b := begin(t, web.Write, map[string]string{"/app/a": "1", "/app/b": "2", "/app/c/deep/er": "3", "/app/d": "4"}, "#/z/app")
 	for _, name := range []string{"a", "b", "c"} {
 		b.click("input[aria-label='Select "+name+"']", "")
 	}
@@ -236,9 +231,7 @@ func TestDelete_Selected(t *testing.T) {
 	b.see("dialog", "1 has children")
 	b.click("dialog button", "=Delete")
 	b.see("dialog", "Type 3 to confirm.")
-	b.fill("input", "Type 3 to confirm", "3")
-	b.click("dialog button", "=Delete")
-	b.see("dialog", "1 of 3 were deleted")
+	b.deleteSelected(3, "dialog", "1 of 3 were deleted")
 	b.click("dialog button", "Cancel")
 	b.closed()
 	b.gone(".child-list .child-name", "a")
@@ -246,9 +239,7 @@ func TestDelete_Selected(t *testing.T) {
 	b.click("input[aria-label='Select b']", "") // its row shows the new version, the selection the old one
 	b.click("input[aria-label='Select b']", "")
 	b.click(".child-selection button", "Delete")
-	b.fill("input", "Type 2 to confirm", "2")
-	b.click("dialog button", "=Delete")
-	b.see(".toast", "Deleted 2 znodes")
+	b.deleteSelected(2, ".toast", "Deleted 2 znodes")
 	b.gone(".child-list .child-name", "c")
 	if names, _, err := zk.Children(t.Context(), "/app", false); err != nil || !slices.Equal(names, []string{"d"}) {
 		t.Errorf("%q, %v", names, err)
@@ -256,10 +247,7 @@ func TestDelete_Selected(t *testing.T) {
 }
 
 func TestACL(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app": ""})
-	b := x.visit(t, "#/z/app")
+	_, zk, b := begin(t, web.Write, map[string]string{"/app": ""}, "#/z/app")
 	b.see("aside", "world:anyone cdrwa")
 	b.press("a")
 	b.see("dialog", "lock yourself out")
@@ -403,10 +391,7 @@ func TestEdit_Unread(t *testing.T) {
 
 // A file is saved as it is, whatever the line ends of the data that it replaces.
 func TestEdit_File(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/a": "one\r\ntwo\r\n"})
-	b := x.visit(t, "#/z/a")
+	x, zk, b := begin(t, web.Write, map[string]string{"/a": "one\r\ntwo\r\n"}, "#/z/a")
 	b.see(".znode", "two")
 	b.press("e")
 	b.see("dialog h2", "Edit /a")
@@ -442,9 +427,7 @@ func TestDelete_ChangedSinceShown(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		b.fill("input", "Type the path to confirm", "/app")
-		b.click("button", "Delete all")
-		b.see("dialog .dialog-error", "Nothing was deleted")
+		b.deleteAll("/app", "dialog .dialog-error", "Nothing was deleted")
 		b.see("dialog pre", "/app/a") // what it shows now
 		if _, stat, err := zk.Get(t.Context(), "/app/a", false); err != nil {
 			t.Errorf("%s: %v, %v", what, stat, err)
@@ -454,7 +437,5 @@ func TestDelete_ChangedSinceShown(t *testing.T) {
 	b.see(".badges", "3 children")
 	b.press("d")
 	b.see("dialog pre", "/app/new")
-	b.fill("input", "Type the path to confirm", "/app")
-	b.click("button", "Delete all")
-	b.see(".toast", "Deleted 4 znodes")
+	b.deleteAll("/app", ".toast", "Deleted 4 znodes")
 }

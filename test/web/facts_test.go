@@ -407,10 +407,7 @@ func TestChildren_Export(t *testing.T) {
 }
 
 func TestTransfer(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/a": "one", "/app/b/c": "two"})
-	b := x.visit(t, "#/transfer?root=/app")
+	x, zk, b := begin(t, web.Write, map[string]string{"/app/a": "one", "/app/b/c": "two"}, "#/transfer?root=/app")
 	b.click("button", "How much is it?")
 	b.see("main", "4 znodes")
 	files := b.downloads()

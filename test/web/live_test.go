@@ -26,10 +26,7 @@ func TestHealth_Hangs(t *testing.T) {
 
 // Changes appear by themselves, highlighted, and in the tail of a subtree.
 func TestLive(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/a": "one"})
-	b := x.visit(t, "#/z/app/a")
+	x, zk, b := begin(t, web.Read, map[string]string{"/app/a": "one"}, "#/z/app/a")
 	b.see(".znode", "one")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 	if _, err := zk.Set(t.Context(), "/app/a", []byte("two"), 0); err != nil {
@@ -80,10 +77,7 @@ func TestLive(t *testing.T) {
 
 // The server is lost: a banner says so, and the page comes back by itself with what has changed.
 func TestServerLost(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/a": "before"})
-	b := x.visit(t, "#/z/app/a")
+	x, zk, b := begin(t, web.Write, map[string]string{"/app/a": "before"}, "#/z/app/a")
 	b.see(".znode", "before")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 	address := strings.TrimPrefix(x.origin, "http://")
@@ -141,10 +135,7 @@ func TestServerLost_OtherViews(t *testing.T) {
 // A change after the znode was read and before its changes are followed is shown, and the page does
 // not say that it is live before it is.
 func TestLive_BeforeTheStream(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/a": "one"})
-	b := x.visit(t, "#/z/app")
+	_, zk, b := begin(t, web.Read, map[string]string{"/app/a": "one"}, "#/z/app")
 	b.until("person.all('.live[aria-label=live]').length === 1")
 	b.eval(`window.EventSource = class extends EventTarget { constructor() { super(); window.opened = () => this.onopen(); } close() {} }; null`, nil)
 	b.gotoHash("#/z/app/a")
@@ -161,10 +152,7 @@ func TestLive_BeforeTheStream(t *testing.T) {
 // After an answer other than 200 the browser gives up, and a new stream knows no last id: all is
 // read again.
 func TestLive_GivenUp(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	zk := x.connect()
-	x.fill(map[string]string{"/app/a": "one"})
-	b := x.visit(t, "#/z/app")
+	_, zk, b := begin(t, web.Read, map[string]string{"/app/a": "one"}, "#/z/app")
 	b.see("[role=tree]", "a")
 	b.eval(`window.made = 0; window.EventSource = class extends EventTarget { static CLOSED = 2; readyState = 1;
 		constructor() { super(); window.made++; window.opened = () => this.onopen(); window.fail = () => { this.readyState = 2; this.onerror(); }; } close() {} }; null`, nil)

@@ -12,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/test/web/browser"
+	"github.com/gozkd/gozkd/web"
 )
 
 //go:embed testdata/person.js
@@ -50,6 +53,15 @@ func (x *site) visit(t *testing.T, hash string) *tab {
 	b.open(hash)
 	t.Cleanup(b.end)
 	return b
+}
+
+// begin starts a server with znodes, and opens the explorer as a caller with a role.
+func begin(t *testing.T, role web.Role, znodes map[string]string, hash string) (x *site, zk *client.Client, b *tab) {
+	t.Helper()
+	x = open(t, server.Config{}, web.Options{Anonymous: role})
+	zk = x.connect()
+	x.fill(znodes)
+	return x, zk, x.visit(t, hash)
 }
 
 // end closes the tab and reports what went wrong in it.
