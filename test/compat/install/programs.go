@@ -66,12 +66,3 @@ func GoProgram(ctx context.Context, root, module, source string) (program string
 	must.Do(os.WriteFile(stamp, []byte(module), 0o644))
 	return program
 }
-
-// Collectd unpacks Debian's collectd below the cache and returns the directory that takes the place
-// of / and the version. The package is not installed, since that would start a daemon.
-func Collectd(ctx context.Context, root string) (dir, version string) {
-	dir = Debs(ctx, root, "collectd", "collectd-core", "libcap2", "libltdl7")
-	program := filepath.Join(dir, "usr/sbin/collectd")
-	help := must.Get(output(ctx, "", "env", "LD_LIBRARY_PATH="+DebLibraries(dir), program, "-h"))
-	return dir, regexp.MustCompile(`collectd ([0-9.]+[0-9])`).FindStringSubmatch(help)[1]
-}

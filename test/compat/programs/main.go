@@ -43,7 +43,6 @@ func programs() []program {
 		{"vitess", "its own tests of topologies, changes in a shard's lock, a worker killed", installVitess},
 		{"tooz", "work in a lock, the elected member of a group killed", installTooz},
 		{"telegraf", "the metrics of each member, znodes created", installTelegraf},
-		{"collectd", "the metrics of each member, znodes created", installCollectd},
 	}
 }
 
