@@ -25,12 +25,8 @@ const (
 
 // live migrates a running ensemble while clients work on it, and kills its leader twice before
 // that.
-func (w *world) live(release string, servers int, clients []string) {
-	k := server.Defaults()
-	if servers == 1 {
-		k["standaloneEnabled"] = "false" // a standalone server listens for no others
-	}
-	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: servers, Keys: k}))
+func (w *world) live(release string) {
+	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: 3}))
 	defer must.Finally(e.Stop)
 	into := filepath.Join(w.work, "into")
 	defer must.Finally(func() error { return w.taken.Stop() })
@@ -40,20 +36,18 @@ func (w *world) live(release string, servers int, clients []string) {
 	}
 	m := w.migrate(strings.Join(peers, ","), into)
 	defer must.Finally(m.Kill)
-	load := lockload.Start(w.ctx, install.Root(w.ctx), e.Addrs(), clients)
+	load := lockload.Start(w.ctx, install.Root(w.ctx), e.Addrs(), []string{"go-zookeeper", "kazoo", "curator"})
 	defer must.Finally(load.End)
 	random := startLoad(w.ctx, e.Addrs()[0], release, w.rng, 2, 1000) // every kind of transaction, until that server is gone
 	defer random.wait()
 	must.Sleep(w.ctx, 2*time.Second)
-	if servers > 1 {
-		for range 2 {
-			leader := must.Get(e.Leader(w.ctx))
-			must.Do(leader.Kill())
-			must.Do(e.AwaitServing(w.ctx))
-			must.Do(leader.Start())
-			must.Do(e.AwaitServing(w.ctx))
-			must.Sleep(w.ctx, time.Second)
-		}
+	for range 2 {
+		leader := must.Get(e.Leader(w.ctx))
+		must.Do(leader.Kill())
+		must.Do(e.AwaitServing(w.ctx))
+		must.Do(leader.Start())
+		must.Do(e.AwaitServing(w.ctx))
+		must.Sleep(w.ctx, time.Second)
 	}
 	w.awaitLeader(into)
 	fmt.Printf("%-7s before the cut-over: %s\n", release, describe(load.Counts()))

@@ -42,7 +42,6 @@ type world struct {
 	gozkd string // the binary
 	work  string
 	rng   *rand.Rand
-	keep  bool
 	taken *server.Ensemble // which takes over from the ensemble that live migrates
 }
 
@@ -52,38 +51,26 @@ func run(ctx context.Context, args []string) {
 	releases := flags.String("releases", "3.4.14,3.9.5", "releases of ZooKeeper, or all: "+allReleases)
 	rounds := flags.Int("rounds", 2, "how often each server is killed")
 	seed := flags.Uint64("seed", uint64(time.Now().UnixNano()), "decides loads and kills, as far as time does not")
-	keep := flags.Bool("keep", false, "keep the directories of a run that failed")
 	corpus := flags.String("corpus", "", "write the corpus of internal/testkit/zkcorpus into this directory, and test nothing")
 	directories := flags.String("directories", "", "instead, start ZooKeeper on the directories of "+
 		"TestDirectories: compare with what is recorded, or record")
 	live := flags.String("live", "", "instead, migrate a running ensemble of this release, such as 3.9.5")
-	servers := flags.Int("servers", 3, "with -live: the number of its servers")
-	clients := flags.String("client", "go-zookeeper,kazoo,curator", "with -live: whose clients work on it")
 	must.Parsed(flags.Parse(args))
 	if *releases == "all" {
 		*releases = allReleases
 	}
-	w := &world{ctx: ctx, gozkd: *binary, work: must.Get(os.MkdirTemp("", "gozkd-moving-")), rng: rand.New(rand.NewPCG(*seed, 0)), keep: *keep}
-	failed := true
-	defer must.Finally(func() error {
-		if failed && w.keep {
-			fmt.Println("kept:", w.work)
-			return nil
-		}
-		return os.RemoveAll(w.work)
-	})
+	w := &world{ctx: ctx, gozkd: *binary, work: must.Get(os.MkdirTemp("", "gozkd-moving-")), rng: rand.New(rand.NewPCG(*seed, 0))}
+	defer must.Finally(func() error { return os.RemoveAll(w.work) })
 	if w.gozkd == "" && *corpus == "" && *directories == "" {
 		w.gozkd = must.Get(server.BuildGozkd(ctx, install.Root(ctx), w.work))
 	}
 	if *directories != "" {
 		w.directories(install.Root(ctx), *directories == "record")
-		failed = false
 		return
 	}
 	fmt.Printf("seed %d\n", *seed)
 	if *live != "" {
-		w.live(*live, *servers, strings.Split(*clients, ","))
-		failed = false
+		w.live(*live)
 		return
 	}
 	for i, release := range strings.Split(*releases, ",") {
@@ -95,7 +82,6 @@ func run(ctx context.Context, args []string) {
 			w.release(release, *rounds, i)
 		})
 	}
-	failed = false
 }
 
 // compressions are the values of snapshot.compression.method, which exists since 3.6.
