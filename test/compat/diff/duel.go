@@ -27,8 +27,9 @@ type duel struct {
 	out      io.Writer
 	regress  string // folder of saved sequences
 	a, b     *side
-	roots    int // used since the servers were started
-	stats    *stats
+	roots    int            // used since the servers were started
+	requests int            // played so far, handshakes included
+	allowed  map[string]int // how often each difference was met, by id
 	findings []finding
 }
 
@@ -90,8 +91,8 @@ func (d *duel) deaths() string {
 // compare plays s and returns the first mismatch that is not allowed.
 func (d *duel) compare(ctx context.Context, s *exchange.Sequence) *exchange.Mismatch {
 	a, b := d.play(ctx, s)
-	d.stats.add(a)
-	return exchange.Compare(a, b, exchange.Differences(), d.stats.allowed)
+	d.requests += s.Requests()
+	return exchange.Compare(a, b, exchange.Differences(), d.allowed)
 }
 
 // replay plays the saved sequences.
@@ -115,8 +116,8 @@ const mostFindings = 20
 
 // generated plays sequences until ops requests, or mostFindings.
 func (d *duel) generated(ctx context.Context, seed uint64, ops int) {
-	started, told, before := time.Now(), time.Now(), d.stats.requests
-	for n := uint64(0); d.stats.requests-before < ops && len(d.findings) < mostFindings; n++ {
+	told, before := time.Now(), d.requests
+	for n := uint64(0); d.requests-before < ops && len(d.findings) < mostFindings; n++ {
 		s := d.start.sequence(seed, n)
 		if m := d.compare(ctx, s); m != nil {
 			if d.found(s.Name, m) {
@@ -126,11 +127,9 @@ func (d *duel) generated(ctx context.Context, seed uint64, ops int) {
 		}
 		if time.Since(told) > 10*time.Second {
 			told = time.Now()
-			fmt.Fprintf(d.out, "%d requests, %d sequences, %d findings\n", d.stats.requests-before, n+1, len(d.findings))
+			fmt.Fprintf(d.out, "%d requests, %d sequences, %d findings\n", d.requests-before, n+1, len(d.findings))
 		}
 	}
-	played := d.stats.requests - before
-	d.stats.perSecond = float64(played) / time.Since(started).Seconds()
 }
 
 // found counts a mismatch and reports whether it is the first of its kind.
@@ -145,4 +144,17 @@ func (d *duel) found(name string, m *exchange.Mismatch) bool {
 	d.findings = append(d.findings, finding{signature, 1})
 	fmt.Fprintf(d.out, "%s: %v\n", name, m)
 	return true
+}
+
+// report prints the findings.
+func (d *duel) report() {
+	fmt.Fprintf(d.out, "\n%d requests; differences on purpose: %v\n", d.requests, d.allowed)
+	if len(d.findings) == 0 {
+		fmt.Fprintln(d.out, "no other differences")
+		return
+	}
+	fmt.Fprintln(d.out, "\nother differences, with how many sequences showed each first:")
+	for _, f := range d.findings {
+		fmt.Fprintf(d.out, "  %5d  %s\n", f.count, f.signature)
+	}
 }

@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) {
 	if *members > 1 {
 		regress += "/ensemble" // the others have malformed writes
 	}
-	duel := &duel{start: &start, kinds: kinds, out: os.Stdout, regress: regress, stats: newStats()}
+	duel := &duel{start: &start, kinds: kinds, out: os.Stdout, regress: regress, allowed: make(map[string]int)}
 	defer must.Finally(duel.stop)
 	duel.restart(ctx)
 	fmt.Printf("a: %s, b: %s, seed %d\n", duel.a.server.Name(), duel.b.server.Name(), *seed)

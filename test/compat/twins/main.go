@@ -39,7 +39,6 @@ func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("twins", flag.ContinueOnError)
 	names := flags.String("script", "all", "comma-separated: "+choose.Names(groups, group.flagName)+", all")
 	part := flags.String("run", "", "only scripts whose name contains this")
-	only := flags.String("server", "", server.ZooKeeper39+" or "+server.Gozkd+": print the lines of this server alone")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	show := flags.Bool("v", false, "print all lines")
 	must.Parsed(flags.Parse(args))
@@ -52,20 +51,12 @@ func run(ctx context.Context, args []string) {
 			list, end := g.open(ctx, dir, &twins[1])
 			defer must.Finally(end)
 			for _, s := range list {
-				switch {
-				case !strings.Contains(s.Name, *part):
-				case *only != "":
-					kind := server.KindNamed(ctx, *only, *binary, dir)
-					fmt.Println(strings.Join(s.Play(ctx, &kind).Lines, "\n"))
-				default:
+				if strings.Contains(s.Name, *part) {
 					t := s.Compare(ctx, twins, *show)
 					sum = cases.Tally{Lines: sum.Lines + t.Lines, Intended: sum.Intended + t.Intended, Differ: sum.Differ + t.Differ}
 				}
 			}
 		}()
-	}
-	if *only != "" {
-		return
 	}
 	fmt.Printf("%d lines, %d differ as docs/reference/differences.md says, %d others\n", sum.Lines, sum.Intended, sum.Differ)
 	if sum.Differ > 0 || sum.Lines == 0 {
