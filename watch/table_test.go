@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -109,6 +111,31 @@ func TestRemove_Exact(t *testing.T) {
 		}
 		if got := table.get(2, "/a", dataList) | table.get(2, "/a", childList); got != all {
 			t.Errorf("type %d: the other connection is left with %b, want %b", k, got, all)
+		}
+	}
+}
+
+// A connection that gives up its recursive watch, and keeps another, does not stand before those
+// that have one.
+func TestRemove_RecursiveAlone(t *testing.T) {
+	table := New()
+	table.Add(1, "/a", PersistentRecursive)
+	table.Add(2, "/a", Persistent|PersistentRecursive)
+	table.Remove(2, "/a", proto.WatcherPersistentRecursive)
+	if got := match(table, proto.EventCreated, "/a/b"); !slices.Equal(got, []ConnID{1}) {
+		t.Errorf("got %v, want connection 1", got)
+	}
+}
+
+// More watches than a chunk has records.
+func TestTable_Many(t *testing.T) {
+	table := New()
+	for c := range ConnID(3 * chunkLen) {
+		table.Add(c, fmt.Sprint("/", c), Data)
+	}
+	for c := range ConnID(3 * chunkLen) {
+		if got := match(table, proto.EventDeleted, fmt.Sprint("/", c)); !slices.Equal(got, []ConnID{c}) {
+			t.Errorf("got %v, want connection %d", got, c)
 		}
 	}
 }
@@ -242,6 +269,15 @@ func compare(t *rapid.T, table *Table, m model) {
 	if c, p, w := table.Stats(); c != len(want) || p != len(inTable) || w != pairs {
 		t.Fatalf("Stats: got %d %d %d, want %d %d %d", c, p, w, len(want), len(inTable), pairs)
 	}
+	for c := range ConnID(3*maxScan + 2) {
+		got, want, calls := make(map[string]Kind), maps.Clone(m[c]), 0
+		table.OfConn(c, func(path string, k Kind) bool { got[path] |= k; return true })
+		table.OfConn(c, func(string, Kind) bool { calls++; return false })
+		maps.DeleteFunc(want, func(_ string, k Kind) bool { return k == 0 })
+		if !maps.Equal(got, want) || calls != min(1, len(want)) {
+			t.Fatalf("OfConn(%d): got %v, want %v; %d calls", c, got, want, calls)
+		}
+	}
 	entries := 0
 	held, watched := make(map[ConnID]int64), make(map[string]bool)
 	for c, paths := range m {
@@ -256,7 +292,7 @@ func compare(t *rapid.T, table *Table, m model) {
 			}
 		}
 	}
-	if got := table.Held(); len(got) != len(held) || slices.ContainsFunc(got, func(h Held) bool { return h.Bytes != held[h.Conn] }) {
+	if got := table.Held(); len(got) != len(held) || !slices.IsSortedFunc(got, func(a, b Held) int { return cmp.Compare(a.Conn, b.Conn) }) || slices.ContainsFunc(got, func(h Held) bool { return h.Bytes != held[h.Conn] }) {
 		t.Fatalf("Held: got %v, want %v", got, held)
 	}
 	sum := int64(entries * entryBytes)
