@@ -131,10 +131,13 @@ func TestDrive_LeavesACrowdToRun(t *testing.T) {
 		}
 		d.Drive(true) // returns although Apply waits
 		close(gate.open)
-		for range 2 * crowdMemory {
+		for i := range 2 * crowdMemory {
 			done := make(chan struct{})
 			d.Propose([]byte("x"), func() { close(done) })
 			<-done
+			if synctest.Wait(); i == 4 && d.turns.crowd == 0 {
+				t.Error("the crowd is forgotten at once")
+			}
 		}
 		synctest.Wait()
 		applied := false
@@ -188,6 +191,21 @@ func TestC5_DrivenTurnFails(t *testing.T) {
 			d.Enqueue([]byte("x"), func() { t.Error("applied") })
 			d.Drive(true)
 		}
+		if err := <-d.done; !errors.Is(err, broken) {
+			t.Errorf("Run returns %v", err)
+		}
+	})
+}
+
+// C5: after a turn that failed nobody takes another, also if nothing stands in its way: Run ends
+// with the error of the first.
+func TestC5_NoTurnAfterAFailedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, broken := newDriven(t, nil), errors.New("broken")
+		d.inbox.events.add(nodeCall(func(*Node) error { return broken }))
+		d.Drive(true)
+		d.Enqueue([]byte("x"), func() { t.Error("applied") })
+		d.Drive(true)
 		if err := <-d.done; !errors.Is(err, broken) {
 			t.Errorf("Run returns %v", err)
 		}

@@ -1,0 +1,95 @@
+package liveness
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+const (
+	second  = time.Second
+	timeout = 10 * second
+)
+
+// A session at another member that says nothing lasts for its timeout and a tick, from when the
+// state was restored, and the time in which this server heard nobody does not count.
+func TestExpired_SilentMember(t *testing.T) {
+	for what, tc := range map[string]struct {
+		do   func(e *Expiry)
+		lost time.Duration
+	}{
+		"restored": {func(*Expiry) {}, 0},
+		"paused":   {func(e *Expiry) { e.GiveBack(3*second, begin.Add(5*second)) }, 3 * second},
+	} {
+		e := NewExpiry(1, second)
+		e.Adopt(maps.All(map[proto.SessionID]time.Duration{7: timeout}), begin)
+		tc.do(e)
+		over := begin.Add(timeout + tc.lost)
+		if due := e.Due(over.Add(-1)); len(due) != 0 {
+			t.Errorf("%s: %v are due before the timeout", what, due)
+		}
+		if next := e.Expiries(); len(next) != 1 || !slices.Equal(next[0].IDs, []proto.SessionID{7}) || next[0].At.Before(over) {
+			t.Errorf("%s: expiries are %v", what, next)
+		}
+		find := func(proto.SessionID) (uint8, time.Duration, bool) { return 2, timeout, true }
+		for at, want := range map[time.Duration]int{second: 0, second + 1: 1} {
+			if ids := e.Expired(over.Add(at), find); len(ids) != want || !slices.Equal(e.Due(over.Add(at)), []proto.SessionID{7}) {
+				t.Errorf("%s: %v have expired %v after the timeout", what, ids, at)
+			}
+			e.tracker.Retry(7)
+		}
+	}
+}
+
+// A client that comes back has its new timeout from then on.
+func TestLocals_ClaimBeginsTheTimeout(t *testing.T) {
+	heard := begin
+	l := NewLocals(second, func(int) time.Time { return heard })
+	l.Add(1, Local[int]{Conn: 1, TimeoutMs: 10_000}, begin)
+	if s, known := l.Get(1); !known || s.Conn != 1 {
+		t.Errorf("session 1 is %+v, %v", s, known)
+	}
+	if s, known := l.Get(2); known {
+		t.Errorf("an unknown session is %+v", s)
+	}
+	if l.Release(1, 2) || !l.Release(1, 1) || l.Release(1, 1) {
+		t.Error("Release does not say whether the connection was the session's")
+	}
+	if v, _ := l.Claim(1, make([]byte, proto.PasswdBytes), 3, 20_000, begin.Add(8*second)); v != Right {
+		t.Fatalf("the claim is %v", v)
+	}
+	if ended := l.Expire(begin.Add(27 * second)); len(ended) != 0 {
+		t.Errorf("%v ended before the new timeout", ended)
+	}
+	l.GiveBack(5*second, begin.Add(27*second))
+	if ended := l.Expire(begin.Add(32 * second)); len(ended) != 0 {
+		t.Errorf("%v ended although lost time does not count", ended)
+	}
+	l.Upgrade(1, 3)
+	l.Expire(begin.Add(time.Hour))
+	if next := l.Expiries(); len(next) != 1 || !slices.Equal(next[0].IDs, []proto.SessionID{1}) {
+		t.Errorf("while the session is upgraded, expiries are %v", next)
+	}
+	if ended := l.Clear(); !slices.Equal(ended, []proto.SessionID{1}) || l.Len() != 0 {
+		t.Errorf("ended are %v", ended)
+	}
+}
+
+// A pass that is late by at most a quarter of the interval is in time.
+func TestPasses_Late(t *testing.T) {
+	p, now := NewPasses(4*second, 0, begin), begin
+	for i, tc := range []struct {
+		after, lost time.Duration
+		judges      bool
+	}{
+		{4 * second, 0, true}, {5 * second, 0, true}, {5*second + 1, second + 1, false}, {9 * second, 5 * second, true}, {4 * second, 0, true},
+	} {
+		now = now.Add(tc.after)
+		if lost, judges := p.Next(now); lost != tc.lost || judges != tc.judges {
+			t.Errorf("pass %d is late by %v and judges: %v; want %v, %v", i, lost, judges, tc.lost, tc.judges)
+		}
+	}
+}
