@@ -68,13 +68,12 @@ func (c newcomer) refuseClaim(req *proto.ConnectRequest) {
 	s := c.server
 	_, lives, _ := s.state.session(req.SessionID)
 	_, local := s.conns.locals.Get(req.SessionID)
-	if _, told := s.endings.Told(req.SessionID, req.Passwd); !told {
-		c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
-	}
 	c.logger().Debug("session refused", "session", req.SessionID.String())
 	c.Lock()
 	c.server.trail.Session(c.conn, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
-	c.refuse(req.SessionID, req.Passwd, req.HasReadOnly)
+	if told := c.refuse(req.SessionID, req.Passwd, req.HasReadOnly); !told {
+		c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
+	}
 	c.Unlock()
 	c.Flush()
 }

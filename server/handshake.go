@@ -235,10 +235,9 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 			c.CloseLocked()
 			return
 		}
-		if w.req.Op == proto.OpReattachSession {
+		if told := c.refuse(w.req.Session, w.passwd, w.hasReadOnly); !told && w.req.Op == proto.OpReattachSession {
 			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed, w.received)
 		}
-		c.refuse(w.req.Session, w.passwd, w.hasReadOnly)
 		return
 	}
 	info, ok := c.server.state.tree.Session(res.SessionID)
@@ -261,17 +260,19 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 
 // refuse answers that the session has expired, never existed, or has another password: clients
 // cannot tell these apart. If the session has ended, and the client has its password, the story
-// follows the answer; see docs/adr/0020-stories-for-clients.md. c is locked.
-func (c *conn) refuse(id proto.SessionID, passwd []byte, hasReadOnly bool) {
+// follows the answer (told); see docs/adr/0020-stories-for-clients.md. c is locked.
+func (c *conn) refuse(id proto.SessionID, passwd []byte, hasReadOnly bool) (told bool) {
 	c.appendConnectResponse(&proto.ConnectResponse{
 		Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly, ReadOnly: c.server.leader.readOnly.Load(),
 	})
-	if story, told := c.server.endings.Told(id, passwd); told {
+	story, told := c.server.endings.Told(id, passwd)
+	if told {
 		text, _ := json.Marshal(story) // cannot fail
 		b, start := beginReply(c.Out.Buf, proto.XidPing, 0, proto.OK)
 		c.Out.Buf = endFrame(jute.AppendBuffer(b, text), start)
 	}
 	c.Finish()
+	return told
 }
 
 // noteAttached tells a test kit which session is attached to the connection; 0: none. c is locked.

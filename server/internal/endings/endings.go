@@ -35,11 +35,12 @@ type Endings struct {
 
 	mu        sync.Mutex // guards the rest
 	live      map[proto.SessionID]*life
-	ended     []facts.EndedSession // the oldest first
-	proofs    []proof              // for the same sessions
-	refused   []facts.EndedSession // the same
-	paths     int                  // bytes of the paths in ended
-	incidents []incident           // in the order of their ends
+	ended     []facts.EndedSession      // the oldest first
+	ids       []proto.SessionID         // of the same sessions; 0: nobody may learn why one ended
+	secrets   [][proto.PasswdBytes]byte // of the same sessions
+	refused   []facts.EndedSession      // the same
+	paths     int                       // bytes of the paths in ended
+	incidents []incident                // in the order of their ends
 	last      struct{ now, wall, mono time.Time }
 	leader    uint64
 	since     time.Time // when leader changed
@@ -53,12 +54,6 @@ type life struct {
 	asked         bool // an administrator ends the session
 	away          facts.Incident
 	awayAt        time.Time
-}
-
-// proof is what a client must have to learn why its session ended. id is 0 if nobody may.
-type proof struct {
-	id     proto.SessionID
-	passwd [proto.PasswdBytes]byte
 }
 
 type incident struct {
@@ -195,17 +190,17 @@ func (e *Endings) Ended(
 			break
 		}
 	}
-	var p proof
-	if copy(p.passwd[:], passwd) > 0 {
-		p.id = id
+	var secret [proto.PasswdBytes]byte
+	if copy(secret[:], passwd) == 0 {
+		id = 0
 	}
-	e.ended, e.proofs, e.paths = append(e.ended, s), append(e.proofs, p), e.paths+size
+	e.ended, e.ids, e.secrets, e.paths = append(e.ended, s), append(e.ids, id), append(e.secrets, secret), e.paths+size
 	for len(e.ended) > maxEnded || e.paths > maxPaths {
 		for _, path := range e.ended[0].Ephemerals {
 			e.paths -= len(path)
 		}
 		e.ended[0] = facts.EndedSession{}
-		e.ended, e.proofs = e.ended[1:], e.proofs[1:]
+		e.ended, e.ids, e.secrets = e.ended[1:], e.ids[1:], e.secrets[1:]
 	}
 	return s
 }
@@ -215,8 +210,8 @@ func (e *Endings) Ended(
 func (e *Endings) Told(id proto.SessionID, passwd []byte) (s facts.EndedSession, told bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	at := slices.IndexFunc(e.proofs, func(p proof) bool { return p.id == id && id != 0 })
-	if at < 0 || subtle.ConstantTimeCompare(e.proofs[at].passwd[:], passwd) != 1 {
+	at := slices.Index(e.ids, id)
+	if id == 0 || at < 0 || subtle.ConstantTimeCompare(e.secrets[at][:], passwd) != 1 {
 		return s, false
 	}
 	s = e.ended[at]
