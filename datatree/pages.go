@@ -208,6 +208,7 @@ func (s *znodeStore) Page(r *proto.ListPageRequest, c Caller) (page proto.ListPa
 	}
 	limit := orMost(r.Limit, proto.MaxPageEntries)
 	left := orMost(r.MaxBytes, proto.MaxPageBytes) - proto.ReplyHeaderBytes - 8 - proto.StatBytes
+	page.Entries = make([]proto.PageEntry, 0, max(0, min(limit, x.built, left/proto.StatBytes)))
 	loaded := 0
 	for i := x.find(last); i < len(x.chunks); i++ {
 		if loaded >= s.pages.work {

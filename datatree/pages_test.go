@@ -300,6 +300,24 @@ func TestPage_FillsItsBytes(t *testing.T) {
 	}
 }
 
+// The memory for the entries of a page is taken once, for as many as the client asked for.
+func TestPage_Memory(t *testing.T) {
+	l := &limited{tree: New(Options{})}
+	l.createAt("/p", nil)
+	for i := range 5000 {
+		l.createAt(fmt.Sprintf("/p/%04d", i), nil)
+	}
+	for _, c := range []struct{ limit, maxBytes, entries, room int32 }{
+		{1000, 0, 1000, 1000}, {0, 0, 5000, 5000}, {0, 1, 1, 1}, {7000, 1 << 14, 193, 239},
+	} {
+		r := proto.ListPageRequest{Path: "/p", Limit: c.limit, MaxBytes: c.maxBytes}
+		page, _ := l.tree.Page(&r, pagesReader)
+		if len(page.Entries) != int(c.entries) || cap(page.Entries) != int(c.room) {
+			t.Errorf("%+v: %d entries in the room for %d", c, len(page.Entries), cap(page.Entries))
+		}
+	}
+}
+
 // TestPage_LongNames: names are in order whatever they have in common.
 func TestPage_LongNames(t *testing.T) {
 	m := newPagesModel()
