@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
@@ -30,16 +31,21 @@ func serveEnsemble(
 	}
 	defer log.Info("all members have ended")
 	running, cancel := context.WithCancel(stop)
-	var serve atomic.Int32 // members
+	var serve atomic.Int32                 // members
+	admins := make([]string, inv.Ensemble) // their admin endpoints
 	return errors.Join(parallel.Each(inv.Ensemble, inv.Ensemble, func(i int) error {
 		defer cancel() // without this member the others need not run
 		m := e.Members[i]
-		err := serveMember(running, cfg, e, m, func() error {
+		err := serveMember(running, inv, c, cfg, e, m, func(admin string) error {
+			admins[i] = admin
 			if int(serve.Add(1)) < inv.Ensemble {
 				return nil
 			}
 			where := e.Ports()
-			log.Info("all members serve", "connect", where.Client)
+			if c.AdminEnabled {
+				where.Admin = strings.Join(admins, ",")
+			}
+			log.Info("all members serve", "connect", where.Client, "admin", where.Admin)
 			return where.Write(inv.PortFile)
 		})
 		if err != nil {
@@ -49,10 +55,12 @@ func serveEnsemble(
 	})...)
 }
 
-// serveMember runs a member until ctx ends or the member fails. It calls serving when the member
-// serves.
+// serveMember runs a member until ctx ends or the member fails. It calls serving with the URL of
+// the admin endpoint when the member serves. The first endpoint is at the configured port, those of
+// the other members are at the following ports.
 func serveMember(
-	ctx context.Context, cfg server.Config, e *ensemble.Ensemble, m *ensemble.Member, serving func() error,
+	ctx context.Context, inv *config.Invocation, c config.Config, cfg server.Config,
+	e *ensemble.Ensemble, m *ensemble.Member, serving func(admin string) error,
 ) error {
 	clients, peers, err := m.Listen()
 	if err != nil {
@@ -67,20 +75,31 @@ func serveMember(
 	if err != nil {
 		return errors.Join(err, clients.Close())
 	}
+	if c.Server.Dir = cfg.Dir; c.AdminPort > 0 {
+		c.AdminPort += m.ID() - 1
+	}
+	r := &reloader{server: s, tls: &portTLS{log: cfg.Logger}, again: notAgain, started: c, last: c, log: cfg.Logger}
+	ends := openEndpoints(ctx, inv, c, s, r, nil, cfg.Logger)
 	var ended error
 	if err = s.Start(ctx); err == nil {
-		if err = serving(); err == nil {
+		if err = serving(ends.admin); err == nil {
 			select {
 			case err = <-s.Err():
 			case <-ctx.Done():
 			}
 		}
+		ends.web.Close()
 		ended = s.Abort() // no member hands over its lead, since no member remains to take it
 	}
 	if ctx.Err() != nil {
 		err = nil // stopped, or another member failed first
 	}
-	return errors.Join(err, ended)
+	return errors.Join(err, ends.close(), ended)
+}
+
+// notAgain is the loader of members of an ensemble, whose configuration is not reloaded.
+func notAgain() (*config.Invocation, config.Config, error) {
+	return nil, config.Config{}, errors.New("the members of --ensemble are not reloaded: restart the process")
 }
 
 // ensembleConfig returns what the configurations of all members have in common.

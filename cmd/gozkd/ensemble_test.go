@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +13,11 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -76,5 +79,53 @@ func TestEnsemble_MembersThatCannotStart(t *testing.T) {
 	err = serveEnsemble(watchdog.Context(t, time.Minute), &config.Invocation{Ensemble: 3}, c, nil, hclog.NewNullLogger())
 	if err == nil || !strings.Contains(err.Error(), "corrupt checkpoint") || !strings.HasPrefix(err.Error(), "member ") {
 		t.Errorf("%v, want the name of a member that cannot start, and why", err)
+	}
+}
+
+// One command finds why a session ended, whichever member ended it: the others alone do not know.
+func TestEnsemble_Why(t *testing.T) {
+	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "admin.serverPort=0",
+		"-o", "DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=")
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("digest super:test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	admins := strings.Split(p.ports.Admin, ",")
+	if len(admins) != 3 {
+		t.Fatalf("port file %s", p.PortFile)
+	}
+	var clients []*client.Client
+	for _, m := range p.ports.Members {
+		c, err := client.Connect(t.Context(), client.Config{Servers: []string{m.Client}, SessionTimeout: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // the servers are stopped
+		clients = append(clients, c)
+	}
+	for i, member := range p.ports.Members {
+		path := "/e" + strconv.Itoa(i)
+		c, err := client.Connect(t.Context(), client.Config{Servers: []string{member.Client}, SessionTimeout: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close() //nolint:errcheck // its session has ended
+		if _, _, err := c.Create(t.Context(), path, nil, client.CreateOptions{Ephemeral: true}); err != nil {
+			t.Fatal(err)
+		}
+		session, decider := proto.SessionID(c.Session().ID).String(), (i+1)%3
+		if status, _, errs := adminCommand(t, "--url", admins[decider], "--auth-file", secret, "expire_session", "id="+session); status != 0 {
+			t.Fatal(errs)
+		}
+		for _, c := range clients { // the members have applied the end
+			if _, err := c.Sync(t.Context(), "/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status, out, errs := why(t, "--url", p.ports.Admin, path)
+		want := fmt.Sprintf("an administrator, or the embedding program, ended it at server %d\n  deleted %s\n", decider+1, path)
+		if status != 0 || !strings.HasPrefix(out, "session "+session) || !strings.Contains(out, want) || errs != "" {
+			t.Errorf("status %d: %s%s", status, out, errs)
+		}
 	}
 }

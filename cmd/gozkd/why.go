@@ -94,7 +94,8 @@ func (t *adminTarget) stories(
 			err = json.Unmarshal([]byte(text), &answer)
 		}
 		if err != nil {
-			_ = c.Fail(fmt.Errorf("%w: what this server knows is missing below", err))
+			_ = c.Fail(fmt.Errorf("%w: what this server knows is missing below; --url takes the endpoints of all members, "+
+				"with commas between", err))
 			continue
 		}
 		answered++

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -17,8 +18,17 @@ func TestEnsemble_Defaults(t *testing.T) {
 		}
 	}
 	inv := good(t, "", nil, "--memory", "--ensemble", "3", "--client-port", "0")
-	if inv.Ensemble != 3 {
+	if inv.Ensemble != 3 || inv.Config.AdminEnabled {
 		t.Errorf("%+v", inv)
+	}
+	for args, admin := range map[string]bool{
+		"--client-port 0 -o admin.serverPort=0": true, "--port-file f": false, "-o admin.enableServer=false": false,
+		"": true, "-o admin.serverPort=8090 -o admin.portUnification=true -o ssl.quorum.keyStore.location=k.pem": false,
+	} {
+		inv := good(t, "", nil, append([]string{"--memory", "--ensemble", "3"}, strings.Fields(args)...)...)
+		if warned := strings.Contains(strings.Join(inv.Warnings, "\n"), "no admin server with TLS"); inv.Config.AdminEnabled != admin || warned != strings.Contains(args, "Unification") {
+			t.Errorf("%s: an admin server: %v; warnings %q", args, inv.Config.AdminEnabled, inv.Warnings)
+		}
 	}
 	if inv := good(t, "", nil, "--memory"); inv.Ensemble != 0 || inv.Config.Server.Tick != 3*time.Second {
 		t.Errorf("a server without --ensemble: %+v", inv)

@@ -133,19 +133,21 @@ func (r *resolver) adminServer(inv *Invocation, c *Config) {
 	said := slices.ContainsFunc(r.order, func(key string) bool {
 		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || strings.HasPrefix(key, "gozkd.admin.") || strings.HasPrefix(key, "gozkd.web") || key == "gozkd.pprof")
 	})
-	if inv.Ensemble > 0 {
-		if w := r.won[adminServer]; w.key != "" && c.AdminEnabled {
-			r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no admin server", w.value)
-		}
-		if w := r.won["metricsProvider.className"]; c.Prometheus() {
-			r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no endpoint for Prometheus", w.value)
-		}
-		c.AdminEnabled, c.MetricsProvider = false, defaultProvider
-		return
-	}
-	if !said && (c.Memory || c.ClientPort == 0 || inv.PortFile != "") {
+	if !said && (c.Memory && inv.Ensemble == 0 || c.ClientPort == 0 || inv.PortFile != "") {
 		c.AdminEnabled = false
 	}
+	if inv.Ensemble == 0 {
+		return
+	}
+	if _, secure := c.AdminTLS(); secure && c.AdminEnabled {
+		w := r.won[adminServer]
+		r.warn(w.from, adminServer, "the members of --ensemble have no admin server with TLS, and so none")
+		c.AdminEnabled = false
+	}
+	if w := r.won["metricsProvider.className"]; c.Prometheus() {
+		r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no endpoint for Prometheus", w.value)
+	}
+	c.MetricsProvider = defaultProvider
 }
 
 // readFile reads a properties file, or adds a problem.
