@@ -91,14 +91,11 @@ func (a Asker) advise(ctx context.Context, address string, err error) string {
 
 // exchange sends a word and reads the answer.
 func (a Asker) exchange(ctx context.Context, address, word string) (string, error) {
-	dial, limit := a.Dial, a.MaxBytes
+	dial, limit := a.Dial, cmp.Or(a.MaxBytes, DefaultMaxBytes)
 	if dial == nil {
 		dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		}
-	}
-	if limit == 0 {
-		limit = DefaultMaxBytes
 	}
 	conn, err := dial(ctx, address)
 	if err != nil {

@@ -323,9 +323,6 @@ func writeJSON(w io.Writer, servers []server, others []probe.Peer, data string, 
 			list[i].PeerLinks, list[i].PeerLinksTLS = &s.links, &s.secure
 		}
 	}
-	if problems == nil {
-		problems = []string{}
-	}
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	return out.Encode(struct {
@@ -334,5 +331,5 @@ func writeJSON(w io.Writer, servers []server, others []probe.Peer, data string, 
 		Others     []probe.Peer `json:"others"`
 		DataStatus string       `json:"data_status,omitempty"` // the data are near their limit
 		Problems   []string     `json:"problems"`
-	}{len(problems) == 0, list, others, data, problems})
+	}{len(problems) == 0, list, others, data, append([]string{}, problems...)})
 }

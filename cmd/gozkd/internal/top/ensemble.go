@@ -116,13 +116,9 @@ func clientsBetween(m *member, a, b *Sample) []session {
 
 // leaders returns the members that claim to lead.
 func (e *ensemble) leaders() []*member {
-	var list []*member
-	for _, m := range e.members {
-		if m.up() && m.last.State.Mode == probe.ModeLeader {
-			list = append(list, m)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool {
+		return !m.up() || m.last.State.Mode != probe.ModeLeader
+	})
 }
 
 // leader returns the leader, or nil. If two members claim to lead, during a change of leaders, it

@@ -11,15 +11,9 @@ import (
 // HoldsZooKeeper reports whether a directory, or version-2 in it, has snapshots or logs of
 // ZooKeeper.
 func HoldsZooKeeper(dir string) bool {
-	if !isDir(dir) {
-		return false
-	}
-	for _, prefix := range []string{"snapshot.", "log."} {
-		if files, err := list(versioned(dir), prefix); err == nil && len(files) > 0 {
-			return true
-		}
-	}
-	return false
+	snapshots, _ := list(versioned(dir), "snapshot.") // what cannot be read holds none
+	logs, _ := list(versioned(dir), "log.")
+	return len(snapshots)+len(logs) > 0
 }
 
 // ReadDirectory returns the state of a ZooKeeper server, as an import would, and notes on what was
