@@ -29,7 +29,7 @@ type Config struct {
 }
 
 const (
-	// requestTimeout bounds a request to the storage.
+	// requestTimeout bounds a request to the storage, except an upload, which ends without progress.
 	requestTimeout = 30 * time.Second
 	// captureTimeout bounds the wait for the state, which needs a leader.
 	captureTimeout = 5 * time.Second
@@ -393,14 +393,16 @@ func (s *Shipper) capture(ctx context.Context) (*facts.Capture, error) {
 	return s.source.Capture(ctx)
 }
 
-// put, get and list are those of the store, with a time limit and counted.
+// put, get and list are those of the store, counted, and with a time limit except for put: how long
+// an upload takes depends on its bytes.
 func (s *Shipper) put(ctx context.Context, name string, b []byte) error {
-	err := s.request(ctx, func(ctx context.Context) error { return s.cfg.Store.Put(ctx, name, b) })
-	if err == nil {
-		s.stats.objects.Add(1)
-		s.stats.bytes.Add(int64(len(b)))
+	if err := s.cfg.Store.Put(ctx, name, b); err != nil {
+		s.stats.errs.Add(1)
+		return err
 	}
-	return err
+	s.stats.objects.Add(1)
+	s.stats.bytes.Add(int64(len(b)))
+	return nil
 }
 
 func (s *Shipper) get(ctx context.Context, name string) (b []byte, err error) {

@@ -238,6 +238,33 @@ func TestShipper_SlowUpload(t *testing.T) {
 	})
 }
 
+// slowStore takes an upload when twice the time of another request has passed.
+type slowStore struct{ store.Store }
+
+func (s slowStore) Put(ctx context.Context, name string, data []byte) error {
+	select {
+	case <-time.After(2 * requestTimeout):
+		return s.Store.Put(ctx, name, data)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// An upload may take long: that depends on its bytes, and the store ends one without progress.
+func TestShipper_LongUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 20), at: time.Now()}
+		f.applied.Store(20)
+		s := newShipper(m, 24*time.Hour)
+		s.cfg.Store = slowStore{s.cfg.Store}
+		defer archivingWith(t, s, f)()
+		time.Sleep(10 * requestTimeout)
+		if n := len(listed(t, m).whole()); n != 1 {
+			t.Errorf("%d whole bases, want 1", n)
+		}
+	})
+}
+
 // While nothing is written, an old base is as good as a new one.
 func TestShipper_OneBaseWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,17 +11,22 @@ import (
 // patience is for how long a request may make no progress.
 const patience = 30 * time.Second
 
-var errStalled = errors.New("no answer, or no further byte of it, came for " + patience.String())
+var errStalled = errors.New("nothing was taken, and no answer or no further byte of it came, for " + patience.String())
 
-// steady ends requests whose answers make no progress. A slow answer that makes some is not ended:
-// objects are large, and links between sites may be slow.
+// steady ends requests that make no progress: the store takes nothing of an upload, or nothing of
+// its answer comes. A slow request that makes some is not ended: objects are large, and links
+// between sites may be slow.
 type steady struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (s steady) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	b := &body{ctx: ctx, timer: time.AfterFunc(patience, func() { cancel(errStalled) }), cancel: cancel}
-	resp, err := s.base.RoundTrip(r.WithContext(ctx))
+	r = r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = upload{r.Body, b.timer}
+	}
+	resp, err := s.base.RoundTrip(r)
 	if err != nil {
 		err = b.explain(err)
 		b.stop()
@@ -29,6 +34,17 @@ func (s steady) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	b.ReadCloser, resp.Body = resp.Body, b
 	return resp, nil
+}
+
+// upload is the body of a request. The store has taken what was read before.
+type upload struct {
+	io.ReadCloser
+	timer *time.Timer
+}
+
+func (u upload) Read(p []byte) (int, error) {
+	u.timer.Reset(patience)
+	return u.ReadCloser.Read(p)
 }
 
 // body is the body of an answer, each read of which is progress.

@@ -270,7 +270,7 @@ func TestOpen_Escaped(t *testing.T) {
 func TestS3_Stalls(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	const slow = patience - time.Second
+	const slow, piece = patience - time.Second, 64 << 10
 	head := func(length int) string {
 		const last = "ETag: \"0\"\r\nLast-Modified: Sun, 22 Nov 2026 08:00:00 GMT\r\n\r\n"
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s", length, last)
@@ -279,6 +279,16 @@ func TestS3_Stalls(t *testing.T) {
 		answer func(conn net.Conn, r *http.Request) // by the server
 		fails  bool
 	}{
+		"an upload that is not taken": {func(_ net.Conn, r *http.Request) {
+			_, _ = io.CopyN(io.Discard, r.Body, piece)
+			time.Sleep(2 * patience)
+		}, true},
+		"a slow upload": {func(conn net.Conn, r *http.Request) {
+			for err := error(nil); err == nil; _, err = io.CopyN(io.Discard, r.Body, piece) {
+				time.Sleep(slow)
+			}
+			_, _ = io.WriteString(conn, head(0))
+		}, false},
 		"no answer": {func(net.Conn, *http.Request) {}, true},
 		"half an answer": {func(conn net.Conn, _ *http.Request) {
 			_, _ = io.WriteString(conn, head(2)+"x")
@@ -312,9 +322,15 @@ func TestS3_Stalls(t *testing.T) {
 					}()
 					return ours, nil
 				}
+				defer time.Sleep(2 * patience) // until the server notices the end
 				defer b.transport.CloseIdleConnections()
 				begun := time.Now()
-				data, err := s.Get(t.Context(), "a")
+				data, err := []byte("abcd"), error(nil)
+				if strings.Contains(name, "upload") {
+					err = s.Put(t.Context(), "a", make([]byte, 4*piece))
+				} else {
+					data, err = s.Get(t.Context(), "a")
+				}
 				switch took := time.Since(begun); {
 				case c.fails && (!errors.Is(err, errStalled) || took < patience || took > 10*patience):
 					t.Errorf("after %v: %v", took, err)
