@@ -127,6 +127,40 @@ func TestLongFrames_WaitersAreAlive(t *testing.T) {
 	})
 }
 
+// Many long requests that wait for their turn do not exceed the memory of all clients: each holds
+// little of its frame.
+func TestLongFrames_ManyWaiters(t *testing.T) {
+	const longest = 100 << 10
+	cfg := ticks
+	cfg.MaxBuffer, cfg.ClientMemory, cfg.MaxClientConns = longest, 8*longest, -1
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, longest)
+		set := frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: make([]byte, 90<<10), Version: -1})
+		stops := dial()
+		stops.connect(3_600_000, 0, nil)
+		if _, err := stops.nc.Write(set[:80<<10]); err != nil { // the rest never comes
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		var waiters sync.WaitGroup
+		for range 60 {
+			c := dial()
+			c.connect(3_600_000, 0, nil)
+			_ = c.nc.SetReadDeadline(time.Time{}) // fails if the connection is closed
+			waiters.Go(func() {
+				if _, err := c.nc.Write(set); err != nil {
+					t.Errorf("closed while its request waits: %v", err)
+				} else if b := c.next(); b == nil {
+					t.Error("no reply")
+				}
+			})
+			synctest.Wait()
+		}
+		waiters.Wait()
+		_ = stops.nc.Close()
+	})
+}
+
 // A client that takes its replies slowly does not keep the place of a long request that waits for
 // that, if others wait for a place.
 func TestLongFrames_SlowReader(t *testing.T) {

@@ -99,6 +99,7 @@ func New(cfg Config) (*Server, error) {
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,
 	}
 	s.writes.Init(cfg.maxWrites(), cfg.maxWriteBytes(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
+	s.writes.Long.Lost = s.standstill.Lost
 	s.meter.Init(cfg.Now, slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.facts = &Facts{

@@ -1,6 +1,7 @@
 package bounds
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,18 +18,26 @@ func TestPlaces_InOrder(t *testing.T) {
 			synctest.Wait()
 		}
 		for i, want := range []struct{ taken, held int }{{1, 60}, {3, 80}, {3, 30}, {4, 100}, {5, 300}, {6, 1}, {6, 0}} {
-			if len(p.arriving) != want.taken || p.Held() != want.held {
-				t.Errorf("after %d of %v have ended: %d taken, %d bytes held, want %+v", i, sizes, len(p.arriving), p.Held(), want)
+			if len(p.arriving) != want.taken || p.Held() != want.held || p.Crowded() != (want.taken < len(sizes)) {
+				t.Errorf("after %d of %v have ended: %d taken, %d bytes held, want %+v; crowded: %v", i, sizes, len(p.arriving), p.Held(), want, p.Crowded())
+			}
+			for a := range p.arriving {
+				if !slices.Contains(sizes[:want.taken], a.Bytes) {
+					t.Errorf("after %d of %v have ended: the place of %d bytes is taken", i, sizes, a.Bytes)
+				}
 			}
 			if i < len(sizes) {
 				p.Release(sizes[i])
 				synctest.Wait()
 			}
 		}
-		for i, a := range p.arriving {
-			if a.owner != &owners[i] || a.bytes != sizes[i] {
-				t.Errorf("the place of %d bytes was taken as number %d", a.bytes, i)
+		for a := range p.arriving {
+			if p.Accepted(a); a.owner != &owners[slices.Index(sizes, a.Bytes)] {
+				t.Errorf("the place of %d bytes has the owner of another", a.Bytes)
 			}
+		}
+		if len(p.arriving) != 0 {
+			t.Errorf("%d places stay among those that arrive", len(p.arriving))
 		}
 	})
 }
@@ -39,30 +48,78 @@ func TestPlaces_Overdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := Places{limit: 100}, time.Now()
 		stops, arrives, third := &closer{start: start}, &closer{start: start}, &closer{}
-		p.Take(50, stops, time.Minute)
-		p.Take(50, arrives, time.Minute)
+		stopped, arrived := p.Take(50, stops, time.Minute), p.Take(50, arrives, time.Minute)
 		time.Sleep(time.Hour)     // nobody waits
 		arrives.waits = time.Hour // for its frame, which arrives now
-		time.AfterFunc(time.Second, func() { p.Arrived(arrives) })
+		time.AfterFunc(time.Second, func() { p.Progress(arrived, true) })
 		if stops.closed != 0 {
 			t.Error("a sender is closed although nobody waits for its place")
 		}
 		time.AfterFunc(time.Hour, p.Close) // otherwise Take might never return
-		stops.then = func() { p.Accepted(stops); p.Release(50) }
-		if p.Take(20, third, time.Minute); time.Since(start) != time.Hour+time.Minute || stops.closed != time.Since(start) {
+		stops.then = func() { p.Accepted(stopped); p.Release(50) }
+		accepted := p.Take(20, third, time.Minute)
+		if time.Since(start) != time.Hour+time.Minute/2 || stops.closed != time.Since(start) {
 			t.Errorf("the place was free after %v, and closed after %v", time.Since(start), stops.closed)
 		}
 		if arrives.closed != 0 {
 			t.Error("a sender is closed although its frame has arrived")
 		}
-		arrives.waits, arrives.then = time.Minute, func() { p.Accepted(arrives); p.Release(50) }
-		p.Accepted(third)
-		if p.Take(50, stops, time.Minute); arrives.closed != time.Since(start) || arrives.closed != time.Hour+2*time.Minute {
+		arrives.waits, arrives.then = time.Minute, func() { p.Accepted(arrived); p.Release(50) }
+		p.Accepted(accepted)
+		p.Take(50, stops, time.Minute)
+		if arrives.closed != time.Since(start) || arrives.closed != time.Hour+3*time.Minute/2 {
 			t.Errorf("a sender that does not take its replies is closed after %v", arrives.closed)
 		}
 		go p.Close()
-		if p.Take(200, stops, time.Hour); p.Held() != 270 || time.Since(start) != time.Hour+2*time.Minute {
+		if p.Take(200, stops, time.Hour); p.Held() != 270 || time.Since(start) != time.Hour+3*time.Minute/2 {
 			t.Errorf("closed places hold %d bytes after %v", p.Held(), time.Since(start))
+		}
+	})
+}
+
+// A frame that goes on has its place for patience from when another waits, and no longer.
+func TestPlaces_Slow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, slow := Places{limit: 100}, &closer{start: time.Now()}
+		place := p.Take(100, slow, time.Minute)
+		time.AfterFunc(time.Hour, p.Close) // otherwise Take might never return
+		slow.then = func() { p.Accepted(place); p.Release(100) }
+		for at := 29 * time.Second; at < time.Hour; at += 29 * time.Second {
+			time.AfterFunc(at, func() { p.Progress(place, false) })
+		}
+		if p.Take(1, &closer{}, time.Minute); slow.closed != time.Minute {
+			t.Errorf("closed after %v", slow.closed)
+		}
+	})
+}
+
+// The time for which the process stood still does not count against a frame: its bytes wait in the
+// socket.
+func TestPlaces_Standstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		from, until := start.Add(time.Second), start.Add(time.Hour)
+		p := Places{limit: 100, Lost: func(since, now time.Time) time.Duration {
+			if since.Before(from) {
+				since = from
+			}
+			if now.After(until) {
+				now = until
+			}
+			return max(0, now.Sub(since))
+		}}
+		arrives, takesReplies := &closer{start: start}, &closer{start: start, waits: time.Hour}
+		first, second := p.Take(50, arrives, time.Minute), p.Take(50, takesReplies, time.Minute)
+		p.Progress(second, true)
+		time.AfterFunc(time.Hour+20*time.Second, func() {
+			for _, a := range []*Place{first, second} {
+				p.Progress(a, true)
+				p.Accepted(a)
+				p.Release(a.Bytes)
+			}
+		})
+		if p.Take(100, &closer{}, time.Minute); arrives.closed+takesReplies.closed != 0 {
+			t.Errorf("closed after %v and %v, although the process stood still", arrives.closed, takesReplies.closed)
 		}
 	})
 }

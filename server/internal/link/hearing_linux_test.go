@@ -102,7 +102,7 @@ func TestNoteProgress_InLine(t *testing.T) {
 	}
 	took := make(chan struct{})
 	go func() {
-		c.takePlace(bounds.LongFrame)
+		c.takePlace(bounds.LongFrame, 0)
 		close(took)
 	}()
 	for !c.inLine.Load() {

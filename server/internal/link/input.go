@@ -37,6 +37,7 @@ type Input struct {
 	small  bool              // the next buffer has SmallBytes
 	waited bool              // the last fill found nothing at first
 	behind bool              // ReadAhead left bytes in the socket, which may have come at any time
+	long   *bounds.Places    // if frames wait for these, the next buffer has SmallBytes
 }
 
 // SetSmall sets whether the next buffer is small, for a connection without a session.
@@ -84,11 +85,11 @@ func (in *Input) Announced() int {
 }
 
 // Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
-// arrived. The rest of a long frame is read when the frame has a place, see [bounds.Places]. If
-// there are many links, the buffer is about as large as what has arrived: thousands of readers may
-// wait for a lock at the same time.
+// arrived. The rest of a long frame is read when the frame has a place, see [bounds.Places]; while
+// others wait for places, that is when its length has been read. If there are many links, the buffer
+// is about as large as what has arrived: thousands of readers may wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
-	in.waited = false
+	in.waited, in.long = false, l.host.Long
 	if in.r == in.w {
 		l.Drop(in)
 		err := in.first(l)
@@ -97,18 +98,19 @@ func (in *Input) Fill(l *Link) error {
 		}
 		return err
 	}
-	if frame := in.Announced(); in.Len() == InputBytes && in.w == len(in.buf) {
-		l.takePlace(frame)
+	joins := l.place == nil && !l.holdsBack && in.long.Crowded() && bounds.IsLong(in.Announced())
+	if frame := in.Announced(); joins || in.Len() == InputBytes && in.w == len(in.buf) {
+		l.takePlace(frame, len(in.buf))
 		part := *in
-		in.buf, in.pooled = longInput(4+frame), nil
-		copy(in.buf, part.Bytes())
+		in.buf, in.pooled, in.few, in.r = longInput(4+frame), nil, nil, 0
+		in.w = copy(in.buf, part.Bytes())
 		part.Release()
 	}
 	in.grow(l.host.many.Load())
 	l.holdInput(len(in.buf), true)
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
-	if in.w += n; l.place > 0 && in.w == len(in.buf) {
-		l.host.Long.Arrived(l)
+	if in.w += n; l.place != nil && n > 0 {
+		in.long.Progress(l.place, in.w == len(in.buf))
 	}
 	return err
 }
@@ -121,23 +123,19 @@ func longInput(n int) []byte {
 	return make([]byte, n)
 }
 
-// takePlace waits for a place of a frame. NoteProgress says whether the client is alive meanwhile;
-// a client that is not a socket counts as alive, because nobody knows.
-func (l *Link) takePlace(frame int) {
-	l.holdInput(InputBytes, true)
-	was := l.handling.Swap(l.raw == nil)
+// takePlace waits for a place of a frame, with that many bytes in its buffer.
+func (l *Link) takePlace(frame, held int) {
+	l.holdInput(held, true)
 	l.inLine.Store(true)
-	l.host.Long.Take(frame, l, l.host.Patience())
+	l.place = l.host.Long.Take(frame, l, l.host.Patience())
 	l.inLine.Store(false)
-	l.handling.Store(was)
-	l.place = frame
 }
 
 // KeepPlace leaves the place of the frame that was read to its request, which gives it back.
 func (l *Link) KeepPlace() {
-	if l.place > 0 {
-		l.host.Long.Accepted(l)
-		l.place = 0
+	if l.place != nil {
+		l.host.Long.Accepted(l.place)
+		l.place = nil
 	}
 }
 
@@ -145,8 +143,8 @@ func (l *Link) KeepPlace() {
 func (l *Link) Drop(in *Input) {
 	in.Release()
 	l.HoldInput(in)
-	if l.place > 0 {
-		l.host.Long.Release(l.place)
+	if l.place != nil {
+		l.host.Long.Release(l.place.Bytes)
 		l.KeepPlace()
 	}
 }
@@ -158,6 +156,8 @@ func (in *Input) Ended(l *Link) bool {
 	if l.nc.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return true
 	}
+	l.holdsBack = true
+	defer func() { l.holdsBack = false }()
 	for in.Len() < InputBytes {
 		if err := in.Fill(l); err != nil {
 			return tlsreason.Of(err) == tlsreason.HungUp
@@ -201,7 +201,7 @@ func (in *Input) grow(fit bool) {
 	case in.w == len(in.buf):
 		full, w, frame := *in, in.w, 4+in.Announced()
 		if len(full.buf) < InputBytes && !(fit && frame > w) {
-			in.small = false
+			in.small, in.long = false, nil
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
@@ -215,7 +215,7 @@ func (in *Input) grow(fit bool) {
 
 func (in *Input) borrow() {
 	in.r, in.w = 0, 0
-	if in.small {
+	if in.small || in.long.Crowded() {
 		in.pooled, in.few = nil, smallInputs.Get().(*[SmallBytes]byte)
 		in.buf = in.few[:]
 		return

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 					if err := in.Fill(l); err != nil {
 						t.Fatal(err)
 					}
-					if held := len(in.buf); held > max(SmallBytes, 2*in.Len()) && (l.place != length || held != len(sent)) {
+					if held := len(in.buf); held > max(SmallBytes, 2*in.Len()) && (l.place == nil || l.place.Bytes != length || held != len(sent)) {
 						t.Fatalf("%d bytes in %d pieces: the buffer has %d bytes for %d", length, pieces, held, in.Len())
 					}
 					if in.Len() == had {
@@ -42,13 +43,72 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 			if f, err := in.Frame(1 << 20); err != nil || !bytes.Equal(f, frame) || in.Len() != 0 {
 				t.Fatalf("%d bytes in %d pieces: %d bytes arrived, %v, and %d more", length, pieces, len(f), err, in.Len())
 			}
-			if held := l.host.Long.Held(); held != l.place || bounds.IsLong(length) != (held > 0) {
-				t.Errorf("a frame of %d bytes has a place of %d, of %d in all", length, l.place, held)
+			place := 0
+			if l.place != nil {
+				place = l.place.Bytes
+			}
+			if held := l.host.Long.Held(); held != place || bounds.IsLong(length) != (held > 0) {
+				t.Errorf("a frame of %d bytes has a place of %d, of %d in all", length, place, held)
 			}
 			if l.Drop(&in); l.host.Long.Held() != 0 {
 				t.Errorf("%d bytes: the place is not given back", length)
 			}
 		}
+	}
+}
+
+// While frames wait for places, another long frame waits with little in memory, and that is charged.
+// A burst of short frames arrives nevertheless.
+func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
+	l, send := newSocketLink(t)
+	l.host.Long.Take(1, new(Link), time.Hour) // without a limit there is room for one
+	first := make(chan struct{})
+	go func() {
+		l.host.Long.Release(l.host.Long.Take(1, new(Link), time.Hour).Bytes)
+		close(first)
+	}()
+	for !l.host.Long.Crowded() {
+		runtime.Gosched()
+	}
+	var in Input
+	short := append(binary.BigEndian.AppendUint32(nil, 9000), make([]byte, 9000)...)
+	send(short)
+	for in.Len() < len(short) {
+		if err := in.Fill(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, err := in.Frame(1 << 20); err != nil || len(f) != 9000 {
+		t.Fatalf("%d bytes of a short frame arrived, %v", len(f), err)
+	}
+	frame := append(binary.BigEndian.AppendUint32(nil, 500_000), bytes.Repeat([]byte{7}, 500_000)...)
+	send(frame[:100_000])
+	if err := in.Fill(l); err != nil {
+		t.Fatal(err)
+	}
+	filled := make(chan error)
+	go func() { filled <- in.Fill(l) }()
+	for !l.inLine.Load() {
+		runtime.Gosched()
+	}
+	l.Lock()
+	if unread, _, _ := l.Charged(); unread == 0 || unread > SmallBytes {
+		t.Errorf("a long frame that waits has %d bytes in memory", unread)
+	}
+	l.Unlock()
+	l.host.Long.Release(1)
+	<-first
+	if err := <-filled; err != nil {
+		t.Fatal(err)
+	}
+	send(frame[100_000:])
+	for in.Len() < len(frame) {
+		if err := in.Fill(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, err := in.Frame(1 << 20); err != nil || !bytes.Equal(f, frame[4:]) {
+		t.Errorf("%d bytes arrived, %v", len(f), err)
 	}
 }
 

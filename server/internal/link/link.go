@@ -25,7 +25,7 @@ type Link struct {
 	hearing
 	host  *Host
 	owner Owner
-	place int // of the frame that is read or handled; owned by the reader
+	place *bounds.Place // of the frame that is read or handled, or nil; owned by the reader
 
 	mu   sync.Mutex // guards all below, and what the owner keeps under it
 	room sync.Cond  // signalled when output is sent, by Wake, and when the link closes
@@ -323,7 +323,7 @@ func (l *Link) LastAlive() time.Time {
 // room in a socket with many bytes. Such a client is alive while its system takes all replies.
 //
 // A client whose frame waits for a place waits for others, who may take long: it is alive until the
-// end of its stream has come.
+// end of its stream has come, which only a socket shows.
 //
 // Only one goroutine may call NoteProgress.
 func (l *Link) NoteProgress(now time.Time) {
@@ -331,7 +331,7 @@ func (l *Link) NoteProgress(now time.Time) {
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}
 	full := l.full.Load()
-	if l.inLine.Load() && l.raw != nil && !l.raw.answers().Ended {
+	if l.inLine.Load() && (l.raw == nil || !l.raw.answers().Ended) {
 		l.noteAlive(now)
 	}
 	if l.raw == nil || !full && (!l.handling.Load() || l.flushes.Load() == 0) {
