@@ -10,8 +10,9 @@ import (
 const LongFrame = 32 << 10
 
 // Places bounds the bytes of long frames, from the moment when more than LongFrame of one is read,
-// or when its length is read while others wait, until its request is answered. Meanwhile the other long frames wait in their sockets, and go on
-// in the order in which they came. Short frames need no place.
+// or when its length is read while others wait, until its request is answered. Meanwhile the other
+// long frames wait in their sockets, and go on in the order in which they came. Short frames need
+// no place.
 //
 // Invariant: the places that are taken have at most limit bytes, or there is only one.
 type Places struct {

@@ -85,9 +85,9 @@ func (in *Input) Announced() int {
 }
 
 // Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
-// arrived. The rest of a long frame is read when the frame has a place, see [bounds.Places]; while
-// others wait for places, that is when its length has been read. If there are many links, the buffer
-// is about as large as what has arrived: thousands of readers may wait for a lock at the same time.
+// arrived. The rest of a long frame is read when the frame has a place, see [bounds.Places]. If
+// there are many links, the buffer is about as large as what has arrived: thousands of readers may
+// wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
 	in.waited, in.long = false, l.host.Long
 	if in.r == in.w {

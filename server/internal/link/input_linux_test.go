@@ -57,8 +57,8 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 	}
 }
 
-// While frames wait for places, another long frame waits with little in memory, and that is charged.
-// A burst of short frames arrives nevertheless.
+// While frames wait for places, another long frame waits with little in memory, and that is
+// charged. A burst of short frames arrives nevertheless.
 func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
 	l, send := newSocketLink(t)
 	l.host.Long.Take(1, new(Link), time.Hour) // without a limit there is room for one

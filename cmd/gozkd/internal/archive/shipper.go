@@ -29,7 +29,7 @@ type Config struct {
 }
 
 const (
-	// requestTimeout bounds a request to the storage, except an upload, which ends without progress.
+	// requestTimeout bounds a request to the storage, except an upload.
 	requestTimeout = 30 * time.Second
 	// captureTimeout bounds the wait for the state, which needs a leader.
 	captureTimeout = 5 * time.Second
