@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,7 +76,7 @@ func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, a
 		r.notes = append(r.notes, fmt.Sprintf("the probe did not end: %v", err))
 	}
 	for _, m := range v.ensemble.Members {
-		r.peak = max(r.peak, peakMemory(m.Pid()))
+		r.peak = max(r.peak, m.Memory("VmHWM")) // the peak, which the kernel keeps
 	}
 	if now := lastZxid(ctx, v.target.Addrs[0]); zxid > 0 && now > zxid {
 		// The probe's sets are half of its samples, and those of the epoch are in the lower half.
@@ -88,16 +87,6 @@ func (r *row) underAttack(ctx context.Context, s *settings, v *servers, probe, a
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
-}
-
-// peakMemory returns the peak of a process's resident memory, which the kernel keeps; 0 where the
-// system does not tell it, and for a process that has ended.
-func peakMemory(pid int) int64 {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // nothing where the system has no such file
-	_, value, _ := strings.Cut(string(status), "VmHWM:")
-	value, _, _ = strings.Cut(value, " kB")
-	kib, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64) // 0 if it has another form
-	return kib << 10
 }
 
 // child is another process of this program.

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -138,15 +135,7 @@ func (p *peer) resident() (mib int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.Members {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.Pid()))
-		if err != nil {
-			continue // it has just ended
-		}
-		_, rest, _ := strings.Cut(string(status), "\nVmRSS:")
-		kib, err := strconv.Atoi(cmp.Or(append(strings.Fields(rest), "0")...))
-		if err == nil {
-			mib = max(mib, kib>>10)
-		}
+		mib = max(mib, int(m.Memory("VmRSS")>>20))
 	}
 	return mib
 }

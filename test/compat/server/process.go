@@ -154,6 +154,14 @@ func (p *Process) CPU() time.Duration {
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
+// Memory returns a field of /proc/PID/status in bytes, such as VmRSS; 0 where the system does not
+// tell it, and of a process that has ended.
+func (p *Process) Memory(field string) int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.Pid())) // nothing where the system has no such file
+	kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(valuesIn(string(status), ":\t")[field]), " kB"), 10, 64)
+	return kib << 10
+}
+
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
