@@ -213,7 +213,7 @@ func TestOverview(t *testing.T) {
 		"/service/main/members/pg-1": "", "/service/main/initialize": "1", "/service/main/leader": "pg-1",
 		"/clickhouse/task_queue/ddl": "", "/clickhouse/tables/s1/t1/metadata": "", "/clickhouse/tables/s1/t1/replicas/r1/is_active": "", "/clickhouse/tables/s1/t1/replicas/r2/log": "",
 		"/discovery/web/i1": `{"address":"10.0.0.1","enabled":true}`, "/discovery/web/i2": `{"address":"10.0.0.2","enabled":false}`,
-		"/other/a": "", "/other/b": "", "/ha/ActiveBreadCrumb": "",
+		"/other/a": "", "/other/b": "", "/ha/ActiveBreadCrumb": "", "/hadoop-ha/shop/ActiveBreadCrumb": "",
 	})
 	x.create(x.connect(), "/ha/ActiveStandbyElectorLock", "nn1", client.CreateOptions{ACL: []proto.ACL{
 		{Perms: proto.PermDelete, ID: proto.ID{Scheme: "world", ID: "anyone"}},
@@ -234,6 +234,7 @@ func TestOverview(t *testing.T) {
 	}
 	b.see(".verdict", "Somebody should look")
 	b.see(".verdict", "Kafka at /: 1 partition without leader.")
+	b.see(".app", "shop: no active name node") // in the directory that Hadoop has by default
 	b.see(".facts", "/other 2 children")
 	b.click(".app a", "Solr")
 	b.until("location.hash === '#/z/solr'")

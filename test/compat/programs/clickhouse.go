@@ -60,7 +60,7 @@ func (c *clickHouse) check(ctx context.Context, w *world) string {
 			_, err := c.query(ctx, r, "SELECT 1", "")
 			return err
 		})
-		must.Get(c.query(ctx, r, "CREATE TABLE numbers (number String) ENGINE = ReplicatedMergeTree('/clickhouse/numbers', '"+r.name+"') ORDER BY number", ""))
+		must.Get(c.query(ctx, r, "CREATE TABLE numbers (number String) ENGINE = ReplicatedMergeTree('/clickhouse/tables/numbers', '"+r.name+"') ORDER BY number", ""))
 	}
 	var stop atomic.Bool
 	must.All(func() {
@@ -89,6 +89,8 @@ func (c *clickHouse) check(ctx context.Context, w *world) string {
 		})
 		must.Doing(r.name, func() { must.Do(kept(c.acked, strings.Fields(rows))) })
 	}
+	facts := "SELECT concat(toString(active_replicas), ' replicas', ',', if(is_readonly, 'read-only', 'all writable')) FROM system.replicas"
+	w.awaitCard(ctx, "ClickHouse", strings.Split(strings.TrimSpace(must.Get(c.query(ctx, c.replicas[0], facts, ""))), ",")...)
 	return fmt.Sprintf("%d inserts, each once on both replicas", len(c.acked))
 }
 
@@ -137,6 +139,7 @@ func (c *clickHouse) startReplica(r *clickHouseReplica) {
   <path>%s/</path><tmp_path>%[4]s/tmp/</tmp_path><user_files_path>%[4]s/files/</user_files_path>
   <users_config>%s</users_config><default_profile>default</default_profile><default_database>default</default_database>
   <mark_cache_size>67108864</mark_cache_size>
+  <distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>
   <zookeeper>%s<session_timeout_ms>6000</session_timeout_ms></zookeeper>
 </yandex>
 `, r.http, r.tcp, r.interservers, data, filepath.Join(c.installed, "etc/clickhouse-server/users.xml"), members.String()), 0o644))

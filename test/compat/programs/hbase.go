@@ -64,6 +64,7 @@ func (h *hbase) check(ctx context.Context, w *world) string {
 	h.awaitState(ctx, masters, regions)
 	writer.more(ctx, w, some)
 	acked := values(writer.end(ctx), "acked")
+	w.awaitCard(ctx, "HBase", values(h.ask(ctx, "state", h.client("state")), "card")...)
 	must.Do(kept(acked, values(w.ask(ctx, "read", h.client("read")), "got")))
 	return fmt.Sprintf("%d rows, none lost when a master and a region server were killed", len(acked))
 }

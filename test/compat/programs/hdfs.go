@@ -70,6 +70,7 @@ func (h *hdfs) check(ctx context.Context, w *world) string {
 	old = h.awaitActive(ctx, nil)
 	must.Do(old.controller.Kill())
 	h.awaitActive(ctx, old)
+	w.awaitCard(ctx, "Hadoop HA", "cluster: a name node is active")
 	writer.more(ctx, w, some)
 	acked := values(writer.end(ctx), "acked")
 	must.Do(kept(acked, values(w.ask(ctx, "read", h.on(first.name, "HdfsClient", "read")), "got")))

@@ -61,6 +61,7 @@ func (h *helix) check(ctx context.Context, w *world) string {
 	if again := h.awaitBalance(ctx, 3*partitions, participants); again == controller {
 		must.Failf("%s, which was killed, is still the controller", controller)
 	}
+	w.awaitCard(ctx, "Helix", fmt.Sprintf("%d of %[1]d instances live", participants), "3 resources")
 	for name, p := range running {
 		h.masters.ended(name, p.Log(), time.UnixMilli(math.MaxInt64))
 	}

@@ -71,6 +71,7 @@ func (p *patroni) check(ctx context.Context, w *world) string {
 	p.startMember(old)
 	p.awaitCluster(ctx, members)
 	writer.more(ctx, w, some)
+	w.awaitCard(ctx, "Patroni", "cluster: leader is "+p.awaitCluster(ctx, members).name, fmt.Sprintf("cluster: %d members", members))
 	acked := values(writer.end(ctx), "acked")
 	for _, m := range p.members {
 		w.await(ctx, "all rows on "+m.name, func() error {

@@ -14,7 +14,8 @@ export async function findApps() {
   const bases = ['/', ...top.filter((name) => name !== 'zookeeper').slice(0, maxBases).map((name) => join('/', name))];
   const found = await Promise.all(bases.map(async (base) => {
     const here = new Set(base === '/' ? top : await names(base, 1000).catch(() => []));
-    return Promise.all(kinds.filter((kind) => kind.signs.every((sign) => here.has(sign))).map((kind) => describe(kind, base)));
+    return Promise.all([...kinds.filter((kind) => kind.signs.every((sign) => here.has(sign))).map((kind) => describe(kind, base)),
+      ...kinds.filter((kind) => kind.holder === base).map((kind) => describe({name: kind.name, read: each(kind)}, base))]);
   }));
   return found.flat().filter(Boolean);
 }
@@ -28,6 +29,19 @@ async function describe(kind, base) {
   }
   return app.facts.length || app.bad.length ? app : null;
 }
+
+// each reads the applications of a kind that are in its holder.
+const each = (kind) => async (z, app) => {
+  for (const name of (await z.names()).slice(0, 10)) {
+    const inside = await z.names(name);
+    if (kind.signs.every((sign) => inside.includes(sign))) {
+      const one = {facts: [], bad: []};
+      await kind.read(new Reader(z.path(name)), one);
+      app.facts.push(...one.facts.map((f) => name + ': ' + f));
+      app.bad.push(...one.bad.map((f) => name + ': ' + f));
+    }
+  }
+};
 
 async function names(path, limit) {
   return (await api.children(path, {limit, stat: false})).children.map((c) => c.name);
@@ -82,7 +96,8 @@ class Reader {
 /** many writes a number of things. */
 export const many = (n, one, more = one + 's') => count(n) + ' ' + (n === 1 ? one : more);
 
-// The kinds of applications. signs are children of the root of each.
+// The kinds of applications. signs are children of the root of each; holder is a directory at the root
+// that has several by default.
 const kinds = [
   {name: 'Kafka', signs: ['brokers', 'controller_epoch'], async read(z, app) {
     const [brokers, topics, controller] = await Promise.all([z.size('brokers', 'ids'), z.names('brokers', 'topics'), z.json('controller')]);
@@ -126,24 +141,14 @@ const kinds = [
       app.bad.push('no controller');
     }
   }},
-  {name: 'Hadoop HA', signs: ['ActiveBreadCrumb'], async read(z, app) {
+  {name: 'Hadoop HA', signs: ['ActiveBreadCrumb'], holder: '/hadoop-ha', async read(z, app) {
     const active = await z.text('ActiveStandbyElectorLock');
     (active ? app.facts : app.bad).push(active ? 'a name node is active' : 'no active name node');
   }},
-  {name: 'Patroni', signs: ['members', 'initialize'], read: patroni},
-  {name: 'Patroni', signs: [], async read(z, app) {
-    if (z.base !== '/service') {
-      return; // its default directory, which holds clusters
-    }
-    for (const cluster of (await z.names()).slice(0, 10)) {
-      const inside = await z.names(cluster);
-      if (inside.includes('members') && inside.includes('initialize')) {
-        const one = {facts: [], bad: []};
-        await patroni(new Reader(z.path(cluster)), one);
-        app.facts.push(...one.facts.map((f) => cluster + ': ' + f));
-        app.bad.push(...one.bad.map((f) => cluster + ': ' + f));
-      }
-    }
+  {name: 'Patroni', signs: ['members', 'initialize'], holder: '/service', async read(z, app) {
+    const [leader, members] = await Promise.all([z.text('leader'), z.names('members')]);
+    (leader ? app.facts : app.bad).push(leader ? 'leader is ' + leader : 'no leader');
+    app.facts.push(many(members.length, 'member'));
   }},
   {name: 'Services', signs: [], async read(z, app) {
     if (!/\/(services|discovery)$/.test(z.base)) {
@@ -164,12 +169,6 @@ const kinds = [
     }
   }},
 ];
-
-async function patroni(z, app) {
-  const [leader, members] = await Promise.all([z.text('leader'), z.names('members')]);
-  (leader ? app.facts : app.bad).push(leader ? 'leader is ' + leader : 'no leader');
-  app.facts.push(many(members.length, 'member'));
-}
 
 // Replicas stand at .../replicas/NAME, with is_active while they may write.
 async function clickHouse(z, app) {

@@ -60,11 +60,14 @@ public final class HBaseClient {
         }
     }
 
-    /** state prints the active master and the region servers that live, by their ports. */
+    /** state prints the active master and the region servers that live, by their ports, and in the words of the explorer's card. */
     private static void state(Admin admin) throws Exception {
         System.out.println("master " + admin.getMaster().getPort());
         for (var s : admin.getRegionServers()) {
             System.out.println("server " + s.getPort());
         }
+        int backups = admin.getBackupMasters().size(), servers = admin.getRegionServers().size();
+        System.out.println("card a master" + (backups == 0 ? "" : " and " + backups + (backups == 1 ? " backup" : " backups")));
+        System.out.println("card " + servers + (servers == 1 ? " region server" : " region servers"));
     }
 }
