@@ -42,7 +42,7 @@
   for (const [role, parent] of [['treeitem', '[role=tree]'], ['listitem', '[role=list]'], ['option', '[role=listbox]'], ['tab', '[role=tablist]']]) {
     all('[role=' + role + ']').filter((e) => !e.closest(parent)).forEach((e) => say(role + ' outside of ' + parent, e));
   }
-  for (const e of all('button [role=button], a button, button a, a a, button button, label button')) {
+  for (const e of all('button [role=button], a button, button a, a a, button button, label button, [role=img] a')) {
     say('a control inside of a control', e);
   }
   // Scrolling needs the keyboard: a box that scrolls has the focus or something inside that can have it.

@@ -72,7 +72,7 @@ function loop(cycle, known) {
     const angle = 2 * Math.PI * i / n - (n === 2 ? Math.PI : Math.PI / 2);
     return [width / 2 + rx * Math.cos(angle), height / 2 + ry * Math.sin(angle)];
   };
-  return svg('svg', {class: 'graph loop', viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': 'The sessions in a ring, each waiting for the next'}, markers('loop'),
+  return svg('svg', {class: 'graph loop', viewBox: `0 0 ${width} ${height}`, role: 'group', 'aria-label': 'The sessions in a ring, each waiting for the next'}, markers('loop'),
     cycle.waits.map((w, i) => {
       const [[x1, y1], [x2, y2]] = [at(i), at(i + 1)];
       const length = Math.hypot(x2 - x1, y2 - y1);
@@ -126,7 +126,7 @@ function graphCard(data, known) {
   });
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Who waits for whom'),
     h('span', {class: 'dim'}, 'by session, over all locks; dashed: waits to lead, and goes on meanwhile')),
-  svg('svg', {class: 'graph', viewBox: `0 0 ${width} ${rowHeight * names.length}`, style: {'max-height': 'none'}, role: 'img', 'aria-label': 'Sessions and the sessions that they wait for'},
+  svg('svg', {class: 'graph', viewBox: `0 0 ${width} ${rowHeight * names.length}`, style: {'max-height': 'none'}, role: 'group', 'aria-label': 'Sessions and the sessions that they wait for'},
     markers('graph'), arcs, names.map((name) => {
       const {name: text, address} = known.of(name);
       return knot(name, [x, at.get(name)], stuck.has(name), [x + 16, at.get(name) + 4, 'start'], [text || '…' + name.slice(-8), address].filter(Boolean).join(' · '), narrow ? 34 : 68);
