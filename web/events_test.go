@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gozkd/gozkd/client"
@@ -127,6 +128,28 @@ func TestEvents_Continue(t *testing.T) {
 		}
 		s.stream(all, middle).want("reset")
 	}
+}
+
+// A stream begins while events come to others of the same znodes. The race detector fails without a
+// lock.
+func TestEvents_BeginMeanwhile(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	first := s.stream("/znodes/v2/?watch=recursive", "")
+	first.want("")
+	var others sync.WaitGroup
+	others.Go(func() {
+		for i := range 100 {
+			s.want(201, "", "POST", fmt.Sprintf("/znodes/v2/?name=a%d", i), "")
+		}
+	})
+	for range 50 {
+		st := s.stream("/znodes/v2/?watch=recursive", first.id)
+		if event := st.next(); event == "reset" {
+			t.Error(event)
+		}
+		st.close()
+	}
+	others.Wait()
 }
 
 // A stream whose connection to the server breaks goes on, with reset only if events may be missing.

@@ -49,8 +49,9 @@ type streams struct {
 // ring holds the latest events of a Watch.
 type ring struct {
 	watch   Watch
-	set     bool // the server has the watch
-	readers int  // streams
+	of      uint32 // the ensemble of the ids; never changes
+	set     bool   // the server has the watch
+	readers int    // streams
 	end     position
 	events  []event // the oldest first
 	first   uint64  // the number of events[0]
@@ -126,7 +127,7 @@ func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, er
 	s.streams.mu.Lock()
 	stream.next = r.next()
 	s.streams.mu.Unlock()
-	begin := position{zxid: s.Client.LastZxid(), ensemble: r.end.ensemble}
+	begin := position{zxid: s.Client.LastZxid(), ensemble: r.of}
 	if lastID == "" {
 		stream.text = "id: " + begin.String() + "\n\n"
 	} else if !stream.resume(ctx, lastID) {
@@ -146,7 +147,8 @@ func (t *streams) join(ctx context.Context, w Watch) (*ring, error) {
 			t.mu.Unlock()
 			return nil, answer.Errorf(http.StatusServiceUnavailable, "%d paths are watched already: close other streams", maxRings)
 		}
-		r = &ring{watch: w, end: position{ensemble: uint32(t.session.pool.Ensemble())}}
+		r = &ring{watch: w, of: uint32(t.session.pool.Ensemble())}
+		r.end.ensemble = r.of
 		t.rings[w] = r
 	}
 	r.readers++
@@ -170,8 +172,8 @@ func (t *streams) join(ctx context.Context, w Watch) (*ring, error) {
 func (s *Stream) resume(ctx context.Context, lastID string) bool {
 	last, ok := parsePosition(lastID)
 	session := s.streams.session
-	ok = ok && (last.ensemble == 0 || last.ensemble == s.ring.end.ensemble)
-	last.ensemble = s.ring.end.ensemble
+	ok = ok && (last.ensemble == 0 || last.ensemble == s.ring.of)
+	last.ensemble = s.ring.of
 	if ok && last.zxid > session.Client.LastZxid() { // this member may be behind another
 		_, err := session.Client.Sync(ctx, s.ring.watch.Path)
 		ok = err == nil
@@ -316,7 +318,7 @@ func (s *Stream) takeLocked() string {
 // nothing was missed until now: later the history may not reach back to the last event.
 func (s *Stream) Beat(ctx context.Context) string {
 	t := s.streams
-	now := position{zxid: t.session.Client.LastZxid(), ensemble: s.ring.end.ensemble}
+	now := position{zxid: t.session.Client.LastZxid(), ensemble: s.ring.of}
 	err := t.session.Client.AwaitEvents(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
