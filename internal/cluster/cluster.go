@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/ensemble"
 	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/internal/parallel"
@@ -188,9 +189,22 @@ func (c *Cluster) running() (running []*Member) {
 // awaitServing returns when the members of the majority serve; if there is no majority, it does not
 // wait. If a member of started fails to start, that member is down again and the error says why.
 func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
-	for _, m := range started {
-		if err := c.awaitStart(ctx, m); err != nil {
+	for {
+		i, err := -1, error(nil)
+		for k, m := range started { // one that fails may be why the others wait
+			done, failed := c.hasStarted(m)
+			if err = errors.Join(err, failed); !done {
+				i = k
+			}
+		}
+		if err != nil {
 			return err
+		}
+		if i < 0 {
+			break
+		}
+		if !backoff.Sleep(ctx, pollTime) {
+			return fmt.Errorf("cluster: %s does not serve: %w", started[i].Name(), ctx.Err())
 		}
 	}
 	for _, m := range c.majority() {
@@ -209,36 +223,21 @@ func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	return nil
 }
 
-// awaitStart returns when a member has started, has been ended again, or cannot serve because it is
-// outside the majority.
-func (c *Cluster) awaitStart(ctx context.Context, m *Member) error {
-	poll := time.NewTicker(pollTime)
-	defer poll.Stop()
-	for {
-		run := m.run.Load()
-		if run.server == nil {
-			return nil
+// hasStarted reports whether a member has started, has been ended again, or cannot serve because it
+// is outside the majority. The error is that of its start.
+func (c *Cluster) hasStarted(m *Member) (bool, error) {
+	run := m.run.Load()
+	if run.server == nil {
+		return true, nil
+	}
+	select {
+	case <-run.started:
+		if run.err != nil {
+			return false, m.fail(run)
 		}
-		select {
-		case <-run.started:
-			switch {
-			case run.err == nil:
-				return nil
-			case m.run.Load() == run:
-				return m.fail(run)
-			}
-			continue // another goroutine ended the run, and may have started the member again
-		default:
-		}
-		if !c.serves(m, run.server) {
-			return nil
-		}
-		select {
-		case <-run.started:
-		case <-poll.C:
-		case <-ctx.Done():
-			return fmt.Errorf("cluster: %s does not serve: %w", m.Name(), ctx.Err())
-		}
+		return true, nil
+	default:
+		return !c.serves(m, run.server), nil
 	}
 }
 

@@ -167,6 +167,23 @@ func TestDir(t *testing.T) {
 	start(t, Config{Members: 3, Dir: three}) // the others admit it again
 }
 
+// Members that cannot start end the start of the others, which wait for their majority.
+func TestStart_MembersThatCannot(t *testing.T) {
+	dir := t.TempDir()
+	for _, id := range []string{"2", "3"} {
+		if err := os.MkdirAll(filepath.Join(dir, id), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, id, "checkpoint.db"), []byte("damaged"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Start(watchdog.Context(t, time.Minute), Config{Members: 3, Dir: dir})
+	if err == nil || !strings.Contains(err.Error(), "corrupt checkpoint") {
+		t.Errorf("%v, want the reason of a member that cannot start", err)
+	}
+}
+
 func TestHost_IPv6(t *testing.T) {
 	l, err := Start(t.Context(), Config{Members: 3, Host: "::1"})
 	if err != nil && strings.Contains(err.Error(), "cannot assign requested address") {
