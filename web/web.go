@@ -105,11 +105,11 @@ func New(s *server.Server, o Options) *Handler {
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{
 		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
-		Logger: sloglog.Choose(o.Slog, o.Logger), Now: time.Now,
+		Logger:   sloglog.Choose(o.Slog, o.Logger),
 		Ensemble: func() uint64 { return s.Backups().LogPosition().Ensemble },
 	})
 	h.gate = access.New(access.Config{
-		Realm: s.Identities(), Audit: s.Audit,
+		Realm: s.Identities(), Audit: s.Audit, Now: time.Now,
 		Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})
 	api := http.NewServeMux()

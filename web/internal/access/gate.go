@@ -83,7 +83,7 @@ type Config struct {
 	// ProxyHeader is the header in which Proxies name the SASL user of a request. Empty: none.
 	ProxyHeader string
 	Proxies     []netip.Prefix
-	Now         func() time.Time // default: time.Now
+	Now         func() time.Time
 }
 
 // Gate identifies callers. Its methods may be called from any goroutine.
@@ -96,9 +96,6 @@ type Gate struct {
 
 // New returns a Gate.
 func New(c Config) *Gate {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	g := &Gate{Config: c, crossing: http.NewCrossOriginProtection()}
 	g.logins.now = c.Now
 	g.guesses.init(c.Now)

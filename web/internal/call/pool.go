@@ -45,8 +45,6 @@ type PoolConfig struct {
 	// otherwise the server would close the connection that callers with the same identities share.
 	MaxRequest int
 	Logger     hclog.Logger
-	// Now is the clock of idle sessions.
-	Now func() time.Time
 }
 
 // Pool holds a client session per identity, within the process, and the streams of events that
@@ -105,7 +103,7 @@ func (p *Pool) run() {
 
 // Sweep closes sessions that nobody has used for a while.
 func (p *Pool) Sweep() {
-	now := p.Now()
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.sessions {
@@ -161,7 +159,7 @@ func (p *Pool) take(who *access.Caller) (*Session, error) {
 	if len(p.sessions) >= maxSessions && !p.evictLocked() {
 		return nil, answer.Errorf(http.StatusServiceUnavailable, "requests of %d users are being answered: try again later", maxSessions)
 	}
-	s := &Session{pool: p, key: key, who: *who, ready: make(chan struct{}), refs: 1, used: p.Now()}
+	s := &Session{pool: p, key: key, who: *who, ready: make(chan struct{}), refs: 1, used: time.Now()}
 	s.streams.init(s)
 	p.sessions[key] = s
 	// Ends after connectTimeout at the latest; Close waits for it.
@@ -253,7 +251,7 @@ func (s *Session) Release() {
 	s.pool.mu.Lock()
 	defer s.pool.mu.Unlock()
 	s.refs--
-	s.used = s.pool.Now()
+	s.used = time.Now()
 }
 
 // Len returns how many sessions are open.

@@ -190,7 +190,7 @@ func (s *Stream) resume(ctx context.Context, lastID string) bool {
 		q.RelativeZxid--
 	}
 	var text strings.Builder
-	found, now := last.sum == 0, session.pool.Now()
+	found, now := last.sum == 0, time.Now()
 	s.after, ok = session.pool.Missed(&session.who, &q, func(zxid proto.Zxid, typ proto.EventType, path string) {
 		switch next := at.add(zxid, typ, path, now); {
 		case !found:
@@ -234,7 +234,7 @@ var names = map[proto.EventType]string{
 
 // on takes an event of the client.
 func (t *streams) on(e client.Event) {
-	now := t.session.pool.Now()
+	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e.Type == client.EventSession {
