@@ -249,6 +249,7 @@ var table = slices.Concat(webTable, []box{
 		{"server", "keys point to the fields of its Config"},
 		{"server/identity", "the identity of a certificate"},
 		{"internal/ensemble", "how large an ensemble in one process can be"},
+		{"internal/fourletter", "which words there are"},
 		{"cmd/gozkd/internal/tlsconf", "the ssl keys"},
 		{"sasl", "JAAS files"},
 		{"internal/secretfile", "the secret of the ensemble, and users"},

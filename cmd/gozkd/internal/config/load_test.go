@@ -181,7 +181,7 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 }
 
 func TestLoad_Warnings(t *testing.T) {
-	inv := good(t, "dataDir=d\nextendedTypesEnabled=false\nadmin.enableServer=true\nadmin.serverPort=8080\ninitLimit=10\nsyncLimit=5\n4lw.commands.whitelist=stat, rouk\ntickTime=1\ntickTime=2\n", nil)
+	inv := good(t, "dataDir=d\nextendedTypesEnabled=false\nadmin.enableServer=true\nadmin.serverPort=8080\ninitLimit=10\nsyncLimit=5\n4lw.commands.whitelist=stat, rouk, hotp, kind\ntickTime=1\ntickTime=2\n", nil)
 	wantLines(t, inv.Warnings,
 		"zoo.cfg:8: tickTime: is set again at zoo.cfg:9, which overrides it",
 		`zoo.cfg:7: 4lw.commands.whitelist: "rouk" is not a four-letter word`)

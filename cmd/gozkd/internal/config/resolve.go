@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/internal/fourletter"
 	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/sasl"
 )
@@ -349,13 +350,10 @@ func (r *resolver) clientMemory(c *Config) {
 	}
 }
 
-// fourLetterWords are the known words. Source: ZooKeeper FourLetterCommands.
-var fourLetterWords = strings.Fields("conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp wchs *")
-
 // words warns about unknown words in the whitelist.
 func (r *resolver) words(c *Config) {
 	for _, word := range c.Server.Words {
-		if !slices.Contains(fourLetterWords, word) {
+		if word != "*" && !fourletter.Is(word) {
 			w := r.won["4lw.commands.whitelist"]
 			r.warn(w.from, w.key, "%s is not a four-letter word", strconv.Quote(word))
 		}
