@@ -274,7 +274,7 @@ func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false",
 			len(set), memberid.Number(set.Voters()[0]))
 	case n%2 == 0 && c.ScaleURL == "": // otherwise the lines are not the members
-		r.warn(first.from, first.key, "is one of %d participants, which tolerate %d failures, no more than %d would", n, (n-1)/2, n-1)
+		r.warn(first.from, first.key, "is one of %d participants, which tolerate no more failures than %d would (%d): use an odd number", n, n-1, (n-1)/2)
 	}
 }
 

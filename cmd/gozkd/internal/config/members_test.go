@@ -103,7 +103,7 @@ func TestLoad_Ensemble(t *testing.T) {
 	if c.ListenAddress() != "b:2182" || c.PeerListenAddress() != "b:2888" {
 		t.Errorf("listens on %s and %s", c.ListenAddress(), c.PeerListenAddress())
 	}
-	wantLines(t, inv.Warnings, "zoo.cfg:1: server.1: is one of 2 participants, which tolerate 0 failures, no more than 1 would")
+	wantLines(t, inv.Warnings, "zoo.cfg:1: server.1: is one of 2 participants, which tolerate no more failures than 1 would (0): use an odd number")
 	for _, want := range []string{"server.1=a:2888:3888:participant;0.0.0.0:2181\n", "myid=2\n", "initLimit=7\n", "syncLimit=3\n", "linearizableReads=true\n"} {
 		if !strings.Contains(c.String(), want) {
 			t.Errorf("%s is not in\n%s", want, c)
@@ -249,7 +249,7 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 	inv = good(t, "dataDir=d\nserver.1=x:1\nserver.2=y:1\n", env)
 	wantLines(t, inv.Warnings,
 		"ZOO_SERVERS: no effect, as in ZooKeeper's images, because zoo.cfg exists",
-		"zoo.cfg:2: server.1: is one of 2 participants, which tolerate 0 failures, no more than 1 would")
+		"zoo.cfg:2: server.1: is one of 2 participants, which tolerate no more failures than 1 would (0): use an odd number")
 	if got := fmt.Sprint(inv.Config.Members); got != "[server.1=x:1:0:participant server.2=y:1:0:participant]" {
 		t.Errorf("zoo.cfg must win: %s", got)
 	}
