@@ -6,7 +6,7 @@ import (
 )
 
 // ErrLocked is wrapped by the error of [FS.Lock] when the lock is held already.
-var ErrLocked = errors.New("vfs: locked")
+var ErrLocked = errors.New("in use: stop the process that holds the lock, or choose another directory")
 
 // ErrReplaced is wrapped by the error of [Placed.InPlace] if the name leads to another file.
 var ErrReplaced = errors.New("another file has its name")

@@ -161,8 +161,8 @@ func TestOS_LockNamesTheHolder(t *testing.T) {
 	must(t, err)
 
 	_, err = vfs.OS{}.Lock(path)
-	if !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", child.Process.Pid)) {
-		t.Errorf("got %v, want ErrLocked by process %d", err, child.Process.Pid)
+	if !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("(held by process %d): in use: stop the process", child.Process.Pid)) {
+		t.Errorf("got %v, want ErrLocked by process %d, and a remedy", err, child.Process.Pid)
 	}
 	must(t, stdin.Close())
 	must(t, child.Wait())

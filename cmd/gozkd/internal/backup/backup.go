@@ -86,9 +86,6 @@ func backup(
 		return writeNew(path, func(temporary string) error { return download(ctx, from, auth, temporary, security) }, nil)
 	}
 	s, err := readSource(from, logDir)
-	if errors.Is(err, vfs.ErrLocked) {
-		err = fmt.Errorf("%w\nThe directory is in use. For a running server name its admin endpoint: --from http://HOST:8080", err)
-	}
 	if err != nil {
 		return nil, err
 	}

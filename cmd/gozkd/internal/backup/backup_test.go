@@ -171,8 +171,12 @@ func TestBackup_OfARunningServerAndOfItsDirectory(t *testing.T) {
 		if status, _, stderr := run(t, Backup, "--from", web.URL, filepath.Join(dir, "nobody.db")); status != 1 || !strings.Contains(stderr, "403 Forbidden") {
 			t.Errorf("by nobody: %d %s", status, stderr)
 		}
-		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, "The directory is in use. For a running server") {
+		const inUse = "in use: stop the process that holds the lock, or choose another directory\n  Or copy the state of the running server: gozkd backup"
+		if status, _, stderr := run(t, Backup, "--from", cfg.Dir, "--log-dir", cfg.LogDir, offline); status != 1 || !strings.Contains(stderr, inUse) {
 			t.Errorf("of a directory in use: %d %s", status, stderr)
+		}
+		if status, _, stderr := run(t, inspect, cfg.Dir, cfg.LogDir); status != 1 || !strings.Contains(stderr, inUse) {
+			t.Errorf("inspection of a directory in use: %d %s", status, stderr)
 		}
 		web.Close()
 		stop()

@@ -20,7 +20,6 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 const restoreUsage = `usage: gozkd restore --from SOURCE [--log-dir DIR] [flags of serve] [zoo.cfg]
@@ -173,9 +172,6 @@ func restore(
 		}
 	}
 	s, err := read()
-	if errors.Is(err, vfs.ErrLocked) {
-		err = fmt.Errorf("%w\nThe directory is in use: stop that server, or make a backup of it with gozkd backup --from http://HOST:8080 FILE", err)
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -72,10 +72,14 @@ func checkDiverged(dir string) error {
 
 func checkpointIn(dir string) string { return filepath.Join(dir, "checkpoint.db") }
 
-// withCheckpointAlone adds to an error of reading the log that the checkpoint may be good. A log of
-// a later version is good too: another program must read it.
+// withCheckpointAlone adds the remedy to an error of reading the log: the checkpoint may be good,
+// and a running server copies its state. A log of a later version is good too: another program must
+// read it.
 func withCheckpointAlone(err error, checkpoint string) error {
-	if errors.Is(err, consensus.ErrNoState) || errors.Is(err, consensus.ErrLevel) || errors.Is(err, consensus.ErrCorruptCheckpoint) || errors.Is(err, vfs.ErrLocked) {
+	if errors.Is(err, vfs.ErrLocked) {
+		return fmt.Errorf("%w\nOr copy the state of the running server: gozkd backup --from http://HOST:8080 FILE", err)
+	}
+	if errors.Is(err, consensus.ErrNoState) || errors.Is(err, consensus.ErrLevel) || errors.Is(err, consensus.ErrCorruptCheckpoint) {
 		return err
 	}
 	if _, statErr := os.Stat(checkpoint); errors.Is(statErr, fs.ErrNotExist) {
