@@ -59,8 +59,8 @@ func TestRoster_TwoNames(t *testing.T) {
 	}
 }
 
-// Members on one machine whose lines have no client port, as in README's example: each number
-// stands in the list once, and no address is taken for that of another member.
+// Members on one machine whose lines have no client port, as in the operating guide's example: each
+// number stands in the list once, and no address is taken for that of another member.
 func TestRoster_NoClientPorts(t *testing.T) {
 	const lines = "server.1=127.0.0.1:2881:3881\nserver.2=127.0.0.1:2882:3882\nserver.3=127.0.0.1:2883:3883"
 	report := func(port, id string) probe.Settings {
