@@ -26,9 +26,9 @@ func told(t *testing.T, e facts.EndedSession) []byte {
 	return slices.Concat(refusal, reply(proto.XidPing, 0, proto.OK, jute.AppendBuffer(nil, text)))
 }
 
-// expire returns the error of a Client of three servers that claims its session: the first server
+// expire returns the last error of a Client of three servers that claims its session: the first server
 // that is asked gives the first of the answers, and so on. They are all given.
-func expire(t *testing.T, change func(*client.Config), answers ...[]byte) (err error, took time.Duration) { //nolint:revive // the error matters most
+func expire(t *testing.T, change func(*client.Config), answers ...[]byte) (took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var begun time.Time
@@ -50,12 +50,12 @@ func expire(t *testing.T, change func(*client.Config), answers ...[]byte) (err e
 		c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.Servers = []string{"a:1", "b:1", "c:1"} }, change)
 		c.Reconnect()
 		<-c.Done()
-		err, took = c.Err(), time.Since(begun)
+		took, err = time.Since(begun), c.Err()
 		if asked != len(answers) {
 			t.Errorf("%d servers were asked, want %d", asked, len(answers))
 		}
 	})
-	return err, took
+	return took, err
 }
 
 // If the first server that refuses the session knows only a part of the story, the others are
@@ -85,7 +85,7 @@ func TestStory_Joined(t *testing.T) {
 		{"one does not know of the end", [][]byte{told(t, leader), welcome(proto.ConnectRequest{}), told(t, last)}, facts.ClientSilent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err, _ := expire(t, func(*client.Config) {}, c.answers...)
+			_, err := expire(t, func(*client.Config) {}, c.answers...)
 			var e *client.ExpiredError
 			if !errors.As(err, &e) || e.Cause != c.cause || !errors.Is(err, proto.ErrSessionExpired) || !strings.HasPrefix(err.Error(), "session 0x4d") {
 				t.Errorf("%v", err)
@@ -115,7 +115,7 @@ func TestStory_None(t *testing.T) {
 		{"too long", time.Second, slices.Concat(refusal, []byte{0, 2, 0, 0}), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err, took := expire(t, func(cfg *client.Config) { cfg.ConnectTimeout = c.limit }, c.answer)
+			took, err := expire(t, func(cfg *client.Config) { cfg.ConnectTimeout = c.limit }, c.answer)
 			if err != error(proto.ErrSessionExpired) || took > c.most { //nolint:errorlint // nothing else is in it
 				t.Errorf("%v after %v", err, took)
 			}
