@@ -26,8 +26,9 @@ func told(t *testing.T, e facts.EndedSession) []byte {
 	return slices.Concat(refusal, reply(proto.XidPing, 0, proto.OK, jute.AppendBuffer(nil, text)))
 }
 
-// expire returns the last error of a Client of three servers that claims its session: the first server
-// that is asked gives the first of the answers, and so on. They are all given.
+// expire returns the last error of a Client of three servers that claims its session, and how long
+// that took: the first server that is asked gives the first of the answers, and so on. They are all
+// given.
 func expire(t *testing.T, change func(*client.Config), answers ...[]byte) (took time.Duration, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
