@@ -86,8 +86,10 @@ func TestAppend_RefusesWithoutWriting(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Append(wal.Batch{State: []byte("late")}); !errors.Is(err, wal.ErrClosed) {
-		t.Errorf("got %v, want ErrClosed", err)
+	for _, err := range []error{l.Append(wal.Batch{State: []byte("late")}), l.InPlace()} {
+		if !errors.Is(err, wal.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
 	}
 	l, rec := mustOpen(t, cfg)
 	if err := m.check(l, rec); err != nil {
