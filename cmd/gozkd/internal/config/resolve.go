@@ -263,8 +263,9 @@ func (r *resolver) directories(c *Config) {
 		c.Server.Dir, c.Server.LogDir = "", ""
 		return
 	case c.Server.Dir == "":
-		// An invalid value has been reported already, and so has a missing zoo.cfg.
-		if _, bad := r.won["dataDir"]; !bad && !slices.ContainsFunc(r.problems, func(p Problem) bool { return p.Missing }) {
+		// An invalid value has been reported already, and so has a missing or unreadable zoo.cfg.
+		unread := func(p Problem) bool { return p.Missing || p.Key == "" && p.From.Line == 0 }
+		if _, bad := r.won["dataDir"]; !bad && !slices.ContainsFunc(r.problems, unread) {
 			r.problem(Origin{}, "dataDir", "is not set: set it in zoo.cfg, or use --data-dir or --memory")
 		}
 		return
