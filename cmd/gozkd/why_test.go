@@ -42,7 +42,7 @@ func TestWhy_Ensemble(t *testing.T) {
 	}
 	session := proto.SessionID(c.Session().ID).String()
 	all := strings.Join([]string{urls[1], urls[2], urls[3]}, ",")
-	if status, _, errs := why(t, "--url", all, session); status != 1 || !strings.Contains(errs, "no server that answered remembers an end that fits session "+session) {
+	if status, _, errs := why(t, "--url", all, session); status != 1 || !strings.Contains(errs, "no server that answered knows of an ended session that fits session "+session) {
 		t.Errorf("a session that lives: status %d, %s", status, errs)
 	}
 	if err := leader.Server().ExpireSession(t.Context(), int64(c.Session().ID)); err != nil {
@@ -83,7 +83,7 @@ func TestWhy_Ensemble(t *testing.T) {
 		{[]string{"--url", urls[leader.ID()] + "," + nobody, "/e"}, 0, ended, []string{nobody, "what this server knows is missing"}},
 		{[]string{"--url", urls[at.ID()] + "," + urls[at.ID()], "/e"}, 0, unknown, nil},
 		{[]string{"--url", urls[leader.ID()], "--timeout", "1s", "/e"}, 2, "", []string{"-timeout"}},
-		{[]string{"--url", all, "--auth-file", secret, "/f"}, 1, "", []string{"no server that answered remembers an end that fits path /f"}},
+		{[]string{"--url", all, "--auth-file", secret, "/f"}, 1, "", []string{"no server that answered knows of an ended session that fits path /f"}},
 		{[]string{"--url", nobody, "/e"}, 1, "", []string{"the other members are not known", "what this server knows is missing", "no server answered: "}},
 		{[]string{"--url", "ftp://x", "/e"}, 2, "", []string{"allowed: a URL"}},
 		{[]string{"--server", "zk1:2181", "/e"}, 2, "", []string{`why: the admin endpoint is "zk1:2181"; allowed: a URL`, "not that of clients"}},
