@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
@@ -32,19 +34,25 @@ func serveEnsemble(
 	defer log.Info("all members have ended")
 	running, cancel := context.WithCancel(stop)
 	var serve atomic.Int32                 // members
-	admins := make([]string, inv.Ensemble) // their admin endpoints
+	admins := make([]string, inv.Ensemble) // their admin endpoints; "": not served
+	var pages sync.WaitGroup               // of members, with sessions whose end takes a majority
+	pages.Add(inv.Ensemble)
 	return errors.Join(parallel.Each(inv.Ensemble, inv.Ensemble, func(i int) error {
 		defer cancel() // without this member the others need not run
-		m := e.Members[i]
-		err := serveMember(running, inv, c, cfg, e, m, func(admin string) error {
+		m, closed := e.Members[i], sync.OnceFunc(pages.Done)
+		defer closed()
+		stopping := func() {
+			closed()
+			pages.Wait()
+		}
+		err := serveMember(running, inv, c, cfg, e, m, stopping, func(admin string) error {
 			admins[i] = admin
 			if int(serve.Add(1)) < inv.Ensemble {
 				return nil
 			}
 			where := e.Ports()
-			if c.AdminEnabled {
-				where.Admin = strings.Join(admins, ",")
-			}
+			served := slices.DeleteFunc(admins, func(admin string) bool { return admin == "" })
+			where.Admin = strings.Join(served, ",")
 			log.Info("all members serve", "connect", where.Client, "admin", where.Admin)
 			return where.Write(inv.PortFile)
 		})
@@ -56,11 +64,11 @@ func serveEnsemble(
 }
 
 // serveMember runs a member until ctx ends or the member fails. It calls serving with the URL of
-// the admin endpoint when the member serves. The first endpoint is at the configured port, those of
-// the other members are at the following ports.
+// the admin endpoint when the member serves, and stopping before the server stops. The first
+// endpoint is at the configured port, those of the other members are at the following ports.
 func serveMember(
 	ctx context.Context, inv *config.Invocation, c config.Config, cfg server.Config,
-	e *ensemble.Ensemble, m *ensemble.Member, serving func(admin string) error,
+	e *ensemble.Ensemble, m *ensemble.Member, stopping func(), serving func(admin string) error,
 ) error {
 	clients, peers, err := m.Listen()
 	if err != nil {
@@ -88,7 +96,9 @@ func serveMember(
 			case <-ctx.Done():
 			}
 		}
-		ends.web.Close()
+		if ends.web.Close(); err == nil {
+			stopping()
+		}
 		ended = s.Abort() // no member hands over its lead, since no member remains to take it
 	}
 	if ctx.Err() != nil {

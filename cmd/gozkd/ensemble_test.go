@@ -3,10 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,5 +131,53 @@ func TestEnsemble_Why(t *testing.T) {
 		if status != 0 || !strings.HasPrefix(out, "session "+session) || !strings.Contains(out, want) || errs != "" {
 			t.Errorf("status %d: %s%s", status, out, errs)
 		}
+	}
+}
+
+// A member whose admin port is taken serves without one: the list of endpoints, which gozkd why
+// takes, has those of the others.
+func TestEnsemble_AdminPortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.2:0") // not the address whose free ports the members take for clients
+	if err != nil {
+		t.Skip("this system has one loopback address: ", err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3",
+		"-o", "admin.serverAddress=127.0.0.2", "-o", "admin.serverPort="+port)
+	if slices.Contains(strings.Split(p.ports.Admin, ","), "") && p.ports.Admin != "" { // all may be taken
+		t.Errorf("admin endpoints %q", p.ports.Admin)
+	}
+}
+
+// A stopped ensemble ends the sessions of a member's pages while it has a majority.
+func TestEnsemble_StopsWithOpenPages(t *testing.T) {
+	dir := t.TempDir()
+	p := launch(t, "serve", "--data-dir", dir, "--client-port", "0", "--ensemble", "3", "-o", "admin.serverPort=0", "-o", "gozkd.web=read", "-o", "forceSync=no")
+	page := strings.TrimSuffix(strings.Split(p.ports.Admin, ",")[1], "/commands")
+	await(t, "a page of member 2", func() error { // whose server may not know the leader yet
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"/znodes/v2/?watch=recursive", nil)
+		if err != nil {
+			return err
+		}
+		r, err := http.DefaultClient.Do(q)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = r.Body.Close() })
+		if r.StatusCode != http.StatusOK {
+			return errors.New(r.Status)
+		}
+		return nil
+	})
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("status %d", status)
+	}
+	var left []string // the longest log has all ends that a majority has agreed to
+	for _, id := range []string{"1", "2", "3"} {
+		left = append(left, must(t, "inspect", "--sessions", filepath.Join(dir, id)))
+	}
+	if !slices.Contains(left, "") {
+		t.Errorf("the members have the sessions %q", left)
 	}
 }
