@@ -87,7 +87,7 @@ func (m *Member) begin() error {
 	}
 	clients, peers, err := m.Listen()
 	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return fmt.Errorf("cluster: %s: %w", m.Name(), err)
 	}
 	run := &memberRun{
 		gate: faultproxy.NewGate(clients, &m.cluster.rules), started: make(chan struct{}), gone: make(chan struct{}),

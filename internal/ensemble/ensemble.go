@@ -73,7 +73,7 @@ func New(dir string, addresses []string, inMemory bool) (*Ensemble, error) {
 		p, err := tcpport.Reserve(m.address)
 		if err != nil {
 			e.Close()
-			return nil, m.portError(err)
+			return nil, fmt.Errorf("%s: %w", m.Name(), portError(err))
 		}
 		m.port, m.address, m.listen = p, p.Address(), p.Listen
 	}
@@ -143,8 +143,8 @@ func (m *Member) Name() string {
 	return fmt.Sprintf("member %d", m.id)
 }
 
-func (m *Member) portError(err error) error {
-	return accept.ListenError(m.Name()+": client port", err, "--client-port, zktest.OnPort, or the ports of POST /servers")
+func portError(err error) error {
+	return accept.ListenError("client port", err, "--client-port, zktest.OnPort, or the ports of POST /servers")
 }
 
 // Hold renews the reservation of the client port after a server's end.
@@ -153,7 +153,7 @@ func (m *Member) Hold() { m.port.Hold() }
 // Listen opens the client port and, in an ensemble, the port for other members.
 func (m *Member) Listen() (clients, peers net.Listener, err error) {
 	if clients, err = m.listen(); err != nil {
-		return nil, nil, m.portError(err)
+		return nil, nil, portError(err)
 	}
 	if len(m.ensemble.Members) > 1 {
 		if peers, err = m.ensemble.Network.Listen(net.JoinHostPort(m.Host(), strconv.Itoa(peerPort))); err != nil {

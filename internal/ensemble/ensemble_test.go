@@ -26,3 +26,20 @@ func TestNew_PortInUse(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// The error of Listen does not name the member: callers do, as for the other errors of its start.
+func TestListen_PortInUse(t *testing.T) {
+	e, err := New("", []string{"127.0.0.1:0"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	l, _, err := e.Members[0].Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if _, _, err = e.Members[0].Listen(); err == nil || !strings.HasPrefix(err.Error(), "client port: listen tcp "+e.ConnectString()) {
+		t.Errorf("%v", err)
+	}
+}
