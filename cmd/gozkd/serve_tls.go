@@ -5,10 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"net"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -16,7 +13,6 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
-	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -214,43 +210,5 @@ func peerTLSMode(c config.Config) server.PeerTLSMode {
 func (t *portTLS) close() {
 	for _, files := range []*tlsFiles{&t.clients, &t.peers, &t.admin, &t.metrics} {
 		files.close()
-	}
-}
-
-// errorLog gets the lines of an http.Server. That a handshake failed, and why, is for operators.
-type errorLog struct{ log hclog.Logger }
-
-func (l errorLog) Write(line []byte) (int, error) {
-	text := strings.TrimSpace(string(line))
-	if rest, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
-		caller, reason, _ := strings.Cut(rest, ": ")
-		l.log.Warn("TLS handshake failed", "from", caller, "reason", reason)
-	} else {
-		l.log.Debug(text)
-	}
-	return len(line), nil
-}
-
-// secured returns a listener that adds TLS to the connections of l. unified: it also accepts plain
-// connections. source may be nil: no TLS.
-func secured(l net.Listener, source *tlsconf.Source, unified bool) net.Listener {
-	switch {
-	case source == nil:
-		return l
-	case unified:
-		return accept.Unified(l, source.Server(), requestTimeout)
-	}
-	return tls.NewListener(l, source.Server())
-}
-
-// administrator returns a function that reports whether a client certificate is that of an
-// administrator, by the present configuration.
-func (r *reloader) administrator() func(*x509.Certificate) bool {
-	return func(cert *x509.Certificate) bool {
-		r.mu.Lock()
-		c := r.last
-		r.mu.Unlock()
-		id, err := c.CertificateID()(cert)
-		return err == nil && slices.Contains(c.AdminIdentities(), id)
 	}
 }

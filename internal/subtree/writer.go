@@ -65,7 +65,7 @@ func (s *step) size() int {
 	switch s.kind {
 	case Delete:
 	case moveCounter:
-		return int(s.by) * 2 * (n + 1 + len(counterChild))
+		return int(forwardSize(s.path, s.by))
 	default:
 		n += len(s.data)
 		for _, a := range s.options.ACL {

@@ -73,16 +73,18 @@ func Attachment(w http.ResponseWriter, data []byte) {
 	_, _ = w.Write(data) // the caller has gone
 }
 
+// Encoded answers with bytes that are encoded already.
+func Encoded(w http.ResponseWriter, status int, kind string, b []byte) { send(w, status, kind, b) }
+
 func write(w http.ResponseWriter, status int, kind string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // no type of ours
 		status, kind, b = http.StatusInternalServerError, "application/problem+json", []byte(`{"type":"about:blank","title":"Internal Server Error","status":500}`)
 	}
-	Encoded(w, status, kind, b)
+	send(w, status, kind, b)
 }
 
-// Encoded answers with bytes that are encoded already.
-func Encoded(w http.ResponseWriter, status int, kind string, b []byte) {
+func send(w http.ResponseWriter, status int, kind string, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")

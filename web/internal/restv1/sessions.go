@@ -31,6 +31,7 @@ const (
 type Sessions struct {
 	connect func(ctx context.Context, who *access.Caller) (*client.Client, error)
 	bound   *fair.Gauge
+	after   func(time.Duration, func()) *time.Timer
 
 	closing sync.WaitGroup // sessions that are being closed
 	mu      sync.Mutex     // guards the fields below
@@ -49,7 +50,7 @@ type session struct {
 // NewSessions returns no sessions. connect opens one, which does not end as long as the server
 // serves.
 func NewSessions(connect func(ctx context.Context, who *access.Caller) (*client.Client, error)) *Sessions {
-	return &Sessions{connect: connect, bound: fair.NewGauge(maxSessionsEach, maxSessions), byID: make(map[string]*session)}
+	return &Sessions{connect: connect, bound: fair.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
 }
 
 // Get returns the client of a caller's session, and counts as a heartbeat.
@@ -91,7 +92,7 @@ func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.D
 	e := &session{id: guid.New(), owner: who.Key(), client: c, expire: expire, leave: leave}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.timer = time.AfterFunc(expire, func() { s.remove(e) })
+	e.timer = s.after(expire, func() { s.remove(e) })
 	s.byID[e.id] = e
 	if s.over {
 		s.removeLocked(e)

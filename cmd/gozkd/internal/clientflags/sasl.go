@@ -3,14 +3,11 @@ package clientflags
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"strings"
 
-	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/sasl"
-	"github.com/gozkd/gozkd/sasl/kerberos"
 )
 
 // loginConfig is the property that names the JAAS file.
@@ -83,41 +80,4 @@ func readPassword(path string) (string, error) {
 		return "", fmt.Errorf("%s: a password is one line that is not empty", path)
 	}
 	return password, nil
-}
-
-// fromKerberos returns the mechanism of a Krb5LoginModule. Unlike Java's client it demands that the
-// server prove its identity too.
-func fromKerberos(m *sasl.LoginModule, p props, env cli.Env) (sasl.Client, error) {
-	conf, err := kerberos.LoadConf(cmp.Or(p["java.security.krb5.conf"], kerberos.DefaultConf))
-	if err != nil {
-		return nil, err
-	}
-	c, err := kerberos.ClientLogin(*m, conf, cmp.Or(env.Getenv("KRB5CCNAME"), fmt.Sprintf("/tmp/krb5cc_%d", os.Getuid())))
-	if err != nil {
-		return nil, err
-	}
-	c.Mutual = true
-	c.Canonicalize = !strings.EqualFold(p["zookeeper.sasl.client.canonicalize.hostname"], "false")
-	c.Service = cmp.Or(p["zookeeper.server.principal"], p["zookeeper.sasl.client.username"])
-	if realm := p["zookeeper.server.realm"]; realm != "" && !strings.Contains(c.Service, "@") {
-		c.Service = cmp.Or(c.Service, kerberos.DefaultService) + "@" + realm
-	}
-	return kerberos.NewClient(c)
-}
-
-// ReadAuthFile reads the credential in a file such as "digest super:PASSWORD". Without a file there
-// is none.
-func ReadAuthFile(file string) ([]client.Auth, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	scheme, credential, ok := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if !ok {
-		return nil, fmt.Errorf("%s holds no credential: write SCHEME CREDENTIAL, such as digest super:PASSWORD", file)
-	}
-	return []client.Auth{{Scheme: scheme, Credential: []byte(credential)}}, nil
 }

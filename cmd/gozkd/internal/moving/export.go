@@ -10,7 +10,6 @@ import (
 	"hash/adler32"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
@@ -103,7 +102,7 @@ func (c *exportCommand) check(words []string) error {
 		return errors.New("--from is missing: name the state to export")
 	case len(words) > 0:
 		return fmt.Errorf("%q is no flag", words[0])
-	case !slices.Contains([]string{"3.5", "3.6", "3.7", "3.8", "3.9"}, c.version):
+	case c.version != "3.5" && c.version != "3.6" && c.version != "3.7" && c.version != "3.8" && c.version != "3.9":
 		return fmt.Errorf("--for %s: want 3.5, 3.6, 3.7, 3.8 or 3.9", c.version)
 	}
 	return nil

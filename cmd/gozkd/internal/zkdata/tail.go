@@ -1,0 +1,58 @@
+package zkdata
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+
+	"github.com/gozkd/gozkd/internal/zkfiles"
+	"github.com/gozkd/gozkd/proto"
+)
+
+// Absolute returns the directories of Find's argument as absolute paths, in the form of that
+// argument.
+func Absolute(arg string) (string, error) {
+	dir, logDir, err := splitDirs(arg)
+	if err != nil {
+		return "", err
+	}
+	a, err := filepath.Abs(dir)
+	b, err2 := filepath.Abs(logDir)
+	if err = errors.Join(err, err2); err != nil || a == b {
+		return a, err
+	}
+	return a + ":" + b, nil
+}
+
+// Tail calls f with the transactions in a server's logs after the transaction last, until f returns
+// an error. found reports whether the server has last itself; otherwise f is not called. torn are
+// notes on incomplete records.
+func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found bool, torn []string, err error) {
+	// The first zxid of an epoch is that of no transaction: a server of this epoch has what came
+	// before.
+	found = last.Counter() == 0 && d.epoch >= last.Epoch()
+	// A server that received the state with last from its leader has no log of it.
+	found = found || slices.ContainsFunc(d.Snapshots, func(s File) bool { return s.Zxid == last })
+	first := 0
+	for i, log := range d.Logs {
+		if log.Zxid <= last {
+			first = i
+		}
+	}
+	logs := &logFiles{files: d.Logs[first:]}
+	for r, err := range logs.records() {
+		switch {
+		case err != nil:
+			return found, logs.torn, err
+		case r.Zxid <= last:
+			found = found || r.Zxid == last
+		case !found:
+			return false, logs.torn, nil
+		default:
+			if err := f(r); err != nil {
+				return found, logs.torn, err
+			}
+		}
+	}
+	return found, logs.torn, nil
+}

@@ -1,0 +1,148 @@
+package serverlist
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// address is where a member is reached by other members.
+type address struct {
+	host               string // in the form of Member.Host
+	peerPort, election int
+}
+
+// String returns the address as a server line has it.
+func (a address) String() string {
+	return fmt.Sprintf("%s:%d:%d", printHost(a.host), a.peerPort, a.election)
+}
+
+// AddressSeparator stands between the addresses of a member that has several.
+const AddressSeparator = "|"
+
+// parsePeers parses the part of a server line that is for other members. The problem is empty if
+// there is none. Source: ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
+func (m *Member) parsePeers(text string, complete, several bool) (code proto.ErrCode, problem string) {
+	parts := strings.Split(strings.TrimRight(text, AddressSeparator), AddressSeparator)
+	if len(parts) > 1 && !several {
+		return proto.ErrBadArguments, "several addresses for one server need multiAddress.enabled=true"
+	}
+	var all []address
+	roles := make(map[string]bool)
+	for _, part := range parts {
+		a, role, code, problem := parseAddress(part, complete)
+		if problem != "" {
+			return code, problem
+		}
+		if role != "" {
+			roles[role] = true
+		}
+		if !slices.ContainsFunc(all, func(b address) bool { return b.host == a.host && b.peerPort == a.peerPort }) {
+			all = append(all, a)
+		}
+	}
+	if len(roles) > 1 {
+		return proto.ErrBadArguments, "the addresses have different roles"
+	}
+	if roles[Observer.String()] {
+		m.Role = Observer
+	}
+	slices.SortStableFunc(all, func(a, b address) int {
+		return cmp.Compare(strings.Trim(printHost(a.host), "[]"), strings.Trim(printHost(b.host), "[]"))
+	})
+	m.Host, m.PeerPort, m.ElectionPort = all[0].host, all[0].peerPort, all[0].election
+	more := make([]string, 0, len(all)-1)
+	for _, a := range all[1:] {
+		more = append(more, a.String())
+	}
+	m.More = strings.Join(more, AddressSeparator)
+	return proto.OK, ""
+}
+
+// parseAddress parses host:peerPort:electionPort:role. The role is empty if there is none.
+func parseAddress(text string, complete bool) (a address, role string, code proto.ErrCode, problem string) {
+	bad := func(code proto.ErrCode, format string, args ...any) (address, string, proto.ErrCode, string) {
+		return address{}, "", cmp.Or(code, proto.ErrBadArguments), fmt.Sprintf(format, args...)
+	}
+	host, fields, ok := splitAddress(text)
+	switch {
+	case !ok:
+		return bad(0, "the host is neither a name, an IPv4 address, nor an IPv6 address in [ ]")
+	case len(fields) == 0:
+		return bad(0, "there is no peer port")
+	case len(fields) == 1 && complete:
+		return bad(0, "there is no election port")
+	case len(fields) > 3:
+		return bad(0, "there is too much after the host")
+	}
+	a.host = host
+	if a.peerPort, code = parsePort(fields[0]); a.peerPort == 0 {
+		return bad(code, "the peer port %q is not between 1 and 65535", fields[0])
+	}
+	if len(fields) > 1 {
+		if a.election, code = parsePort(fields[1]); code != proto.OK {
+			return bad(code, "the election port %q is not between 0 and 65535", fields[1])
+		}
+		if a.election == a.peerPort {
+			return bad(0, "the peer port and the election port are both %d", a.peerPort)
+		}
+	}
+	if len(fields) > 2 {
+		role = strings.ToLower(strings.TrimSpace(fields[2]))
+		if role != Participant.String() && role != Observer.String() {
+			return bad(0, "the role %q is neither participant nor observer", fields[2])
+		}
+	}
+	return a, role, proto.OK, ""
+}
+
+// peers returns the addresses for other members.
+func (m Member) peers() []address {
+	all := []address{{m.Host, m.PeerPort, m.ElectionPort}}
+	if m.More == "" {
+		return all
+	}
+	for part := range strings.SplitSeq(m.More, AddressSeparator) {
+		a, _, _, problem := parseAddress(part, true)
+		if problem != "" {
+			panic(fmt.Sprintf("serverlist: %s has the further address %q: %s", m.Key(), part, problem)) // only parsePeers sets it
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// PeerHosts returns the hosts of the addresses for other members.
+func (m Member) PeerHosts() []string {
+	var hosts []string
+	for _, a := range m.peers() {
+		hosts = append(hosts, a.host)
+	}
+	return hosts
+}
+
+// PeerAddress returns the host:port for other members. Several are separated by AddressSeparator.
+func (m Member) PeerAddress() string {
+	var all []string
+	for _, a := range m.peers() {
+		all = append(all, net.JoinHostPort(a.host, strconv.Itoa(a.peerPort)))
+	}
+	return strings.Join(all, AddressSeparator)
+}
+
+// ElectionAddress returns the host:port for elections in the form of PeerAddress, or "" if there is
+// none.
+func (m Member) ElectionAddress() string {
+	var all []string
+	for _, a := range m.peers() {
+		if a.election != 0 {
+			all = append(all, net.JoinHostPort(a.host, strconv.Itoa(a.election)))
+		}
+	}
+	return strings.Join(all, AddressSeparator)
+}

@@ -1,0 +1,107 @@
+package restv2
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
+)
+
+// historyTime bounds the reading of the archive: less than an HTTP server waits for an answer.
+const historyTime = 45 * time.Second
+
+// at answers with a znode as it was.
+func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q params) error {
+	children, acl, stats := q.flag("children"), q.flag("acl"), q.flag("stat")
+	limit, skip := int(q.number("limit", 1, maxPage, defaultPage)), int(q.number("skip", 0, maxSkip, 0))
+	m, err := parseMoment(q.values.Get("at"))
+	switch {
+	case err != nil:
+		return err
+	case q.err != nil:
+		return q.err
+	case stats:
+		return answer.Bad("stat is not possible with at: ask for each child")
+	}
+	ask := history.Query{Path: path}
+	if err := call.Of(r).MayReadHistory(h.History, &ask); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), historyTime)
+	defer cancel()
+	z, err := h.History.At(ctx, ask, m)
+	if err != nil {
+		return err
+	}
+	leave, err := call.Of(r).Large(len(z.Data))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	v := struct {
+		Path     string          `json:"path"`
+		Zxid     string          `json:"zxid"` // of the last write before the moment
+		Time     int64           `json:"time"`
+		Stat     *Stat           `json:"stat"`
+		Data     *[]byte         `json:"data,omitempty"`
+		ACL      []proto.ACLJSON `json:"acl,omitempty"`
+		Children *[]child        `json:"children,omitempty"`
+		Next     string          `json:"next,omitempty"`
+	}{Path: path, Zxid: z.Zxid.String(), Time: z.Time.UnixMilli(), Stat: &Stat{StatJSON: z.Stat.JSON()}}
+	switch {
+	case children:
+		slices.Sort(z.Children)
+		page, next := pageOf(z.Children, q.values.Get("after"), q.values.Get("prefix"), skip, limit)
+		list := make([]child, len(page))
+		for i, name := range page {
+			list[i].Name = name
+		}
+		v.Children, v.Next = &list, next
+	case acl:
+		v.ACL = proto.ACLToJSON(z.ACL)
+	case wantsBytes(r):
+		answer.Attachment(w, z.Data)
+		return nil
+	default:
+		v.Data = &z.Data
+	}
+	return encoded(w, r, len(z.Data), v)
+}
+
+// parseMoment reads a zxid such as 0x100000007, or a time as in RFC 3339.
+func parseMoment(s string) (m history.Moment, err error) {
+	if hex, ok := strings.CutPrefix(s, "0x"); ok {
+		if z, err := strconv.ParseUint(hex, 16, 63); err == nil && z > 0 {
+			return history.Moment{Zxid: proto.Zxid(z)}, nil
+		}
+	} else if m.Time, err = time.Parse(time.RFC3339Nano, s); err == nil {
+		return m, nil
+	}
+	return m, answer.Bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
+}
+
+// pageOf returns the first of sorted names after a name and as many as are skipped, and the last of
+// them if there are more.
+func pageOf(names []string, after, prefix string, skip, limit int) (page []string, next string) {
+	from, found := slices.BinarySearch(names, max(after, prefix))
+	if found && after >= prefix && after != "" {
+		from++
+	}
+	for _, name := range names[min(from+skip, len(names)):] {
+		if !strings.HasPrefix(name, prefix) {
+			break
+		}
+		if len(page) == limit {
+			return page, page[limit-1]
+		}
+		page = append(page, name)
+	}
+	return page, ""
+}
