@@ -105,8 +105,7 @@ func New(s *server.Server, o Options) *Handler {
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{
 		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
-		Logger:   sloglog.Choose(o.Slog, o.Logger),
-		Ensemble: func() uint64 { return s.Backups().LogPosition().Ensemble },
+		Logger: sloglog.Choose(o.Slog, o.Logger),
 	})
 	h.gate = access.New(access.Config{
 		Realm: s.Identities(), Audit: s.Audit, Now: time.Now,

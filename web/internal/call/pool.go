@@ -37,8 +37,6 @@ type PoolConfig struct {
 	Missed func(
 		who *access.Caller, q *proto.SetWatchesRequest, f func(proto.Zxid, proto.EventType, string),
 	) (upTo proto.Zxid, ok bool)
-	// Ensemble returns the id of the server's ensemble, 0 while it is not known.
-	Ensemble func() uint64
 	// NotServing returns a Problem while the server does not answer clients.
 	NotServing func() error
 	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones:

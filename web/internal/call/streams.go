@@ -49,9 +49,8 @@ type streams struct {
 // ring holds the latest events of a Watch.
 type ring struct {
 	watch   Watch
-	of      uint32 // the ensemble of the ids; never changes
-	set     bool   // the server has the watch
-	readers int    // streams
+	set     bool // the server has the watch
+	readers int  // streams
 	end     position
 	events  []event // the oldest first
 	first   uint64  // the number of events[0]
@@ -62,32 +61,29 @@ type ring struct {
 
 // position is how far a reader has read: all changes up to a zxid or, if sum is not 0, those of its
 // events that have this checksum. So a transaction can be continued in its middle. A position has
-// the same meaning on every member of its ensemble; 0 is for an ensemble that is not known.
+// the same meaning on every member.
 type position struct {
-	zxid          proto.Zxid
-	sum, ensemble uint32
+	zxid proto.Zxid
+	sum  uint32
 }
 
 // String returns the id of the last event before the position.
 func (p position) String() string {
-	switch {
-	case p.ensemble != 0:
-		return fmt.Sprintf("0x%x-%08x-%08x", uint64(p.zxid), p.sum, p.ensemble)
-	case p.sum != 0:
-		return fmt.Sprintf("0x%x-%08x", uint64(p.zxid), p.sum)
+	if p.sum == 0 {
+		return fmt.Sprintf("0x%x", uint64(p.zxid))
 	}
-	return fmt.Sprintf("0x%x", uint64(p.zxid))
+	return fmt.Sprintf("0x%x-%08x", uint64(p.zxid), p.sum)
 }
 
 func parsePosition(id string) (p position, ok bool) {
-	_, _ = fmt.Sscanf(id, "0x%x-%x-%x", &p.zxid, &p.sum, &p.ensemble) // String tells
+	_, _ = fmt.Sscanf(id, "0x%x-%x", &p.zxid, &p.sum) // String tells
 	return p, p.String() == id
 }
 
 // add moves the position behind an event, and returns its text.
 func (p *position) add(zxid proto.Zxid, typ proto.EventType, path string, now time.Time) string {
 	if zxid != p.zxid {
-		*p = position{zxid: zxid, ensemble: p.ensemble}
+		*p = position{zxid: zxid}
 	}
 	p.sum = max(1, crc32.Update(p.sum, crc32.IEEETable, []byte(names[typ]+path)))
 	data, _ := json.Marshal(struct { // these types have no value that fails
@@ -127,7 +123,7 @@ func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, er
 	s.streams.mu.Lock()
 	stream.next = r.next()
 	s.streams.mu.Unlock()
-	begin := position{zxid: s.Client.LastZxid(), ensemble: r.of}
+	begin := position{zxid: s.Client.LastZxid()}
 	if lastID == "" {
 		stream.text = "id: " + begin.String() + "\n\n"
 	} else if !stream.resume(ctx, lastID) {
@@ -147,8 +143,7 @@ func (t *streams) join(ctx context.Context, w Watch) (*ring, error) {
 			t.mu.Unlock()
 			return nil, answer.Errorf(http.StatusServiceUnavailable, "%d paths are watched already: close other streams", maxRings)
 		}
-		r = &ring{watch: w, of: uint32(t.session.pool.Ensemble())}
-		r.end.ensemble = r.of
+		r = &ring{watch: w}
 		t.rings[w] = r
 	}
 	r.readers++
@@ -172,8 +167,6 @@ func (t *streams) join(ctx context.Context, w Watch) (*ring, error) {
 func (s *Stream) resume(ctx context.Context, lastID string) bool {
 	last, ok := parsePosition(lastID)
 	session := s.streams.session
-	ok = ok && (last.ensemble == 0 || last.ensemble == s.ring.of)
-	last.ensemble = s.ring.of
 	if ok && last.zxid > session.Client.LastZxid() { // this member may be behind another
 		_, err := session.Client.Sync(ctx, s.ring.watch.Path)
 		ok = err == nil
@@ -185,7 +178,7 @@ func (s *Stream) resume(ctx context.Context, lastID string) bool {
 	if s.ring.watch.Recursive {
 		q.Persistent, q.PersistentRecursive = nil, q.Persistent
 	}
-	at := position{zxid: last.zxid, ensemble: last.ensemble}
+	at := position{zxid: last.zxid}
 	if last.sum != 0 {
 		q.RelativeZxid--
 	}
@@ -318,7 +311,7 @@ func (s *Stream) takeLocked() string {
 // nothing was missed until now: later the history may not reach back to the last event.
 func (s *Stream) Beat(ctx context.Context) string {
 	t := s.streams
-	now := position{zxid: t.session.Client.LastZxid(), ensemble: s.ring.of}
+	now := position{zxid: t.session.Client.LastZxid()}
 	err := t.session.Client.AwaitEvents(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
