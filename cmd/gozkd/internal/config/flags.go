@@ -207,9 +207,9 @@ const Usage = `usage: gozkd [serve] [flags] [zoo.cfg]
 // Help is the output of --help.
 const Help = Usage + `
 gozkd is a coordination server for ZooKeeper clients. It reads zoo.cfg from the command line or from
-the directory ZOOCFGDIR or ZOO_CONF_DIR. Without a zoo.cfg it serves on 127.0.0.1:2181 and keeps its
-data in ./` + DefaultDataDir + `. Flags override zoo.cfg. zoo.cfg overrides -D properties in JVMFLAGS and
-SERVER_JVMFLAGS, and the variables of ZooKeeper's container images.
+the directory ZOOCFGDIR or ZOO_CONF_DIR. Without a zoo.cfg it keeps its data in ./` + DefaultDataDir + `, and
+serves on 127.0.0.1:2181 unless there are server lines. Flags override zoo.cfg. zoo.cfg overrides -D
+properties in JVMFLAGS and SERVER_JVMFLAGS, and the variables of ZooKeeper's container images.
 
 commands:
   serve          run a server until SIGINT or SIGTERM (the default): a member of an ensemble if there

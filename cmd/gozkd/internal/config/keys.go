@@ -49,7 +49,7 @@ func workingKeys(c *Config) []key {
 			"ms until a connection must have a session"),
 		row("clientTcpKeepAlive", boolean, "false", &c.Server.ClientKeepAlive, "TCP keep-alive on client connections"),
 		live("4lw.commands.whitelist", whitelist, "srvr", &c.Server.Words,
-			"[four-letter words](monitoring.md#four-letter-words) to answer, besides srvr"),
+			"[four-letter words](monitoring.md#four-letter-words) to answer, besides srvr; * without a zoo.cfg on 127.0.0.1"),
 		live("readonlymode.enabled", boolean, "false", &c.Server.ReadOnlyMode,
 			"[read-only mode](../guide/operate.md#read-only-mode), and the word isro"),
 		row("localSessionsEnabled", boolean, "false", &c.Server.LocalSessions,

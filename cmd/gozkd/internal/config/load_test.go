@@ -84,7 +84,7 @@ func TestLoad_Defaults(t *testing.T) {
 			ListenBacklog: -1, HandshakeLimit: 250,
 			Tick: 3 * time.Second, MinSessionTimeout: 6 * time.Second, MaxSessionTimeout: time.Minute,
 			MaxClientConns: 60, HandshakeTimeout: 10 * time.Second,
-			MaxBuffer: 0xFFFFF, OutstandingLimit: 1000, Words: []string{"srvr"},
+			MaxBuffer: 0xFFFFF, OutstandingLimit: 1000, Words: []string{"*"},
 			ConnectionThrottle: server.ConnectionThrottle{
 				FillCount: 1, FillTime: time.Millisecond, DropIncrease: 0.02, DropDecrease: 0.002,
 				GlobalWeight: 3, LocalWeight: 1, RenewWeight: 2,
@@ -119,8 +119,13 @@ func TestLoad_Defaults(t *testing.T) {
 	if got := inv.Config.ListenAddress(); got != "127.0.0.1:2181" {
 		t.Errorf("listens on %s", got)
 	}
+	for _, o := range []string{"server.1=h:1:2;2181", "4lw.commands.whitelist=srvr"} {
+		if words := good(t, "", nil, "-o", o).Config.Server.Words; fmt.Sprint(words) != "[srvr]" {
+			t.Errorf("with %s the words are %q", o, words)
+		}
+	}
 
-	want.Server.Dir, want.Server.LogDir, want.ClientPortAddress = "/d", "/d", ""
+	want.Server.Dir, want.Server.LogDir, want.ClientPortAddress, want.Server.Words = "/d", "/d", "", []string{"srvr"}
 	inv = good(t, "dataDir=/d", nil)
 	if fmt.Sprint(inv.Config) != fmt.Sprint(want) || inv.Config.ListenAddress() != ":2181" {
 		t.Errorf("with a zoo.cfg: got  %+v\nwant %+v", inv.Config, want)

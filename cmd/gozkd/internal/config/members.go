@@ -24,6 +24,9 @@ func (r *resolver) members(c *Config) {
 	me := r.identity(c)
 	if c.ClientPortAddress == "" && len(lines) == 0 && !r.hasFile && !r.exposed {
 		c.ClientPortAddress = "127.0.0.1" // no setting exposes this server to others
+		if _, set := r.won["4lw.commands.whitelist"]; !set && c.SecureClientPort == 0 {
+			c.Server.Words = []string{"*"} // top asks for them
+		}
 	}
 	role := serverlist.Participant
 	switch {
