@@ -29,8 +29,8 @@ var ErrClosed = errors.New("client: closed")
 // Tellers know why the session ended.
 type ExpiredError struct{ facts.EndedSession }
 
-// Error returns the story, in a sentence.
-func (e *ExpiredError) Error() string { return e.Story }
+// Error returns the text of proto.ErrSessionExpired and the story, in a sentence.
+func (e *ExpiredError) Error() string { return proto.ErrSessionExpired.Error() + ": " + e.Story }
 
 // Unwrap returns proto.ErrSessionExpired.
 func (e *ExpiredError) Unwrap() error { return proto.ErrSessionExpired }

@@ -88,7 +88,8 @@ func TestStory_Joined(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := expire(t, func(*client.Config) {}, c.answers...)
 			var e *client.ExpiredError
-			if !errors.As(err, &e) || e.Cause != c.cause || !errors.Is(err, proto.ErrSessionExpired) || !strings.HasPrefix(err.Error(), "session 0x4d") {
+			begin := proto.ErrSessionExpired.Error() + ": session 0x4d"
+			if !errors.As(err, &e) || e.Cause != c.cause || !errors.Is(err, proto.ErrSessionExpired) || !strings.HasPrefix(err.Error(), begin) {
 				t.Errorf("%v", err)
 			}
 		})

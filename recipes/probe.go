@@ -11,13 +11,20 @@ func (k *core) probeLoop() {
 	quiet := busyFactor // ticks since the latest probe
 	late := 0           // successive ticks at which the proof was late
 	unanswered := 0
-	t := time.NewTimer(0)
+	send := func() {
+		if unanswered < maxProbes && k.probe(answers) {
+			unanswered++
+			quiet = 0
+		}
+	}
+	send() // the first probe needs no timer
+	t := time.NewTimer(k.probeInterval())
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
+			t.Reset(k.probeInterval())
 			timeout := time.Duration(k.timeout.Load())
-			t.Reset(timeout / (busyFactor * probesPerTimeout))
 			s := k.currentSession()
 			if late++; s == nil || s.ended.Load() || s.remaining() > timeout/lateProofShare {
 				late = 0
@@ -40,11 +47,12 @@ func (k *core) probeLoop() {
 		case <-k.closing:
 			return
 		}
-		if unanswered < maxProbes && k.probe(answers) {
-			unanswered++
-			quiet = 0
-		}
+		send()
 	}
+}
+
+func (k *core) probeInterval() time.Duration {
+	return time.Duration(k.timeout.Load()) / (busyFactor * probesPerTimeout)
 }
 
 // probe sends a sync, unless there is no connection, and the outcome to answers. The session of a

@@ -111,7 +111,7 @@ func TestReloader(t *testing.T) {
 	wrong = nil
 	for _, set := range []string{
 		"minSessionTimeout=5999", "maxSessionTimeout=59999", "maxClientCnxns=0", "maxCnxns=7", "globalOutstandingLimit=9", "nio.sessionlessCnxnTimeout=5",
-		"4lw.commands.whitelist=*", "readonlymode.enabled=true", "reconfigEnabled=true", "enforceQuota=true", "DigestAuthenticationProvider.superDigest=super:xQJm",
+		"4lw.commands.whitelist=stat", "readonlymode.enabled=true", "reconfigEnabled=true", "enforceQuota=true", "DigestAuthenticationProvider.superDigest=super:xQJm",
 		"DigestAuthenticationProvider.enabled=false", "znode.container.maxPerMinute=3", "znode.container.maxNeverUsedIntervalMs=0", "fsync.warningthresholdms=2",
 		"connectionMaxTokens=5", "connectionTokenFillTime=3", "connectionTokenFillCount=4", "connectionFreezeTime=0", "connectionDropIncrease=0.5",
 		"connectionDropDecrease=0.25", "connectionDecreaseRatio=1", "connection_throttle_weight_enabled=true",

@@ -91,6 +91,7 @@ func TestAccessibility(t *testing.T) {
 		b.see("#nav a", "Import & export")
 		check(fmt.Sprint("menu dark ", dark))
 		b.press("Escape")
+		b.gone("#nav a", "Import & export")
 		b.show("#/z/app/empty", "none")
 		for key, title := range map[string]string{"e": "Edit", "n": "New child", "d": "Delete", "a": "ACL", "?": "Keyboard"} {
 			b.press(key)
