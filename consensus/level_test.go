@@ -24,28 +24,32 @@ func toLevel(most Level) LevelRange { return LevelRange{Min: 1, Max: most} }
 // of the checkpoint.
 func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 	dir := t.TempDir()
-	level := func(cfg Config) Level {
+	level := func(want Level, cfg Config) Level {
 		written := make(chan struct{}, 100)
 		cfg.Dir, cfg.OnCheckpoint = dir, func(time.Duration, int) { written <- struct{}{} }
 		n := open(t, cfg)
 		n.put(t, "a")
 		defer n.close(t)
+		for tries := 0; n.Status().Level < want && tries < 1000; tries++ {
+			n.put(t, "a") // the leader proposes the level after the first requests
+		}
 		if cfg.CheckpointRequests > 0 {
-			<-written // it may be from before the log was applied
-			n.put(t, "b")
-			<-written
+			<-written               // it may be from before the log was applied
+			for len(written) == 0 { // the end of the first may not be noted yet, so one put may begin none
+				n.put(t, "b")
+			}
 		}
 		return n.Status().Level
 	}
 	this := core.SupportedLevels.Max
 	next := this + 1
-	if got := level(Config{Levels: toLevel(next), MaxLevel: this}); got != this {
+	if got := level(this, Config{Levels: toLevel(next), MaxLevel: this}); got != this {
 		t.Fatalf("held back, the level is %d", got)
 	}
-	if got := level(Config{Levels: toLevel(this)}); got != this {
+	if got := level(this, Config{Levels: toLevel(this)}); got != this {
 		t.Fatalf("after the downgrade the level is %d", got)
 	}
-	if got := level(Config{Levels: toLevel(next)}); got != next {
+	if got := level(next, Config{Levels: toLevel(next)}); got != next {
 		t.Fatalf("the level is %d", got)
 	}
 	refused := func(why string) {
@@ -63,7 +67,7 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 		}
 	}
 	refused("of the log in " + filepath.Join(dir, "wal"))
-	if got := level(Config{Levels: toLevel(next + 1), MaxLevel: next, CheckpointRequests: 1}); got != next {
+	if got := level(next, Config{Levels: toLevel(next + 1), MaxLevel: next, CheckpointRequests: 1}); got != next {
 		t.Fatalf("after a restart the level is %d", got)
 	}
 	refused("the checkpoint " + filepath.Join(dir, "checkpoint.db"))

@@ -228,6 +228,28 @@ func TestCloseIsAnsweredBeforeReset(t *testing.T) {
 	}
 }
 
+// A client that connects before the feature level of such passwords is reached waits for it.
+func TestZooKeeperPasswords_FirstSession(t *testing.T) {
+	cfg := ticks
+	cfg.ZooKeeperPasswords, cfg.MaxFeatureLevel = true, 2
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		r := dial()
+		r.send((&proto.ConnectRequest{TimeoutMs: 10_000}).Append(nil))
+		synctest.Wait()
+		if restart, err := s.Reload(server.ReloadedWith(s, func(c *server.Config) { c.MaxFeatureLevel = 0 })); err != nil || restart != nil {
+			t.Fatal(restart, err)
+		}
+		d := jute.NewDecoder(r.recv())
+		var resp proto.ConnectResponse
+		if resp.Decode(&d); d.Err() != nil {
+			t.Fatal(d.Err())
+		}
+		if want := zkfiles.Password(resp.SessionID); !bytes.Equal(resp.Passwd, want[:]) {
+			t.Errorf("session %v has password %x, of ZooKeeper it would be %x", resp.SessionID, resp.Passwd, want)
+		}
+	})
+}
+
 // TestZooKeeperPasswords: with the setting, a ZooKeeper can compute the password of each new
 // session from its id, and no two sessions have one id, also after a restart. Members of earlier
 // versions could not apply such a request, so below feature level 3 passwords are random.

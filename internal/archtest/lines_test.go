@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 111_298, goal: 97_000}
+	shippedBudget = budget{limit: 111_302, goal: 97_000}
 	neverBudget   = budget{limit: 36_416, goal: 34_000}
 )
 
