@@ -50,6 +50,7 @@ var harnessTable = []box{
 	{pkg: "test/jepsen-lite/...", may: []arrow{
 		{"test/...", "installs and starts ZooKeeper"},
 		{"internal/testkit/...", "shared helpers"},
+		{"internal/memnet", "a network between members that can be cut and delayed"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes the traffic of a client"},
 		{"github.com/go-zookeeper/zk", "a client that is not ours"},

@@ -41,6 +41,9 @@ type ClusterConfig struct {
 	LoopDisks bool
 	// Burst adds burstKeys to the configuration.
 	Burst bool
+	// The round trip between members, and how many percent of the packets are lost, besides faults.
+	RoundTrip   time.Duration
+	LossPercent float64
 }
 
 // SmallDiskBytes has room for ZooKeeper's preallocation and a run's data.
@@ -60,7 +63,7 @@ type Cluster struct {
 // everything.
 func NewCluster(cfg ClusterConfig) *Cluster {
 	c := &Cluster{cfg: cfg}
-	c.net, c.Links = newLinks(cfg.Members)
+	c.net, c.Links = newLinks(cfg.Members, cfg.RoundTrip, cfg.LossPercent)
 	if err := must.Try(c.layOut); err != nil {
 		must.Do(errors.Join(err, c.Close()))
 	}
@@ -80,7 +83,7 @@ func (c *Cluster) layOut() {
 		case c.cfg.LoopDisks:
 			m.mountLoopDisk(SmallDiskBytes)
 		}
-		must.Do(os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(c.net.hosts(id, c.cfg.Members)), 0o644))
+		must.Do(os.WriteFile(filepath.Join(m.dir, "hosts"), []byte(c.net.hosts(id)), 0o644))
 		c.writeConfig(m)
 		m.writeMyID()
 	}

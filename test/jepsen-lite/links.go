@@ -4,6 +4,7 @@ package jepsenlite
 
 import (
 	"context"
+	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -12,69 +13,69 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// Links are the network between members: a proxy per ordered pair and port. Blocks and delays are
-// set per direction of the bytes, whoever opened the connection. Safe for concurrent use.
+// Links are the network between members: a proxy per ordered pair and port, which carries the bytes
+// through a memnet.Network. Blocks and delays are set per direction of the bytes, whoever opened the
+// connection. Safe for concurrent use.
 type Links struct {
-	open  context.Context // ends with Close
-	end   context.CancelFunc
-	tasks sync.WaitGroup
-	net   addresses
+	open    context.Context // ends with Close
+	end     context.CancelFunc
+	tasks   sync.WaitGroup
+	net     addresses
+	network *memnet.Network // members are named by their ids
 	// roundTrip and lossPercent are those of all links, besides faults.
 	roundTrip   time.Duration
 	lossPercent float64
 
 	mu        sync.Mutex
-	ways      map[direction]*directionState
-	tunnels   map[*direction]context.CancelFunc // what breaks each connection between two members
-	listeners map[route]net.Listener
+	listeners map[route]net.Listener // where members look for others
 }
 
-// A route is the address where a member looks for another.
-type route struct {
-	direction
-	port int
-}
-
-// A direction is a direction between two members.
-type direction struct{ from, to int }
-
-type directionState struct {
-	open  chan struct{} // closed: bytes may pass
-	delay time.Duration
-}
+// A route is where the member from looks for a port of the member to.
+type route struct{ from, to, port int }
 
 // newLinks chooses addresses for an ensemble. No member is reachable before Listen.
-func newLinks(members int) (addresses, *Links) {
+func newLinks(members int, roundTrip time.Duration, lossPercent float64) (addresses, *Links) {
 	// Concurrent runs differ in their process ids and so mostly in their addresses; ports settle
 	// the rest.
-	a := addresses{net: byte(16 + os.Getpid()%200)}
-	l := &Links{ways: map[direction]*directionState{}, tunnels: map[*direction]context.CancelFunc{}, listeners: map[route]net.Listener{}}
-	l.open, l.end = context.WithCancel(context.Background())
+	a := addresses{net: byte(16 + os.Getpid()%200), members: members}
 	var every []string
-	for i := 1; i <= members; i++ {
-		for j := 1; j <= members; j++ {
-			every = append(every, a.ip(i, j))
-			if i != j {
-				open := make(chan struct{})
-				close(open)
-				l.ways[direction{i, j}] = &directionState{open: open}
-			}
+	for i := range members {
+		for j := range members {
+			every = append(every, a.ip(i+1, j+1))
 		}
 	}
 	ports := must.Get(server.FreePorts(3, every...))
 	a.peerPort, a.electionPort, a.clientPort = ports[0], ports[1], ports[2]
-	l.net = a
+	l := &Links{net: a, network: memnet.New(roundTrip / 2), roundTrip: roundTrip, lossPercent: lossPercent, listeners: map[route]net.Listener{}}
+	l.open, l.end = context.WithCancel(context.Background())
+	for id := range members {
+		for _, port := range []int{a.peerPort, a.electionPort} {
+			inside := must.Get(l.network.Listen(insideAddr(id+1, port)))
+			context.AfterFunc(l.open, func() { _ = inside.Close() }) // its first Close
+			target := net.JoinHostPort(a.ip(id+1, id+1), strconv.Itoa(port))
+			l.accept(inside, func() (net.Conn, error) { return net.Dial("tcp", target) })
+		}
+	}
 	return a, l
+}
+
+// insideAddr returns the address of a member's port in the Network.
+func insideAddr(member, port int) string {
+	return net.JoinHostPort(strconv.Itoa(member), strconv.Itoa(port))
 }
 
 // Close ends the proxies and waits for their goroutines.
 func (l *Links) Close() {
 	l.end()
 	l.refuse(func(route) bool { return true })
+	for id := range l.net.members {
+		l.network.Tear(strconv.Itoa(id+1), "")
+	}
 	l.tasks.Wait()
 }
 
@@ -82,20 +83,18 @@ func (l *Links) Close() {
 func (l *Links) Listen(member int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for w := range l.ways {
-		if w.to != member {
-			continue
-		}
+	for from := range l.net.members {
 		for _, port := range []int{l.net.peerPort, l.net.electionPort} {
-			d := route{w, port}
-			if l.listeners[d] != nil {
+			r := route{from + 1, member, port}
+			if r.from == member || l.listeners[r] != nil {
 				continue
 			}
-			listener := must.Get(net.Listen("tcp", net.JoinHostPort(l.net.ip(w.from, w.to), strconv.Itoa(port))))
-			l.listeners[d] = listener
-			target := net.JoinHostPort(l.net.ip(w.to, w.to), strconv.Itoa(port))
-			// Ends when Refuse or Close closes the listener; Close awaits it.
-			l.tasks.Go(func() { l.accept(listener, w, target) })
+			l.listeners[r] = must.Get(net.Listen("tcp", net.JoinHostPort(l.net.ip(r.from, member), strconv.Itoa(port))))
+			// While the way is blocked, the dialler's connection stays silent, which is closer to
+			// packet loss than a refusal.
+			l.accept(l.listeners[r], func() (net.Conn, error) {
+				return l.network.Dial(l.open, strconv.Itoa(r.from), insideAddr(member, port))
+			})
 		}
 	}
 }
@@ -103,15 +102,15 @@ func (l *Links) Listen(member int) {
 // Refuse makes a member's peers refused, as by a machine without a listener. A proxy that accepted
 // their connections and closed them would hide that the member is gone.
 func (l *Links) Refuse(member int) {
-	l.refuse(func(d route) bool { return d.to == member })
+	l.refuse(func(r route) bool { return r.to == member })
 }
 
 func (l *Links) refuse(which func(route) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for d, listener := range l.listeners {
-		if which(d) {
-			delete(l.listeners, d)
+	for r, listener := range l.listeners {
+		if which(r) {
+			delete(l.listeners, r)
 			must.Do(listener.Close())
 		}
 	}
@@ -119,156 +118,82 @@ func (l *Links) refuse(which func(route) bool) {
 
 // Block stops all bytes from one member to another. Connections stay, as in a network that loses
 // packets.
-func (l *Links) Block(from, to int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.ways[direction{from, to}]; isClosed(s.open) {
-		s.open = make(chan struct{})
-	}
-}
+func (l *Links) Block(from, to int) { l.network.Cut(strconv.Itoa(from), strconv.Itoa(to), true) }
 
 // Delay delays all bytes from one member to another by d.
 func (l *Links) Delay(from, to int, d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ways[direction{from, to}].delay = d
+	l.network.Delay(strconv.Itoa(from), strconv.Itoa(to), d)
 }
 
 // Heal opens every direction without delay. Held bytes arrive now.
 func (l *Links) Heal() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, s := range l.ways {
-		s.delay = 0
-		if !isClosed(s.open) {
-			close(s.open)
+	for i := range l.net.members {
+		for j := range l.net.members {
+			l.Delay(i+1, j+1, 0)
+			l.network.Cut(strconv.Itoa(i+1), strconv.Itoa(j+1), false)
 		}
 	}
 }
 
 // Cut breaks the connections between two members, whichever side opened them.
-func (l *Links) Cut(a, b int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for w, end := range l.tunnels {
-		if *w == (direction{a, b}) || *w == (direction{b, a}) {
-			end()
+func (l *Links) Cut(a, b int) { l.network.Tear(strconv.Itoa(a), strconv.Itoa(b)) }
+
+// accept joins each connection that a listener accepts to one that dial makes.
+func (l *Links) accept(listener net.Listener, dial func() (net.Conn, error)) {
+	// Ends when Refuse or Close closes the listener; Close awaits it.
+	l.tasks.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			// Ends when either of its connections ends, at the latest in Close, which awaits it.
+			l.tasks.Go(func() {
+				far, err := dial()
+				if err != nil {
+					_ = near.Close() // the dialler sees its connection close, as after a refusal
+					return
+				}
+				l.join(near, far)
+			})
 		}
-	}
+	})
 }
 
-// passable waits until bytes may pass, and returns false if their connection has ended.
-func (l *Links) passable(tunnel context.Context, w direction) bool {
-	l.mu.Lock()
-	open := l.ways[w].open
-	l.mu.Unlock()
-	select {
-	case <-open:
-	case <-tunnel.Done():
-	}
-	return tunnel.Err() == nil
-}
-
-func (l *Links) accept(listener net.Listener, w direction, target string) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return // closed
-		}
-		// Ends when either of its connections ends, at the latest in Close, which awaits it.
-		l.tasks.Go(func() { l.serve(conn, w, target) })
-	}
-}
-
-// serve carries bytes between a member that dialled and its target. While the way is blocked, the
-// dialler's connection stays silent, which is closer to packet loss than a refusal.
-func (l *Links) serve(near net.Conn, w direction, target string) {
-	tunnel, end := context.WithCancel(l.open)
-	l.mu.Lock()
-	l.tunnels[&w] = end
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.tunnels, &w)
-		end()
-	}()
-	closing(tunnel, near)
-	if !l.passable(tunnel, w) {
-		return
-	}
-	far, err := net.Dial("tcp", target) // on loopback: succeeds or fails at once
-	if err != nil {
-		return // the dialler sees its connection close, as after a refusal
-	}
-	closing(tunnel, far)
+// join moves bytes both ways until one of the connections ends, and closes both.
+func (l *Links) join(a, b net.Conn) {
 	var pumps sync.WaitGroup
-	// Both end when either connection ends, because each ends the tunnel; awaited below.
-	pumps.Go(func() { l.pump(tunnel, end, far, near, w) })
-	pumps.Go(func() { l.pump(tunnel, end, near, far, direction{w.to, w.from}) })
+	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+		// Ends when either connection ends; awaited below.
+		pumps.Go(func() {
+			_, _ = io.Copy(lossy{way[0], l}, way[1]) // how a connection ended does not matter
+			_, _ = a.Close(), b.Close()              // the other pump may have closed them
+		})
+	}
 	pumps.Wait()
 }
 
-// closing closes c when the tunnel ends.
-func closing(tunnel context.Context, c net.Conn) {
-	context.AfterFunc(tunnel, func() { _ = c.Close() }) // losing bytes is the purpose
+// lossy is a connection into the Network whose packets may be lost.
+type lossy struct {
+	net.Conn
+	links *Links
 }
 
-// A parcel holds bytes in transit and their earliest arrival.
-type parcel struct {
-	data []byte
-	due  time.Time
+// Write waits until no packet of b is lost.
+func (c lossy) Write(b []byte) (int, error) {
+	if _, inside := c.RemoteAddr().(memnet.Addr); inside {
+		time.Sleep(c.links.lateness(len(b)))
+	}
+	return c.Conn.Write(b)
 }
 
-// latency returns how long bytes that are sent now take. TCP sends a lost packet again after a
-// round trip, or a timeout, which doubles each time, and all that follows waits.
-func (l *Links) latency(w direction, bytes int) time.Duration {
+// lateness returns how much later than usual bytes arrive that are sent now. TCP sends a lost packet
+// again after a round trip, or a timeout, which doubles each time, and all that follows waits.
+func (l *Links) lateness(bytes int) (d time.Duration) {
 	const packetBytes = 1448
-	l.mu.Lock()
-	d := l.ways[w].delay + l.roundTrip/2
-	l.mu.Unlock()
 	arrives := math.Pow(1-l.lossPercent/100, float64(1+bytes/packetBytes))
 	for timeout := l.roundTrip; rand.Float64() > arrives; timeout *= 2 {
 		d += timeout
 	}
 	return d
-}
-
-// pump moves bytes in one direction. Reader and writer are separate, so that a delay costs no
-// throughput.
-func (l *Links) pump(tunnel context.Context, end context.CancelFunc, to, from net.Conn, w direction) {
-	const (
-		chunkBytes = 32 << 10
-		waiting    = 64 // parcels; beyond them the sender's socket fills, as on a slow network
-	)
-	parcels := make(chan parcel, waiting)
-	var writer sync.WaitGroup
-	// Ends when parcels is closed below, or early if it cannot write; awaited below.
-	writer.Go(func() {
-		defer end()
-		for p := range parcels {
-			if wait := time.Until(p.due); wait > 0 && pause(tunnel, wait) != nil || !l.passable(tunnel, w) {
-				return
-			}
-			if _, err := to.Write(p.data); err != nil {
-				return
-			}
-		}
-	})
-	for {
-		buf := make([]byte, chunkBytes)
-		n, err := from.Read(buf)
-		if n > 0 {
-			select {
-			case parcels <- parcel{buf[:n], time.Now().Add(l.latency(w, n))}:
-			case <-tunnel.Done():
-				err = net.ErrClosed
-			}
-		}
-		if err != nil {
-			break
-		}
-	}
-	close(parcels)
-	writer.Wait()
 }

@@ -20,9 +20,9 @@ type wire struct {
 	near, far net.Conn
 }
 
-func newWire(t *testing.T) wire {
+func newWire(t *testing.T, roundTrip time.Duration, lossPercent float64) wire {
 	t.Helper()
-	a, links := newLinks(2)
+	a, links := newLinks(2, roundTrip, lossPercent)
 	t.Cleanup(links.Close)
 	l, err := net.Listen("tcp", net.JoinHostPort(a.ip(2, 2), strconv.Itoa(a.peerPort)))
 	if err != nil {
@@ -76,7 +76,7 @@ const (
 )
 
 func TestLinks_Block(t *testing.T) {
-	w := newWire(t)
+	w := newWire(t, 0, 0)
 	w.links.Block(1, 2)
 	if ok, _ := passes(t, w.near, w.far, briefly); ok {
 		t.Error("a byte passed a blocked way")
@@ -96,7 +96,7 @@ func TestLinks_Block(t *testing.T) {
 }
 
 func TestLinks_Delay(t *testing.T) {
-	w := newWire(t)
+	w := newWire(t, 0, 0)
 	const d = 60 * time.Millisecond
 	w.links.Delay(1, 2, d)
 	if ok, took := passes(t, w.near, w.far, soon); !ok || took < d {
@@ -109,10 +109,13 @@ func TestLinks_Delay(t *testing.T) {
 }
 
 func TestLinks_Loss(t *testing.T) {
-	w, way := newWire(t), direction{1, 2}
-	w.links.roundTrip = 200 * time.Millisecond
-	if d := w.links.latency(way, 1); d != 100*time.Millisecond {
-		t.Errorf("a byte takes %v", d)
+	const roundTrip = 200 * time.Millisecond
+	w := newWire(t, roundTrip, 0)
+	if ok, took := passes(t, w.near, w.far, soon); !ok || took < roundTrip/2 {
+		t.Errorf("arrived: %v, after %v", ok, took)
+	}
+	if d := w.links.lateness(1); d != 0 {
+		t.Errorf("a byte is late by %v without a loss", d)
 	}
 	w.links.lossPercent = 2
 	w.links.Heal() // is about faults
@@ -120,20 +123,31 @@ func TestLinks_Loss(t *testing.T) {
 		const sent = 10_000
 		lost, packets := 0, 1+bytes/1448
 		for range sent {
-			if d := w.links.latency(way, bytes); d >= 300*time.Millisecond {
+			if d := w.links.lateness(bytes); d >= roundTrip {
 				lost++
-			} else if d != 100*time.Millisecond {
-				t.Fatalf("%d bytes take %v", bytes, d)
+			} else if d != 0 {
+				t.Fatalf("%d bytes are late by %v", bytes, d)
 			}
 		}
 		if want := packets * sent / 50; lost < want*2/3 || lost > want*4/3 {
 			t.Errorf("%d of %d were late, each of %d packets", lost, sent, packets)
 		}
 	}
+	const quick = 20 * time.Millisecond
+	late := 0
+	w = newWire(t, quick, 40)
+	for range 30 {
+		if ok, took := passes(t, w.near, w.far, soon); ok && took >= quick*3/2 {
+			late++
+		}
+	}
+	if late == 0 {
+		t.Error("no byte was late although many packets were lost")
+	}
 }
 
 func TestLinks_CutAndRefuse(t *testing.T) {
-	w := newWire(t)
+	w := newWire(t, 0, 0)
 	w.links.Cut(2, 1)
 	for _, c := range []net.Conn{w.near, w.far} {
 		if err := c.SetReadDeadline(time.Now().Add(soon)); err != nil {

@@ -17,6 +17,7 @@ import (
 // server lines stay right when a reconfig gives all members the lines of one of them.
 type addresses struct {
 	net                                byte
+	members                            int
 	peerPort, electionPort, clientPort int
 }
 
@@ -29,13 +30,13 @@ func (a addresses) client(id int) string {
 func hostName(id int) string { return fmt.Sprintf("zk%d", id) }
 
 // hosts returns a member's hosts file.
-func (a addresses) hosts(id, members int) string {
+func (a addresses) hosts(id int) string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n")
 	if own, err := os.Hostname(); err == nil {
 		fmt.Fprintf(&b, "127.0.0.1 %s\n", own)
 	}
-	for j := 1; j <= members; j++ {
+	for j := 1; j <= a.members; j++ {
 		fmt.Fprintf(&b, "%s %s\n", a.ip(id, j), hostName(j))
 	}
 	return b.String()

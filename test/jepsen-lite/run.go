@@ -48,10 +48,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		SmallDisk: has(func(f fault) bool { return f.small }),
 		LoopDisks: has(func(f fault) bool { return f.loop }),
 		Burst:     has(func(f fault) bool { return f.alone }),
+		RoundTrip: o.RoundTrip, LossPercent: o.LossPercent,
 	}
 	err = must.Try(func() {
 		cluster := NewCluster(cfg)
-		cluster.Links.roundTrip, cluster.Links.lossPercent = o.RoundTrip, o.LossPercent
 		defer must.Finally(cluster.Close)
 		report = &Report{Server: o.Product.Name, Seed: o.Seed, Faults: map[string]int{}}
 		file, rec, began := filepath.Join(o.Dir, "history.jsonl"), NewRecorder(), time.Now()
