@@ -19,8 +19,8 @@ import (
 )
 
 // Links are the network between members: a proxy per ordered pair and port, which carries the bytes
-// through a memnet.Network. Blocks and delays are set per direction of the bytes, whoever opened the
-// connection. Safe for concurrent use.
+// through a memnet.Network. Blocks and delays are set per direction of the bytes, whoever opened
+// the connection. Safe for concurrent use.
 type Links struct {
 	open    context.Context // ends with Close
 	end     context.CancelFunc
@@ -187,8 +187,9 @@ func (c lossy) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// lateness returns how much later than usual bytes arrive that are sent now. TCP sends a lost packet
-// again after a round trip, or a timeout, which doubles each time, and all that follows waits.
+// lateness returns how much later than usual bytes arrive that are sent now. TCP sends a lost
+// packet again after a round trip, or a timeout, which doubles each time, and all that follows
+// waits.
 func (l *Links) lateness(bytes int) (d time.Duration) {
 	const packetBytes = 1448
 	arrives := math.Pow(1-l.lossPercent/100, float64(1+bytes/packetBytes))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,15 +96,13 @@ func (d *duel) compare(ctx context.Context, s *exchange.Sequence) *exchange.Mism
 
 // replay plays the saved sequences.
 func (d *duel) replay(ctx context.Context) {
-	files := must.Get(filepath.Glob(filepath.Join(d.regress, "*.json")))
+	files := must.Get(filepath.Glob(filepath.Join(d.regress, "*.txt")))
 	for _, f := range files {
-		var s exchange.Sequence
-		if err := json.Unmarshal(must.Get(os.ReadFile(f)), &s); err != nil {
-			must.Failf("%s: %w", f, err)
-		}
-		if m := d.compare(ctx, &s); m != nil {
-			d.found(filepath.Base(f), m)
-			d.restart(ctx)
+		for _, s := range must.Get(exchange.ReadScript(string(must.Get(os.ReadFile(f))))) {
+			if m := d.compare(ctx, s); m != nil {
+				d.found(filepath.Base(f), m)
+				d.restart(ctx)
+			}
 		}
 	}
 	fmt.Fprintf(d.out, "%d saved sequences played\n", len(files))

@@ -71,7 +71,7 @@ func recordFile(ctx context.Context, start *starter, kind server.Kind, file stri
 	}
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Recorded from %s by make golden. Replayed in this order on a fresh server by test/golden.\n", p.Name())
-	fmt.Fprintf(&b, "# The format is described in test/compat/diff/exchange/text.go.\n")
+	fmt.Fprintf(&b, "# The format is described in test/compat/diff/exchange/script.go.\n")
 	must.Do(exchange.WriteText(&b, transcripts))
 	fmt.Printf("%s: %d sequences, %d bytes\n", file, len(transcripts), b.Len())
 	must.Do(os.WriteFile(file, b.Bytes(), 0o644))

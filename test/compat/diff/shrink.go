@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,10 +35,9 @@ func (d *duel) shrinkAndSave(ctx context.Context, s *exchange.Sequence, m *excha
 		return true
 	})
 	small.Name = s.Name + ": " + want
-	text := must.Get(json.MarshalIndent(small, "", " "))
 	must.Do(os.MkdirAll(d.regress, 0o755))
-	file := filepath.Join(d.regress, fileName(s.Name+"-"+want)+".json")
-	must.Do(os.WriteFile(file, append(text, '\n'), 0o644))
+	file := filepath.Join(d.regress, fileName(s.Name+"-"+want)+".txt")
+	must.Do(os.WriteFile(file, []byte(small.String()), 0o644))
 	fmt.Fprintf(d.out, "  %d steps left of %d after %d tries, saved as %s\n  %v\na, then b:\n", len(small.Steps), len(s.Steps), tries, file, m)
 	a, b := d.play(ctx, small)
 	must.Do(exchange.WriteText(d.out, []*exchange.Transcript{a, b}))

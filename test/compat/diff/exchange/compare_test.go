@@ -24,7 +24,7 @@ func recorded(t *testing.T) []*Transcript {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := ReadText(bytes.NewReader(b))
+		list, err := ReadText(string(b))
 		if err != nil {
 			t.Fatalf("%s: %v", f, err)
 		}
@@ -60,7 +60,7 @@ func TestText_RoundTrip(t *testing.T) {
 	if err := WriteText(&b, all); err != nil {
 		t.Fatal(err)
 	}
-	list, err := ReadText(bytes.NewReader(b.Bytes()))
+	list, err := ReadText(b.String())
 	if err != nil {
 		t.Fatal(err)
 	}

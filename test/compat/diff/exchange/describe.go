@@ -1,19 +1,11 @@
 package exchange
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/proto"
 )
-
-// head returns the step in JSON, without its requests.
-func (s Step) head() string {
-	s.Send = nil
-	return string(must.Get(json.Marshal(s)))
-}
 
 // requestBodies are the fields of request records, as record reads them.
 var requestBodies = map[proto.OpCode]string{

@@ -104,7 +104,7 @@ func (g *game) step(i int, step *Step) {
 		return
 	}
 	if g.conns[step.Conn] == nil && g.t.Sequence.Reconnects {
-		again := Step{Conn: step.Conn, Connect: &Connect{Session: step.Conn, How: HowNew, TimeoutMs: 30000}}
+		again := Step{Conn: step.Conn, Connect: newSession(step.Conn)}
 		g.connect(&again, items)
 	}
 	c := g.conns[step.Conn]

@@ -1,9 +1,13 @@
 package exchange
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,10 +15,12 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ErrScript is wrapped by the errors of ReadScript about its input.
+// ErrScript is wrapped by the errors of ReadScript and ReadText about their input.
 var ErrScript = errors.New("exchange: bad script")
 
-// ReadScript reads sequences that people have written, a step a line:
+var errOutOfPlace = errors.New("out of place")
+
+// ReadScript reads sequences that people have written, or String, a step a line:
 //
 //	# for people
 //	sequence NAME
@@ -31,7 +37,21 @@ var ErrScript = errors.New("exchange: bad script")
 //	SLOT & REQUEST           in the same segment as the request in the line before
 //
 // Errors name the line.
-func ReadScript(text string) ([]*Sequence, error) {
+func ReadScript(text string) (list []*Sequence, err error) {
+	read, err := ReadText(text)
+	for _, t := range read {
+		list = append(list, t.Sequence)
+	}
+	return list, err
+}
+
+// ReadText reads what WriteText has written: scripts with what arrived below each step.
+//
+//	session SLOT ID PASSWD   id and password in hex
+//	< FRAME # WORDS          what arrived, in hex; the words are for people
+//	! NOTE
+//	flush SLOT               what arrived at the end on that connection follows
+func ReadText(text string) ([]*Transcript, error) {
 	var r scriptReader
 	n := 0
 	for line := range strings.Lines(text) {
@@ -47,55 +67,92 @@ func ReadScript(text string) ([]*Sequence, error) {
 }
 
 type scriptReader struct {
-	list []*Sequence
-	xids map[int]int32 // the last, by slot
+	list  []*Transcript
+	xids  map[int]int32 // the last, by slot
+	flush int           // the slot of the current flush, -1 in steps
 }
 
 func (r *scriptReader) line(line string) {
 	word, rest, _ := strings.Cut(line, " ")
 	if word == "sequence" {
-		r.list, r.xids = append(r.list, &Sequence{Name: rest}), make(map[int]int32)
+		r.list = append(r.list, &Transcript{Sequence: &Sequence{Name: rest}, Flush: make(map[int][]Item), Sessions: make(map[int]Session)})
+		r.xids, r.flush = make(map[int]int32), -1
 		return
 	}
 	if len(r.list) == 0 {
 		must.Do(errOutOfPlace)
 	}
-	s := r.list[len(r.list)-1]
-	if word == "reconnects" {
-		s.Reconnects = true
-		return
+	t := r.list[len(r.list)-1]
+	switch word {
+	case "reconnects":
+		t.Sequence.Reconnects = true
+	case "session":
+		var slot int
+		var id uint64
+		var passwd []byte
+		must.Get(fmt.Sscanf(rest, "%d %x %x", &slot, &id, &passwd))
+		t.Sessions[slot] = Session{proto.SessionID(id), passwd}
+	case "flush":
+		r.flush = must.Get(strconv.Atoi(rest))
+		t.Flush[r.flush] = nil
+	case "<":
+		frame, _, _ := strings.Cut(rest, " # ")
+		r.item(t, Item{Frame: must.Get(hex.DecodeString(frame))})
+	case "!":
+		r.item(t, Item{Note: Note(rest)})
+	case "connect", "drop", "raw":
+		slot, rest, _ := strings.Cut(rest, " ")
+		r.action(t, word, must.Get(strconv.Atoi(slot)), rest)
+	default:
+		r.requests(t, must.Get(strconv.Atoi(word)), rest)
 	}
-	kind := word
-	if kind == "connect" || kind == "drop" || kind == "raw" {
-		word, rest, _ = strings.Cut(rest, " ")
+}
+
+func (r *scriptReader) item(t *Transcript, it Item) {
+	last := len(t.Steps) - 1
+	switch {
+	case r.flush >= 0:
+		t.Flush[r.flush] = append(t.Flush[r.flush], it)
+	case last < 0:
+		must.Do(errOutOfPlace)
+	default:
+		t.Steps[last] = append(t.Steps[last], it)
 	}
-	step := Step{Conn: must.Get(strconv.Atoi(word)), Drop: kind == "drop"}
+}
+
+// add adds a step to which nothing has arrived yet.
+func (t *Transcript) add(step Step) {
+	t.Sequence.Steps, t.Steps = append(t.Sequence.Steps, step), append(t.Steps, nil)
+}
+
+// action adds a step without requests.
+func (r *scriptReader) action(t *Transcript, kind string, slot int, rest string) {
+	step := Step{Conn: slot, Drop: kind == "drop"}
 	switch kind {
-	case "drop":
 	case "connect":
-		step.Connect = &Connect{Session: step.Conn, How: HowNew, TimeoutMs: 30000}
+		step.Connect = newSession(slot)
 		if rest != "" {
 			must.Do(json.Unmarshal([]byte(rest), step.Connect))
 		}
 		step.Closes = step.Connect.Refused()
 	case "raw":
-		step.Raw, step.Closes = Hex(must.Get(strconv.Unquote(rest))), true
-	default:
-		if rest, ok := strings.CutPrefix(rest, "& "); ok {
-			if len(s.Steps) == 0 || s.Steps[len(s.Steps)-1].Conn != step.Conn {
-				must.Do(errOutOfPlace)
-			}
-			r.request(&s.Steps[len(s.Steps)-1], rest)
-			return
-		}
-		r.request(&step, rest)
+		step.Raw, step.Closes = []byte(must.Get(strconv.Unquote(rest))), true
 	}
-	s.Steps = append(s.Steps, step)
+	t.add(step)
 }
 
-// request adds a request to a step.
-func (r *scriptReader) request(step *Step, text string) {
-	var req Request
+// requests adds a request: as a step, or to the last step.
+func (r *scriptReader) requests(t *Transcript, slot int, text string) {
+	text, same := strings.CutPrefix(text, "& ")
+	if !same {
+		t.add(Step{Conn: slot})
+	}
+	steps := t.Sequence.Steps
+	if len(steps) == 0 || steps[len(steps)-1].Conn != slot {
+		must.Do(errOutOfPlace)
+	}
+	step := &steps[len(steps)-1]
+	req := Request{Xid: r.xids[slot] + 1}
 	numbered := false
 	for {
 		option, rest, _ := strings.Cut(text, " ")
@@ -113,13 +170,98 @@ func (r *scriptReader) request(step *Step, text string) {
 			req.ZxidOf = &at
 		default:
 			if !numbered {
-				r.xids[step.Conn]++
-				req.Xid = r.xids[step.Conn]
+				r.xids[slot] = req.Xid
 			}
 			req.Op, req.Body = must.Get2(ParseRequest(text))
 			step.Send = append(step.Send, req)
 			return
 		}
 		text = rest
+	}
+}
+
+// String returns the sequence as ReadScript reads it.
+func (s *Sequence) String() string {
+	var b strings.Builder
+	s.write(&b, func(int) {})
+	return b.String()
+}
+
+// write writes the sequence, and calls arrived after each step.
+func (s *Sequence) write(b *strings.Builder, arrived func(step int)) {
+	fmt.Fprintf(b, "sequence %s\n", s.Name)
+	if s.Reconnects {
+		b.WriteString("reconnects\n")
+	}
+	xids := make(map[int]int32)
+	for i := range s.Steps {
+		step := &s.Steps[i]
+		switch inJSON := func(c *Connect) string { return string(must.Get(json.Marshal(c))) }; {
+		case step.Connect == nil:
+		case inJSON(step.Connect) == inJSON(newSession(step.Conn)):
+			fmt.Fprintf(b, "connect %d\n", step.Conn)
+		default:
+			fmt.Fprintf(b, "connect %d %s\n", step.Conn, inJSON(step.Connect))
+		}
+		if step.Drop {
+			fmt.Fprintf(b, "drop %d\n", step.Conn)
+		}
+		if step.Raw != nil {
+			fmt.Fprintf(b, "raw %d %q\n", step.Conn, step.Raw)
+		}
+		for k := range step.Send {
+			fmt.Fprintln(b, step.Conn, step.options(k, xids)+step.Send[k].words())
+		}
+		arrived(i)
+	}
+}
+
+// options returns the options of the k-th request of a step, each followed by a space.
+func (s *Step) options(k int, xids map[int]int32) (text string) {
+	r := &s.Send[k]
+	if k > 0 {
+		text = "& "
+	} else if s.Closes {
+		text = "closes "
+	}
+	if s.Until != 0 {
+		text += fmt.Sprintf("until=%d ", s.Until)
+	}
+	if r.ZxidOf != nil {
+		text += fmt.Sprintf("zxidOf=%d ", *r.ZxidOf)
+	}
+	if r.Xid == xids[s.Conn]+1 {
+		xids[s.Conn]++
+		return text
+	}
+	return text + fmt.Sprintf("xid=%d ", r.Xid)
+}
+
+// WriteText writes transcripts that ReadText can read.
+func WriteText(w io.Writer, list []*Transcript) error {
+	var b strings.Builder
+	for _, t := range list {
+		b.WriteByte('\n')
+		t.Sequence.write(&b, func(step int) { writeItems(&b, t.Steps[step], t.Messages(step)) })
+		for _, slot := range slices.Sorted(maps.Keys(t.Sessions)) {
+			s := t.Sessions[slot]
+			fmt.Fprintf(&b, "session %d %x %x\n", slot, uint64(s.ID), s.Passwd)
+		}
+		for _, slot := range slices.Sorted(maps.Keys(t.Flush)) {
+			fmt.Fprintf(&b, "flush %d\n", slot)
+			writeItems(&b, t.Flush[slot], t.Messages(len(t.Steps)+slot))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeItems(b *strings.Builder, items []Item, messages []Message) {
+	for i, it := range items {
+		if it.Frame == nil {
+			fmt.Fprintf(b, "! %s\n", it.Note)
+			continue
+		}
+		fmt.Fprintf(b, "< %x # %s\n", it.Frame, messages[i].brief())
 	}
 }

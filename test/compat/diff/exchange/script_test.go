@@ -3,6 +3,7 @@ package exchange
 import (
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -45,7 +46,9 @@ connect 0
 drop 0
 raw 0 "\xff"
 sequence b
+reconnects
 1 zxidOf=0 setWatches 0 ["/a"] [] null
+1 until=-101 delete "/a" -1
 `)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +67,13 @@ sequence b
 		t.Errorf("last steps: %+v", a[3:])
 	case *list[1].Steps[0].Send[0].ZxidOf != 0:
 		t.Errorf("setWatches: %+v", list[1].Steps[0])
+	case !list[1].Reconnects || list[1].Steps[1].Until != proto.ErrNoNode:
+		t.Errorf("the second sequence: %+v", list[1])
+	}
+	for _, s := range list {
+		if again, err := ReadScript(s.String()); err != nil || !reflect.DeepEqual(again[0], s) {
+			t.Errorf("%v is read as %v: %v", s, again, err)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package exchange
 import (
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,11 +22,11 @@ func Root(n int) string { return fmt.Sprintf("/t%05d", n) }
 // Sequence is a list of steps of several clients, one at a time. It contains nothing that depends
 // on a server.
 type Sequence struct {
-	Name string `json:"name"`
+	Name string
 	// Reconnects: a slot whose connection the server has closed gets a new session before its next
 	// request.
-	Reconnects bool   `json:"reconnects,omitempty"`
-	Steps      []Step `json:"steps"`
+	Reconnects bool
+	Steps      []Step
 }
 
 // Requests returns the number of requests and handshakes in the sequence.
@@ -46,15 +45,15 @@ func (s *Sequence) Requests() int {
 // Drop is set.
 type Step struct {
 	// Conn is the slot of the connection. A Connect puts a new connection into it.
-	Conn    int       `json:"conn"`
-	Connect *Connect  `json:"connect,omitempty"`
-	Send    []Request `json:"send,omitempty"` // in one segment; a reply for each is awaited
-	Raw     Hex       `json:"raw,omitempty"`  // written unchanged; needs Closes
-	Drop    bool      `json:"drop,omitempty"` // the client closes the connection and leaves the session
+	Conn    int
+	Connect *Connect
+	Send    []Request // in one segment; a reply for each is awaited
+	Raw     []byte    // written unchanged; needs Closes
+	Drop    bool      // the client closes the connection and leaves the session
 	// Closes: ZooKeeper closes the connection after this step, which is awaited.
-	Closes bool `json:"closes,omitempty"`
+	Closes bool
 	// Until repeats Send until the last reply has this code. 0: Send is sent once.
-	Until proto.ErrCode `json:"until,omitempty"`
+	Until proto.ErrCode
 }
 
 // Connect is a handshake.
@@ -68,6 +67,9 @@ type Connect struct {
 	Passwd    Hex     `json:"passwd,omitempty"` // of a new session, where it is ignored; nil is null
 	Member    int     `json:"member,omitempty"` // index of the server in Player.Members
 }
+
+// newSession is the handshake of a new session in the slot of its connection.
+func newSession(slot int) *Connect { return &Connect{Session: slot, How: HowNew, TimeoutMs: 30000} }
 
 // Refused reports whether ZooKeeper closes the connection instead of opening or resuming a session.
 func (c *Connect) Refused() bool {
@@ -98,12 +100,12 @@ const (
 
 // Request is a frame with a request header.
 type Request struct {
-	Xid  int32        `json:"xid"`
-	Op   proto.OpCode `json:"op"`
-	Body Hex          `json:"body,omitempty"`
+	Xid  int32
+	Op   proto.OpCode
+	Body []byte
 	// ZxidOf, if set, is the index of a step: the last zxid seen up to its end goes into the first
 	// 8 bytes of Body.
-	ZxidOf *int `json:"zxidOf,omitempty"`
+	ZxidOf *int
 }
 
 // Hex is bytes in hex in JSON.
@@ -117,13 +119,6 @@ func (h *Hex) UnmarshalText(text []byte) error {
 	b, err := hex.AppendDecode(Hex{}, text)
 	*h = b
 	return err
-}
-
-// Equal reports whether the steps of s and o are the same.
-func (s *Sequence) Equal(o *Sequence) bool {
-	a, errA := json.Marshal(s.Steps)
-	b, errB := json.Marshal(o.Steps)
-	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // WithRoot returns the sequence with root for RootTemplate. The result shares unchanged parts.
