@@ -54,7 +54,7 @@ func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error)
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, fmt.Errorf("archive: there are no objects of an archive in %v: an ensemble with this gozkd.archive.url begins one after its next write", s)
+		return nil, fmt.Errorf("archive: there are no objects of an archive in %v: an ensemble with this gozkd.archive.url begins one within seconds of its start", s)
 	case ensemble == "" && len(ids) > 1:
 		return nil, fmt.Errorf("archive: %v has objects of the ensembles %s: choose one with --ensemble-id; after a restore the ensemble has a new number", s, strings.Join(ids, ", "))
 	case ensemble != "" && !slices.Contains(ids, ensemble):

@@ -231,7 +231,7 @@ func TestVerify_Commands(t *testing.T) {
 	}{
 		{nil, "name one URL"},
 		{[]string{"/backup"}, "neither file:///DIRECTORY nor s3://BUCKET/PREFIX"},
-		{[]string{empty}, "there are no objects of an archive in " + strings.TrimPrefix(empty, "file://") + ": an ensemble with this gozkd.archive.url begins one after its next write"},
+		{[]string{empty}, "there are no objects of an archive in " + strings.TrimPrefix(empty, "file://") + ": an ensemble with this gozkd.archive.url begins one within seconds of its start"},
 	} {
 		if status, _, stderr := run(t, Verify, c.args...); status == 0 || !strings.Contains(stderr, c.want) {
 			t.Errorf("%v: %d %s", c.args, status, stderr)
