@@ -133,7 +133,7 @@ func mistyped(args []string, getenv func(string) string) (near string, is bool) 
 		}
 	}
 	slices.Sort(names)
-	return config.Nearest(args[0], names), true
+	return cli.Nearest(args[0], names, 3), true
 }
 
 // noBackground refuses to start or stop a background process: service managers do that better than

@@ -37,6 +37,11 @@ func TestRun(t *testing.T) {
 		{"--nonsense", 2, "", "gozkd: command line: flag provided but not defined: -nonsense\n\nusage: gozkd "},
 		{"check-config --id 1 -o server.1=a:1 -o server.2=b:1 -o server.3=c:1", 0, "server.2=b:1:0:participant\n", ""},
 		{"--client-port x", 2, "", "usage: gozkd "},
+		{"inspect nowhere", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
+		{"history /a nowhere", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
+		{"export --zookeeper d --from nowhere", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
+		{"restore --from nowhere --into d", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
+		{"cli -server 127.0.0.1:1 ls /", 1, "", "connection refused; start a server there, "},
 	} {
 		var stdout, stderr strings.Builder
 		status := run("gozkd", strings.Fields(c.args), outside(&stdout, &stderr))

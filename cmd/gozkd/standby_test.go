@@ -79,6 +79,11 @@ func TestStandby_AllMembersLost(t *testing.T) {
 	if run("gozkd", []string{"status", "-server", "127.0.0.1:" + port}, outside(&said, &said)); !strings.Contains(said.String(), "it is a standby, which has all that its archive had") {
 		t.Errorf("status: %s", &said)
 	}
+	said.Reset()
+	if status := run("gozkd", []string{"cli", "-server", "127.0.0.1:" + port, "ls", "/"}, outside(&said, &said)); status == 0 ||
+		!strings.HasSuffix(said.String(), "; it answers reads, as a standby or a server without a quorum does: add -r\n") {
+		t.Errorf("cli without -r: %d %s", status, &said)
+	}
 	load := write(t, tr.addresses(0, 1, 2), 2)
 	await(t, "load", func() error {
 		if n := len(load.so()); n < 200 {

@@ -254,12 +254,12 @@ var table = slices.Concat(webTable, []box{
 		{"sasl", "JAAS files"},
 		{"internal/secretfile", "the secret of the ensemble, and users"},
 		{"internal/serverlist", "server lines"},
-		{"github.com/agnivade/levenshtein", "suggests a key for a misspelled one"},
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
 		{"internal/version", "gozkd --version names the version that servers name"},
 		{"internal/history", "flags name moments"}, {"proto", "zxids of moments"},
+		{"github.com/agnivade/levenshtein", "suggests a name for a misspelled one"},
 	}},
 	{pkg: "cmd/gozkd/internal/clientflags", there: true, may: []arrow{
 		{"cmd/gozkd/internal/cli", "the environment, and errors of the command line"},

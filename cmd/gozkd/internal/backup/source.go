@@ -29,10 +29,21 @@ type source struct {
 	tree *datatree.Tree
 }
 
+// StatSource describes the file or directory that a command is to read. The error of a missing one
+// says what to name.
+func StatSource(path string) (os.FileInfo, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w; name the dataDir of a server, a backup or another file of its data, or an archive: "+
+			"file:///DIRECTORY or s3://BUCKET/PREFIX", err)
+	}
+	return info, err
+}
+
 // readSource reads a checkpoint file, or a data directory whose log is in logDir (default: in
 // path). The pages of the file, the checksums of the log, and the digest of the state are verified.
 func readSource(path, logDir string) (*source, error) {
-	info, err := os.Stat(path)
+	info, err := StatSource(path)
 	if err != nil {
 		return nil, err
 	}

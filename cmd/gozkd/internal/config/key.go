@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 )
 
@@ -341,22 +339,7 @@ func similar(written string) string {
 		names = append(append(names, k.name), k.aliases...)
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "*") })
-	name := nearest(bare, names, max(2, len(bare)/4))
+	name := cli.Nearest(bare, names, 4)
 	row, _, _ := lookup(name)
 	return row.name
-}
-
-// Nearest returns the most similar name, or "" if none is similar.
-func Nearest(written string, names []string) string {
-	return nearest(written, names, max(2, len(written)/3))
-}
-
-// nearest returns the name with the smallest distance, up to limit, or "".
-func nearest(written string, names []string, limit int) (best string) {
-	for _, name := range names {
-		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name)); d <= limit {
-			best, limit = name, d-1
-		}
-	}
-	return best
 }

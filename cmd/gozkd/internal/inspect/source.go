@@ -63,7 +63,7 @@ func begins(magic string) func(string, os.FileInfo, []byte) bool {
 
 // formatOf finds the format of the data at path.
 func formatOf(path string) (*format, error) {
-	info, err := os.Stat(path)
+	info, err := backup.StatSource(path)
 	if err != nil {
 		return nil, err
 	}

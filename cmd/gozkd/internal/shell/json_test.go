@@ -34,7 +34,7 @@ func TestGetResult_JSON(t *testing.T) {
 }
 
 func TestErrorLine(t *testing.T) {
-	s := newShell(nil, nil, settings{})
+	s := newShell(nil, nil, settings{json: true})
 	for _, c := range []struct {
 		name string
 		err  error
@@ -51,7 +51,7 @@ func TestErrorLine(t *testing.T) {
 		{"sync", &client.Error{Op: "sync", Path: "/x", Code: proto.ErrOperationTimeout, Cause: context.DeadlineExceeded},
 			`{"error":{"code":"OPERATIONTIMEOUT","number":-7,"op":"sync","path":"/x","message":"KeeperErrorCode = OperationTimeout for /x"}}`},
 		{"stat", errUsage, `{"error":{"code":"USAGE","message":"wrong arguments","usage":"stat [-w] path"}}`},
-		{"gte", unknownCommand("gte"), `{"error":{"code":"USAGE","message":"Command not found: Command not found gte"}}`},
+		{"gte", s.unknownCommand("gte"), `{"error":{"code":"USAGE","message":"Command not found: gte; did you mean get? help lists all commands"}}`},
 		{"ls", errNotConnected, `{"error":{"code":"NOTCONNECTED","message":"Not connected"}}`},
 		{"", unreachable("no"), `{"error":{"code":"NOTCONNECTED","message":"no"}}`},
 		{"ls", errors.New("odd"), `{"error":{"code":"FAILED","message":"odd"}}`},

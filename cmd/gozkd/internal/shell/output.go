@@ -77,13 +77,15 @@ func (s *Shell) fail(name string, err error) {
 	}
 }
 
-// explain prints a usage error and the usage of the command, or of the shell if there is no such
-// command.
+// explain prints a usage error and the usage of the command. If there is no such command, zkCli.sh
+// prints the usage of all commands.
 func (s *Shell) explain(name string, wrong usageError) {
 	c := s.find(name)
 	switch {
-	case c == nil:
+	case c == nil && s.likeZkCli():
 		s.say(s.err, s.usage()+string(wrong))
+	case c == nil:
+		s.say(s.err, string(wrong))
 	case wrong == errUsage:
 		s.say(s.err, c.usage())
 	default:

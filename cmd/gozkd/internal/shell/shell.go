@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
@@ -74,6 +75,9 @@ func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
 // connectTimeout bounds how long a server may take to accept a session if others can be tried.
 const connectTimeout = 5 * time.Second
 
+// readOnlyPatience bounds the look for a server that only answers reads.
+const readOnlyPatience = 2 * time.Second
+
 // retryInterval is how soon -waitforconnection tries the servers again.
 const retryInterval = 100 * time.Millisecond
 
@@ -109,10 +113,30 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	case err != nil:
-		return unreachable(s.settings.security.Explain(ctx, servers[0], err).Error())
+		return unreachable(s.settings.security.Explain(ctx, servers[0], err).Error() + adviceFor(ctx, cfg, err))
 	}
 	s.zk = zk
 	return nil
+}
+
+// adviceFor returns what else would help against an error of connecting, or "". It may connect once
+// more.
+func adviceFor(ctx context.Context, cfg client.Config, err error) string {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "; start a server there, such as gozkd serve, or name another with -server"
+	}
+	ctx, cancel := context.WithTimeout(ctx, readOnlyPatience)
+	defer cancel()
+	if cfg.ReadOnly || errors.Is(err, proto.ErrAuthFailed) {
+		return ""
+	}
+	cfg.ReadOnly, cfg.OnEvent = true, nil
+	zk, err := client.Connect(ctx, cfg)
+	if err != nil {
+		return ""
+	}
+	_ = zk.Close() // nothing was done in the session
+	return "; it answers reads, as a standby or a server without a quorum does: add -r"
 }
 
 // close ends the session. An error is ignored: if the server was not told, the session expires.
@@ -160,7 +184,7 @@ func (s *Shell) execute(ctx context.Context, words []string) error {
 func (s *Shell) dispatch(ctx context.Context, words []string) error {
 	c := s.find(words[0])
 	if c == nil {
-		return unknownCommand(words[0])
+		return s.unknownCommand(words[0])
 	}
 	if !c.offline && !s.connected() {
 		return errNotConnected
@@ -198,9 +222,23 @@ func (c *command) trimSlash(args []string, given []givenFlag) {
 	}
 }
 
+// likeZkCli reports whether the lines are a script, whose output is that of zkCli.sh to the letter.
+func (s *Shell) likeZkCli() bool { return !s.singleCommand && !s.terminal && s.json == nil }
+
 // unknownCommand is the error for a name that no command has.
-func unknownCommand(name string) error {
-	return usageError("Command not found: Command not found " + name)
+func (s *Shell) unknownCommand(name string) error {
+	if s.likeZkCli() {
+		return usageError("Command not found: Command not found " + name)
+	}
+	var names []string
+	for _, c := range s.commands {
+		names = append(names, c.name)
+	}
+	advice := "help lists all commands"
+	if near := cli.Nearest(name, names, 3); near != "" {
+		advice = "did you mean " + near + "? " + advice
+	}
+	return usageError("Command not found: " + name + "; " + advice)
 }
 
 // wordPattern matches a word as zkCli.sh does: a quote begins a quoted word only at the beginning

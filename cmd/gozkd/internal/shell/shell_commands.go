@@ -107,7 +107,7 @@ func runHelp(_ context.Context, c *call) error {
 	}
 	each := c.find(c.args[0])
 	if each == nil {
-		return unknownCommand(c.args[0])
+		return c.unknownCommand(c.args[0])
 	}
 	usage := strings.TrimSpace(each.name + " " + each.args)
 	return c.print(jsonHelp([]*command{each}), usage+"\n"+each.about+"\n"+each.flagHelp())
