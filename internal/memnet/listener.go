@@ -3,7 +3,6 @@ package memnet
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 )
 
 // listener is a port of a host.
@@ -13,21 +12,26 @@ type listener struct {
 	address Addr
 	conns   chan net.Conn // unbuffered: Dial returns when the connection is accepted
 
-	closed atomic.Bool // Close was called
-	once   sync.Once
-	done   chan struct{} // closed by Close or Kill
+	closing sync.Once
+	closed  chan struct{} // closed by Close
+	once    sync.Once
+	done    chan struct{} // closed by Close or Kill
 }
 
 func newListener(n *Network, host, address string) *listener {
-	return &listener{network: n, host: host, address: Addr(address), conns: make(chan net.Conn), done: make(chan struct{})}
+	return &listener{
+		network: n, host: host, address: Addr(address), conns: make(chan net.Conn),
+		closed: make(chan struct{}), done: make(chan struct{}),
+	}
 }
 
-// Accept waits for a Dial, or until the listener is closed or its host killed (net.ErrClosed).
+// Accept waits for a Dial, or until the listener is closed (net.ErrClosed). After Kill it waits for
+// Close: the process of a killed host would not see an error.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conns:
 		return c, nil
-	case <-l.done:
+	case <-l.closed:
 		return nil, opError("accept", nil, l.address, net.ErrClosed)
 	}
 }
@@ -35,11 +39,13 @@ func (l *listener) Accept() (net.Conn, error) {
 // Close frees the address. Accepted connections stay open. A second Close returns net.ErrClosed; a
 // first Close after Kill does not.
 func (l *listener) Close() error {
-	if l.closed.Swap(true) {
-		return opError("close", nil, l.address, net.ErrClosed)
-	}
-	l.shutDown()
-	return nil
+	err := opError("close", nil, l.address, net.ErrClosed)
+	l.closing.Do(func() {
+		l.shutDown()
+		close(l.closed)
+		err = nil
+	})
+	return err
 }
 
 func (l *listener) Addr() net.Addr { return l.address }
