@@ -199,6 +199,7 @@ func serve(
 	if err := where.Write(o.portFile); err != nil {
 		return err
 	}
+	defer where.Remove(o.portFile)
 	defer log.Info("stopping")
 	return use(ctx, c, faults)
 }

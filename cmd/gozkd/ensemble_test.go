@@ -20,6 +20,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -68,14 +69,7 @@ func TestEnsemble_KeepsNoLogForAnArchive(t *testing.T) {
 // All members end when one cannot start, although the others wait for their majority.
 func TestEnsemble_MembersThatCannotStart(t *testing.T) {
 	dir := t.TempDir()
-	for _, id := range []string{"2", "3"} {
-		if err := os.MkdirAll(filepath.Join(dir, id), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, id, "checkpoint.db"), []byte("damaged"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	vfstest.DamagedCheckpoints(t, dir, "2", "3")
 	_, c, err := config.Load([]string{"--data-dir", dir, "--client-port", "0"}, func(string) string { return "" }, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -150,26 +144,40 @@ func TestEnsemble_AdminPortInUse(t *testing.T) {
 	}
 }
 
+// An admin endpoint does not take the port of a member, but is not served: here that of member 1,
+// at the port of member 3.
+func TestEnsemble_AdminPortOfAMember(t *testing.T) {
+	const host = "127.0.0.3" // where no other program listens
+	free, err := net.Listen("tcp", host+":0")
+	if err != nil {
+		t.Skip("this system has one loopback address: ", err)
+	}
+	first := free.Addr().(*net.TCPAddr).Port
+	_ = free.Close()
+	p := launch(t, "serve", "--memory", "--client-port", strconv.Itoa(first), "--client-address", host, "--ensemble", "3",
+		"-o", "admin.serverAddress="+host, "-o", "admin.serverPort="+strconv.Itoa(first+2))
+	if want := fmt.Sprintf("http://%s:%d/commands,http://%[1]s:%[3]d/commands", host, first+3, first+4); p.ports.Admin != want {
+		t.Errorf("admin endpoints %q, want %q", p.ports.Admin, want)
+	}
+}
+
 // A stopped ensemble ends the sessions of a member's pages while it has a majority.
 func TestEnsemble_StopsWithOpenPages(t *testing.T) {
 	dir := t.TempDir()
 	p := launch(t, "serve", "--data-dir", dir, "--client-port", "0", "--ensemble", "3", "-o", "admin.serverPort=0", "-o", "gozkd.web=read", "-o", "forceSync=no")
 	page := strings.TrimSuffix(strings.Split(p.ports.Admin, ",")[1], "/commands")
-	await(t, "a page of member 2", func() error { // whose server may not know the leader yet
-		q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"/znodes/v2/?watch=recursive", nil)
-		if err != nil {
-			return err
-		}
-		r, err := http.DefaultClient.Do(q)
-		if err != nil {
-			return err
-		}
-		t.Cleanup(func() { _ = r.Body.Close() })
-		if r.StatusCode != http.StatusOK {
-			return errors.New(r.Status)
-		}
-		return nil
-	})
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"/znodes/v2/?watch=recursive", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.DefaultClient.Do(q) // of member 2, at once: all members serve
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	if r.StatusCode != http.StatusOK {
+		t.Fatal(r.Status)
+	}
 	p.Signal(syscall.SIGHUP) // reloads other servers, and does not end this one
 	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("status %d", status)

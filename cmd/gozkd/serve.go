@@ -119,6 +119,7 @@ func serveOne(
 	if err := where.Write(inv.PortFile); err != nil {
 		return errors.Join(err, s.Close())
 	}
+	defer where.Remove(inv.PortFile)
 	r.serves(cmp.Or(where.Client, where.Secure))
 	members := newScaling(c, s, log)
 	members.join(stop)

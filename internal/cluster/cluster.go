@@ -100,7 +100,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	for i, port := range cfg.Ports {
 		addresses[i] = net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	}
-	e, err := ensemble.New(cfg.Dir, addresses, cfg.InMemory)
+	e, err := ensemble.New(cfg.Dir, addresses, cfg.InMemory, "--client-port, zktest.OnPort, or the ports of POST /servers")
 	if err != nil {
 		return nil, errorf(ErrState, "cluster: %w", err)
 	}

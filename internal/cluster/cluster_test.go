@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
@@ -170,14 +172,7 @@ func TestDir(t *testing.T) {
 // Members that cannot start end the start of the others, which wait for their majority.
 func TestStart_MembersThatCannot(t *testing.T) {
 	dir := t.TempDir()
-	for _, id := range []string{"2", "3"} {
-		if err := os.MkdirAll(filepath.Join(dir, id), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, id, "checkpoint.db"), []byte("damaged"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	vfstest.DamagedCheckpoints(t, dir, "2", "3")
 	_, err := Start(watchdog.Context(t, time.Minute), Config{Members: 3, Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "corrupt checkpoint") {
 		t.Errorf("%v, want the reason of a member that cannot start", err)
@@ -200,7 +195,8 @@ func TestHost_IPv6(t *testing.T) {
 // Close ends soon, also with members that are paused, partitioned or down.
 func TestClose_InAnyState(t *testing.T) {
 	for _, do := range []func(*Member) error{(*Member).Pause, (*Member).Partition, (*Member).Kill, (*Member).Stop} {
-		l := start(t, Config{Members: 3})
+		var log strings.Builder
+		l := start(t, Config{Members: 3, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 		for _, m := range l.Members()[:2] {
 			if err := do(m); err != nil {
 				t.Fatal(err)
@@ -212,6 +208,9 @@ func TestClose_InAnyState(t *testing.T) {
 		}
 		if soon.Err() != nil {
 			t.Error("Close took more than 5 s")
+		}
+		if strings.Contains(log.String(), "[ERROR]") {
+			t.Errorf("errors are logged:\n%s", &log)
 		}
 	}
 }

@@ -34,6 +34,7 @@ type Ensemble struct {
 	Network  *memnet.Network
 	Members  []*Member // in the order of their numbers, which begin with 1
 	inMemory bool
+	setting  string // where client ports are chosen
 }
 
 // Addresses returns n client addresses on a host with ports from first on, or with free ports if
@@ -47,8 +48,9 @@ func Addresses(host string, first, n int) []string {
 }
 
 // New reserves the client ports of members. With inMemory clients connect over a network in memory
-// instead of TCP; see Dial. dir is where the members keep their data, or empty.
-func New(dir string, addresses []string, inMemory bool) (*Ensemble, error) {
+// instead of TCP; see Dial. dir is where the members keep their data, or empty. setting says in
+// errors where the user chooses client ports.
+func New(dir string, addresses []string, inMemory bool, setting string) (*Ensemble, error) {
 	n, latency := len(addresses), time.Duration(0)
 	if n < 1 || n > MaxMembers {
 		return nil, fmt.Errorf("%d members, allowed are 1 to %d", n, MaxMembers)
@@ -59,7 +61,7 @@ func New(dir string, addresses []string, inMemory bool) (*Ensemble, error) {
 	if inMemory {
 		latency = linkLatency
 	}
-	e := &Ensemble{Network: memnet.New(latency), inMemory: inMemory}
+	e := &Ensemble{Network: memnet.New(latency), inMemory: inMemory, setting: setting}
 	for i, address := range addresses {
 		e.Members = append(e.Members, &Member{
 			ensemble: e, id: i + 1, dir: dirOf(dir, i+1, n), address: address, port: new(tcpport.Port),
@@ -73,7 +75,7 @@ func New(dir string, addresses []string, inMemory bool) (*Ensemble, error) {
 		p, err := tcpport.Reserve(m.address)
 		if err != nil {
 			e.Close()
-			return nil, fmt.Errorf("%s: %w", m.Name(), portError(err))
+			return nil, fmt.Errorf("%s: %w", m.Name(), m.portError(err))
 		}
 		m.port, m.address, m.listen = p, p.Address(), p.Listen
 	}
@@ -143,8 +145,8 @@ func (m *Member) Name() string {
 	return fmt.Sprintf("member %d", m.id)
 }
 
-func portError(err error) error {
-	return accept.ListenError("client port", err, "--client-port, zktest.OnPort, or the ports of POST /servers")
+func (m *Member) portError(err error) error {
+	return accept.ListenError("client port", err, m.ensemble.setting)
 }
 
 // Hold renews the reservation of the client port after a server's end.
@@ -153,7 +155,7 @@ func (m *Member) Hold() { m.port.Hold() }
 // Listen opens the client port and, in an ensemble, the port for other members.
 func (m *Member) Listen() (clients, peers net.Listener, err error) {
 	if clients, err = m.listen(); err != nil {
-		return nil, nil, portError(err)
+		return nil, nil, m.portError(err)
 	}
 	if len(m.ensemble.Members) > 1 {
 		if peers, err = m.ensemble.Network.Listen(net.JoinHostPort(m.Host(), strconv.Itoa(peerPort))); err != nil {

@@ -19,17 +19,17 @@ func TestNew_PortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = taken.Close() }()
-	_, err = New("", []string{"127.0.0.1:0", taken.Addr().String()}, false)
+	_, err = New("", []string{"127.0.0.1:0", taken.Addr().String()}, false, "--port")
 	want := "member 2: client port: listen tcp " + taken.Addr().String() +
-		": bind: address already in use; stop what listens there, or choose another port: "
-	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		": bind: address already in use; stop what listens there, or choose another port: --port"
+	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
 // The error of Listen does not name the member: callers do, as for the other errors of its start.
 func TestListen_PortInUse(t *testing.T) {
-	e, err := New("", []string{"127.0.0.1:0"}, false)
+	e, err := New("", []string{"127.0.0.1:0"}, false, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,3 +40,11 @@ func (p Ports) Write(path string) error {
 	}
 	return nil
 }
+
+// Remove removes the file that Write has written, as the program ends: who waits for its next start
+// must not find it.
+func (Ports) Remove(path string) {
+	if path != "" {
+		_ = os.Remove(path) // the directory may be gone
+	}
+}

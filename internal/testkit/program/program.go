@@ -40,6 +40,7 @@ type Process struct {
 	Stderr   bytes.Buffer // valid after the process has ended
 
 	t    *testing.T
+	file string // the port file
 	cmd  *exec.Cmd
 	done chan struct{}
 }
@@ -48,10 +49,9 @@ type Process struct {
 // ports. The process is killed when the test ends.
 func Launch(t *testing.T, ports any, args ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, done: make(chan struct{})}
 	dir := t.TempDir()
-	file := filepath.Join(dir, "ports.json")
-	p.cmd = Command(append(args, "--port-file", file)...)
+	p := &Process{t: t, file: filepath.Join(dir, "ports.json"), done: make(chan struct{})}
+	p.cmd = Command(append(args, "--port-file", p.file)...)
 	p.cmd.Dir, p.cmd.Stderr = dir, &p.Stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -68,14 +68,14 @@ func Launch(t *testing.T, ports any, args ...string) *Process {
 			t.Logf("%s:\n%s", strings.Join(args, " "), &p.Stderr)
 		}
 	})
-	p.PortFile = p.awaitFile(file)
+	p.PortFile = p.awaitFile()
 	if err := json.Unmarshal(p.PortFile, ports); err != nil || bytes.Count(p.PortFile, []byte("\n")) != 1 {
 		t.Fatalf("the port file was not whole when it appeared: %q: %v", p.PortFile, err)
 	}
 	return p
 }
 
-func (p *Process) awaitFile(file string) []byte {
+func (p *Process) awaitFile() []byte {
 	p.t.Helper()
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
@@ -88,7 +88,7 @@ func (p *Process) awaitFile(file string) []byte {
 		case <-late:
 			p.t.Fatal("the process does not serve")
 		}
-		content, err := os.ReadFile(file)
+		content, err := os.ReadFile(p.file)
 		if err == nil {
 			return content
 		}
@@ -112,9 +112,13 @@ func (p *Process) Wait() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// Stop sends a signal and returns the exit status.
+// Stop sends a signal and returns the exit status. A program that ends well removes its port file.
 func (p *Process) Stop(s os.Signal) int {
 	p.t.Helper()
 	p.Signal(s)
-	return p.Wait()
+	status := p.Wait()
+	if _, err := os.Stat(p.file); status == 0 && err == nil {
+		p.t.Error("the port file is left")
+	}
+	return status
 }

@@ -4,4 +4,5 @@
 //     decides.
 //   - [NewFaulty] wraps another file system and fails the operations that a hook selects.
 //   - [Fingerprint] tells whether a directory of the operating system was changed.
+//   - [DamagedCheckpoints] makes data directories from which no server can start.
 package vfstest

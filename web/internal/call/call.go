@@ -168,7 +168,7 @@ func (c *Call) Audit(detail string, code proto.ErrCode) {
 func (c *Call) MayReadHistory(a history.Archive, q *history.Query) error {
 	if a == nil {
 		return answer.Errorf(http.StatusNotImplemented,
-			"this server has no archive, which keeps earlier states: gozkd.archive.url configures one. gozkd history prints the changes in the log of a data directory")
+			"this server has no archive, which keeps earlier states: gozkd.archive.url configures one, except with --ensemble. gozkd history prints the changes in the log of a data directory")
 	}
 	zk, err := c.Client()
 	if err != nil {
