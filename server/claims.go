@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -28,28 +29,30 @@ const (
 	maxClaimants = 1 << 16
 )
 
-// judge decides about a claim that came at now. passwd is what the client sent, of any length.
-func (c newcomer) judge(id proto.SessionID, passwd []byte, now time.Time) liveness.Verdict {
+// judge decides about a claim that came at now. passwd is what the client sent, of any length. A
+// refused claim has a story if the client's session has ended here.
+func (c newcomer) judge(id proto.SessionID, passwd []byte, now time.Time) (v liveness.Verdict, story *facts.EndedSession) {
 	s := c.server
 	known, right := s.heardOwner(id, passwd, now)
 	if right {
-		return liveness.Right
+		return liveness.Right, nil
 	}
-	if _, told := s.endings.Told(id, passwd); told { // it was the client's session, so it has merit
-		return liveness.Refused
+	if story = s.endings.Told(id, passwd); story != nil { // it was the client's session, so it has merit
+		return liveness.Refused, story
 	}
 	if !c.claimAllowed() {
-		return liveness.Unanswered
+		return liveness.Unanswered, nil
 	}
 	if !known {
 		if !c.awaitCurrent() {
-			return liveness.Unanswered
+			return liveness.Unanswered, nil
 		}
 		if _, right = s.heardOwner(id, passwd, now); right {
-			return liveness.Right
+			return liveness.Right, nil
 		}
+		story = s.endings.Told(id, passwd) // it may have begun and ended meanwhile
 	}
-	return liveness.Refused
+	return liveness.Refused, story
 }
 
 // claimAllowed counts a claim without merit, and reports whether it is to be answered.
@@ -63,15 +66,15 @@ func (c newcomer) claimAllowed() bool {
 	return wait == 0
 }
 
-// refuseClaim answers a claim that is refused.
-func (c newcomer) refuseClaim(req *proto.ConnectRequest) {
+// refuseClaim answers a claim that is refused; see refuse.
+func (c newcomer) refuseClaim(req *proto.ConnectRequest, story *facts.EndedSession) {
 	s := c.server
 	_, lives, _ := s.state.session(req.SessionID)
 	_, local := s.conns.locals.Get(req.SessionID)
 	c.logger().Debug("session refused", "session", req.SessionID.String())
 	c.Lock()
 	c.server.trail.Session(c.conn, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
-	if told := c.refuse(req.SessionID, req.Passwd, req.HasReadOnly); !told {
+	if c.refuse(req.HasReadOnly, story); story == nil {
 		c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
 	}
 	c.Unlock()

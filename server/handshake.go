@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/internal/fourletter"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -195,11 +196,11 @@ func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		}
 	default:
 		s.meter.Count(meter.SessionsReattached)
-		switch c.judge(req.SessionID, req.Passwd, now) {
+		switch verdict, story := c.judge(req.SessionID, req.Passwd, now); verdict {
 		case liveness.Unanswered:
 			return false, nil
 		case liveness.Refused:
-			c.refuseClaim(req)
+			c.refuseClaim(req, story)
 			return false, nil
 		}
 		copy(body.Passwd[:], req.Passwd)
@@ -239,7 +240,8 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 			c.CloseLocked()
 			return
 		}
-		if told := c.refuse(w.req.Session, w.passwd, w.hasReadOnly); !told && w.req.Op == proto.OpReattachSession {
+		story := c.server.endings.Told(w.req.Session, w.passwd)
+		if c.refuse(w.hasReadOnly, story); story == nil && w.req.Op == proto.OpReattachSession {
 			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed, w.received)
 		}
 		return
@@ -263,20 +265,18 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 }
 
 // refuse answers that the session has expired, never existed, or has another password: clients
-// cannot tell these apart. If the session has ended, and the client has its password, the story
-// follows the answer (told); see docs/adr/0020-stories-for-clients.md. c is locked.
-func (c *conn) refuse(id proto.SessionID, passwd []byte, hasReadOnly bool) (told bool) {
+// cannot tell these apart. The story, if it is not nil, follows the answer; see
+// docs/adr/0020-stories-for-clients.md. c is locked.
+func (c *conn) refuse(hasReadOnly bool, story *facts.EndedSession) {
 	c.appendConnectResponse(&proto.ConnectResponse{
 		Passwd: make([]byte, proto.PasswdBytes), HasReadOnly: hasReadOnly, ReadOnly: c.server.leader.readOnly.Load(),
 	})
-	story, told := c.server.endings.Told(id, passwd)
-	if told {
+	if story != nil {
 		text, _ := json.Marshal(story) // cannot fail
 		b, start := beginReply(c.Out.Buf, proto.XidPing, 0, proto.OK)
 		c.Out.Buf = endFrame(jute.AppendBuffer(b, text), start)
 	}
 	c.Finish()
-	return told
 }
 
 // noteAttached tells a test kit which session is attached to the connection; 0: none. c is locked.

@@ -65,7 +65,7 @@ func (c newcomer) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, don
 	case verdict == liveness.Unknown:
 		return false, false, nil
 	case verdict == liveness.Refused && c.claimAllowed():
-		c.refuseClaim(req)
+		c.refuseClaim(req, s.endings.Told(id, req.Passwd))
 		return false, true, nil
 	case verdict != liveness.Right:
 		return false, true, nil

@@ -205,19 +205,20 @@ func (e *Endings) Ended(
 	return s
 }
 
-// Told returns the story of a session that ended, for a client that has its password. The story has
-// no paths of ephemerals, because it is to be short.
-func (e *Endings) Told(id proto.SessionID, passwd []byte) (s facts.EndedSession, told bool) {
+// Told returns the story of a session that ended, for a client that has its password; nil: the
+// client is not told. The caller owns the story, which has no paths of ephemerals, because it is to
+// be short.
+func (e *Endings) Told(id proto.SessionID, passwd []byte) *facts.EndedSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := slices.Index(e.ids, id)
 	if id == 0 || at < 0 || subtle.ConstantTimeCompare(e.secrets[at][:], passwd) != 1 {
-		return s, false
+		return nil
 	}
-	s = e.ended[at]
+	s := e.ended[at]
 	s.Ephemerals, s.MoreEphemerals = nil, len(s.Ephemerals)+s.MoreEphemerals
 	s.Cause, s.Story = s.Verdict()
-	return s, true
+	return &s
 }
 
 // tell adds the incidents on this server within the last timeout of a session. e.mu is held.
