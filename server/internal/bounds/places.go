@@ -11,8 +11,8 @@ const LongFrame = 32 << 10
 
 // Places bounds the bytes of long frames, from the moment when more than LongFrame of one is read,
 // or when its length is read while others wait, until its request is answered. Meanwhile the other
-// long frames wait in their sockets, and go on in the order in which they came. Short frames need
-// no place.
+// long frames wait in their sockets. Their hosts take turns, and the frames of a host go on in the
+// order in which they came. Short frames need no place.
 //
 // Invariant: the places that are taken have at most limit bytes, or there is only one.
 type Places struct {
@@ -23,25 +23,36 @@ type Places struct {
 
 	mu       sync.Mutex // guards all below
 	limit    int
-	used     int // bytes of the places that are taken
-	waiting  []*Place
+	used     int                 // bytes of the places that are taken
+	lines    map[string]*line    // of the hosts whose frames wait
+	turns    []*line             // the same, the next one first
 	arriving map[*Place]struct{} // those taken whose requests are not accepted
 	closed   bool
 }
 
-// Place is the place of a frame. Places.mu guards all that changes.
+// line holds the frames of a host that wait, at least one, in the order in which they came.
+type line struct {
+	host   string
+	frames []*Place
+}
+
+// Place is the place of a frame.
 type Place struct {
-	Bytes    int
-	owner    Sender
-	taken    chan struct{} // closed when the place is taken
-	since    time.Time     // when it was taken or, if the frame is whole, when that arrived
-	progress time.Time     // when bytes of the frame came, or it was taken
-	whole    bool          // the frame has arrived
+	Bytes int
+	owner Sender
+	taken chan struct{} // closed when the place is taken
+	since time.Time     // when it was taken; set before taken is closed
+	// progress is the time from since until the last bytes of the frame came. It no longer changes
+	// once whole is set: the frame has arrived.
+	progress atomic.Int64
+	whole    atomic.Bool
 }
 
 // Sender is the connection on which a frame comes.
 type Sender interface {
 	Close()
+	// Host returns the host whose frames wait in one line.
+	Host() string
 	// Waits returns for how long the server has been waiting for the client.
 	Waits() time.Duration
 }
@@ -58,9 +69,17 @@ func (p *Places) Crowded() bool { return p != nil && p.crowded.Load() }
 // patience those whose frames have not gone on for as long. A frame above the limit gets a place
 // when there is no other.
 func (p *Places) Take(bytes int, owner Sender, patience time.Duration) *Place {
-	mine, start := &Place{Bytes: bytes, owner: owner, taken: make(chan struct{})}, time.Now()
+	mine, start, host := &Place{Bytes: bytes, owner: owner, taken: make(chan struct{})}, time.Now(), owner.Host()
 	p.mu.Lock()
-	p.waiting = append(p.waiting, mine)
+	if p.lines == nil {
+		p.lines, p.arriving = make(map[string]*line), make(map[*Place]struct{})
+	}
+	its := p.lines[host]
+	if its == nil {
+		its = &line{host: host}
+		p.lines[host], p.turns = its, append(p.turns, its)
+	}
+	its.frames = append(its.frames, mine)
 	p.grant()
 	p.mu.Unlock()
 	timer := time.NewTimer(patience / 4)
@@ -78,21 +97,27 @@ func (p *Places) Take(bytes int, owner Sender, patience time.Duration) *Place {
 	}
 }
 
-// grant gives places to the frames that have waited longest. p.mu is held.
+// grant gives places to the frames whose turn it is. None overtakes a frame that is too long for
+// the room that is left. p.mu is held.
 func (p *Places) grant() {
-	for len(p.waiting) > 0 && (p.closed || p.used == 0 || p.used+p.waiting[0].Bytes <= p.limit) {
-		next := p.waiting[0]
-		p.waiting = p.waiting[1:]
+	for len(p.turns) > 0 {
+		its := p.turns[0]
+		next := its.frames[0]
+		if !p.closed && p.used != 0 && p.used+next.Bytes > p.limit {
+			break
+		}
+		p.turns, its.frames = p.turns[1:], its.frames[1:]
+		if len(its.frames) > 0 {
+			p.turns = append(p.turns, its)
+		} else {
+			delete(p.lines, its.host)
+		}
 		p.used += next.Bytes
 		next.since = time.Now()
-		next.progress = next.since
-		if p.arriving == nil {
-			p.arriving = make(map[*Place]struct{})
-		}
 		p.arriving[next] = struct{}{}
 		close(next.taken)
 	}
-	p.crowded.Store(len(p.waiting) > 0)
+	p.crowded.Store(len(p.turns) > 0)
 }
 
 // overdue returns the owners of places that keep a frame waiting which has waited since start. The
@@ -111,25 +136,22 @@ func (p *Places) overdue(start time.Time, patience time.Duration) (owners []Send
 		return now.Sub(since) - p.Lost(since, now)
 	}
 	for a := range p.arriving {
-		waits := elapsed(a.since)
-		if a.whole {
-			waits = min(waits, elapsed(now.Add(-a.owner.Waits())))
+		waits, whole := elapsed(a.since), a.whole.Load()
+		progress := a.since.Add(time.Duration(a.progress.Load()))
+		if whole {
+			waits = min(elapsed(progress), elapsed(now.Add(-a.owner.Waits())))
 		}
-		if waits >= patience || !a.whole && elapsed(a.progress) >= patience/2 {
+		if waits >= patience || !whole && elapsed(progress) >= patience/2 {
 			owners = append(owners, a.owner)
 		}
 	}
 	return owners
 }
 
-// Progress notes that bytes of a frame came. whole: now it is complete.
-func (p *Places) Progress(of *Place, whole bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	of.progress = time.Now()
-	if of.whole = whole; whole {
-		of.since = of.progress
-	}
+// Progress notes that bytes of the frame came. whole: now it is complete.
+func (of *Place) Progress(whole bool) {
+	of.progress.Store(int64(time.Since(of.since)))
+	of.whole.Store(whole)
 }
 
 // Accepted notes that the request of a place is accepted, or never will be.

@@ -5,10 +5,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
-// Places are taken in the order of the calls of Take, and their bytes stay within the limit. A
-// frame above the limit waits until it is alone.
+// The frames of a host take places in the order of the calls of Take, and their bytes stay within
+// the limit. A frame above the limit waits until it is alone.
 func TestPlaces_InOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Places{limit: 100}
@@ -51,7 +53,7 @@ func TestPlaces_Overdue(t *testing.T) {
 		stopped, arrived := p.Take(50, stops, time.Minute), p.Take(50, arrives, time.Minute)
 		time.Sleep(time.Hour)     // nobody waits
 		arrives.waits = time.Hour // for its frame, which arrives now
-		time.AfterFunc(time.Second, func() { p.Progress(arrived, true) })
+		time.AfterFunc(time.Second, func() { arrived.Progress(true) })
 		if stops.closed != 0 {
 			t.Error("a sender is closed although nobody waits for its place")
 		}
@@ -85,7 +87,7 @@ func TestPlaces_Slow(t *testing.T) {
 		time.AfterFunc(time.Hour, p.Close) // otherwise Take might never return
 		slow.then = func() { p.Accepted(place); p.Release(100) }
 		for at := 29 * time.Second; at < time.Hour; at += 29 * time.Second {
-			time.AfterFunc(at, func() { p.Progress(place, false) })
+			time.AfterFunc(at, func() { place.Progress(false) })
 		}
 		if p.Take(1, &closer{}, time.Minute); slow.closed != time.Minute {
 			t.Errorf("closed after %v", slow.closed)
@@ -110,10 +112,10 @@ func TestPlaces_Standstill(t *testing.T) {
 		}}
 		arrives, takesReplies := &closer{start: start}, &closer{start: start, waits: time.Hour}
 		first, second := p.Take(50, arrives, time.Minute), p.Take(50, takesReplies, time.Minute)
-		p.Progress(second, true)
+		second.Progress(true)
 		time.AfterFunc(time.Hour+20*time.Second, func() {
 			for _, a := range []*Place{first, second} {
-				p.Progress(a, true)
+				a.Progress(true)
 				p.Accepted(a)
 				p.Release(a.Bytes)
 			}
@@ -124,14 +126,65 @@ func TestPlaces_Standstill(t *testing.T) {
 	})
 }
 
+// Hosts take turns: a host whose frames hold their places for long delays the next frame of another
+// host by one of its own at most, however many wait.
+func TestPlaces_HostsTakeTurns(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		const release = ""
+		steps := rapid.SliceOfN(rapid.SampledFrom([]string{release, "a", "b", "c"}), 1, 40).Draw(rt, "hosts of frames")
+		type event struct {
+			host  string
+			takes bool // the place, or comes
+		}
+		var events []event
+		synctest.Test(t, func(*testing.T) {
+			p, came, taken := Places{limit: 100}, 0, 0
+			for _, host := range append(steps, make([]string, len(steps))...) {
+				switch {
+				case host != release:
+					came, events = came+1, append(events, event{host, false})
+					go func() { // ends when all places before it were given back
+						p.Take(100, &closer{host: host}, time.Hour)
+						taken, events = taken+1, append(events, event{host, true})
+					}()
+				case p.Held() > 0:
+					p.Release(100)
+				}
+				synctest.Wait()
+			}
+			if taken != came || p.Held() != 0 || len(p.lines)+len(p.turns) != 0 || p.Crowded() {
+				t.Errorf("%v: %d of %d frames took places, %d bytes are held, %d hosts wait", steps, taken, came, p.Held(), len(p.turns))
+			}
+		})
+		waiting, delayed := map[string]int{}, map[string]map[string]int{} // the next frame of a host by those of another
+		for _, e := range events {
+			if !e.takes {
+				if waiting[e.host]++; waiting[e.host] == 1 {
+					delayed[e.host] = map[string]int{}
+				}
+				continue
+			}
+			waiting[e.host]--
+			delayed[e.host] = map[string]int{}
+			for host, by := range delayed {
+				if by[e.host]++; host != e.host && waiting[host] > 0 && by[e.host] > 1 {
+					rt.Fatalf("%v: the next frame of host %s waits for %d of host %s", events, host, by[e.host], e.host)
+				}
+			}
+		}
+	})
+}
+
 // closer notes when it is closed.
 type closer struct {
+	host   string
 	start  time.Time
 	closed time.Duration
 	then   func()
 	waits  time.Duration
 }
 
+func (c *closer) Host() string         { return c.host }
 func (c *closer) Waits() time.Duration { return c.waits }
 
 func (c *closer) Close() {

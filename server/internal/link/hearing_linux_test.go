@@ -94,7 +94,7 @@ func TestNoteProgress_InLine(t *testing.T) {
 		Long: new(bounds.Places), Goroutines: new(sync.WaitGroup),
 	})
 	c.owner = owner(0)
-	c.host.Long.Take(1, new(Link), time.Minute) // without a limit there is room for one
+	c.host.Long.Take(1, c, time.Minute) // without a limit there is room for one
 	heard := func() bool {
 		now = now.Add(time.Second)
 		c.NoteProgress(now)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
@@ -110,7 +111,7 @@ func (in *Input) Fill(l *Link) error {
 	l.holdInput(len(in.buf), true)
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
 	if in.w += n; l.place != nil && n > 0 {
-		in.long.Progress(l.place, in.w == len(in.buf))
+		l.place.Progress(in.w == len(in.buf))
 	}
 	return err
 }
@@ -122,6 +123,9 @@ func longInput(n int) []byte {
 	}
 	return make([]byte, n)
 }
+
+// Host returns the host of the client, as connections are counted.
+func (l *Link) Host() string { return fair.Host(l.nc.RemoteAddr()) }
 
 // takePlace waits for a place of a frame, with that many bytes in its buffer.
 func (l *Link) takePlace(frame, held int) {

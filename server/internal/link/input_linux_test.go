@@ -61,10 +61,10 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 // charged. A burst of short frames arrives nevertheless.
 func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
 	l, send := newSocketLink(t)
-	l.host.Long.Take(1, new(Link), time.Hour) // without a limit there is room for one
+	l.host.Long.Take(1, l, time.Hour) // without a limit there is room for one
 	first := make(chan struct{})
 	go func() {
-		l.host.Long.Release(l.host.Long.Take(1, new(Link), time.Hour).Bytes)
+		l.host.Long.Release(l.host.Long.Take(1, l, time.Hour).Bytes)
 		close(first)
 	}()
 	for !l.host.Long.Crowded() {
