@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/rawio"
 )
 
 // closeWith closes conn when ctx ends, or when release is called; release waits until conn is
@@ -39,7 +41,10 @@ type timeoutReader struct {
 }
 
 func newTimeoutReader(conn net.Conn) *timeoutReader {
-	return &timeoutReader{conn: conn, in: newRawReader(conn)}
+	if socket := rawio.NewConn(conn); socket != nil {
+		return &timeoutReader{conn: conn, in: &socketReader{socket: socket}}
+	}
+	return &timeoutReader{conn: conn, in: conn}
 }
 
 func (p *timeoutReader) Read(b []byte) (int, error) {
@@ -53,6 +58,26 @@ func (p *timeoutReader) Read(b []byte) (int, error) {
 	p.progress.Add(1)
 	return n, silence(err)
 }
+
+// socketReader reads a socket without telling the runtime.
+type socketReader struct {
+	socket *rawio.Conn
+	b      []byte // of Read
+}
+
+// Read implements io.Reader. b is not empty.
+func (r *socketReader) Read(b []byte) (int, error) {
+	r.b = b
+	n, err := r.socket.Read(r)
+	r.b = nil
+	return n, err
+}
+
+// Borrow implements rawio.Buffer.
+func (r *socketReader) Borrow() []byte { return r.b }
+
+// Return implements rawio.Buffer.
+func (r *socketReader) Return() {}
 
 // silence replaces the error of an expired deadline by ErrSilent.
 func silence(err error) error {

@@ -3,6 +3,8 @@ package peer
 import (
 	"io"
 	"sync"
+
+	"github.com/gozkd/gozkd/internal/rawio"
 )
 
 // directWriter lets a caller of Flush write frames of a peer, as many as the socket accepts at
@@ -76,8 +78,8 @@ func (p *peer) attach(w io.Writer, checked bool) {
 	defer p.direct.mu.Unlock()
 	if t, ok := w.(tryWriter); ok {
 		p.direct.try = t.TryWrite
-	} else {
-		p.direct.try = newTryWriter(w)
+	} else if socket := rawio.NewConn(w); socket != nil {
+		p.direct.try = func(b []byte) (int, error) { return socket.TryWrite(b, false) }
 	}
 	p.direct.checked = checked
 }

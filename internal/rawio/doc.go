@@ -5,6 +5,14 @@ package rawio
 
 import "time"
 
+// Buffer is what a Conn reads into.
+type Buffer interface {
+	// Borrow returns memory, which is not empty, when bytes may have arrived.
+	Borrow() []byte
+	// Return gives it back if none have.
+	Return()
+}
+
 // Answers is what a socket shows of the peer's system. The zero value says nothing.
 type Answers struct {
 	Known      bool

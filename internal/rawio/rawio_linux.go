@@ -31,16 +31,13 @@ func write(fd uintptr, b []byte, more, last bool) (int, error) {
 	return n, err
 }
 
-// Queues returns what waits in the queues of a socket.
-func Queues(fd uintptr) (q Queued) {
+func queues(fd uintptr) (q Queued) {
 	q.Unread, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) // these fail if fd is no stream
 	q.Unsent, _ = unix.IoctlGetInt(int(fd), unix.TIOCOUTQ)
 	return q
 }
 
-// Probe has the system send probes that the peer's system answers, at an interval of seconds while
-// nothing else is sent, or no more if the interval is 0.
-func Probe(fd uintptr, every time.Duration) {
+func probe(fd uintptr, every time.Duration) {
 	const most, longest = 127, 32767 // of Linux; after so many the connection breaks
 	on := 0
 	if every > 0 {
@@ -53,8 +50,7 @@ func Probe(fd uintptr, every time.Duration) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, on)
 }
 
-// AnswersOf returns what a socket shows of the peer's system.
-func AnswersOf(fd uintptr) Answers {
+func answers(fd uintptr) Answers {
 	info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return Answers{}

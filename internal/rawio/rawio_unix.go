@@ -12,11 +12,8 @@ func read(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
 // write ignores more and last.
 func write(fd uintptr, b []byte, _, _ bool) (int, error) { return syscall.Write(int(fd), b) }
 
-// Probe does nothing.
-func Probe(uintptr, time.Duration) {}
+func probe(uintptr, time.Duration) {}
 
-// AnswersOf returns the zero value.
-func AnswersOf(uintptr) Answers { return Answers{} }
+func answers(uintptr) Answers { return Answers{} }
 
-// Queues returns the zero value.
-func Queues(uintptr) Queued { return Queued{} }
+func queues(uintptr) Queued { return Queued{} }

@@ -1,6 +1,7 @@
 package rawio
 
 import (
+	"cmp"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -26,15 +27,19 @@ func NewWaiter() (*Waiter, error) {
 	return &Waiter{fd: fd, file: os.NewFile(uintptr(fd), "epoll")}, nil
 }
 
-// Add makes the next Wait that finds bytes in the socket, or its end, report the socket once.
+// Add makes the next Wait that finds bytes in the socket, or its end, report its descriptor once.
 // again: the socket was added before. Close must not be called meanwhile.
-func (w *Waiter) Add(socket uintptr, again bool) error {
+func (w *Waiter) Add(c *Conn, again bool) (socket int, err error) {
 	op := unix.EPOLL_CTL_ADD
 	if again {
 		op = unix.EPOLL_CTL_MOD
 	}
-	once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(socket)}
-	return unix.EpollCtl(w.fd, op, int(socket), &once)
+	closed := c.rc.Control(func(fd uintptr) {
+		socket = int(fd)
+		once := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLONESHOT, Fd: int32(fd)}
+		err = unix.EpollCtl(w.fd, op, socket, &once)
+	})
+	return socket, cmp.Or(closed, err)
 }
 
 // Wait waits until there are sockets to report, and calls report for each, or until Close. Another

@@ -3,13 +3,15 @@ package link
 import (
 	"bytes"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/rawio"
 )
 
 // A connection whose goroutine is writing, and has not waited for the client yet, is not slow: on a
 // busy machine that goroutine may be stopped anywhere.
 func TestCloseSlow_WhileOutputIsOffered(t *testing.T) {
 	c := newLink(t)
-	c.raw = new(rawConn) // not used: another goroutine is writing
+	c.raw = new(rawio.Conn) // not used: another goroutine is writing
 	c.mu.Lock()
 	c.Out.Buf = append(c.Out.Buf, make([]byte, uncounted)...)
 	c.flushing = true

@@ -104,7 +104,7 @@ func (l *Link) unsent() bool {
 func (l *Link) send(o *Output, try bool) error {
 	for {
 		if l.sealed() {
-			if err := l.tls.seal(o, l.raw.last); err != nil {
+			if err := l.tls.seal(o, l.raw.Last); err != nil {
 				return err
 			}
 		}
@@ -114,7 +114,7 @@ func (l *Link) send(o *Output, try bool) error {
 		b, more := o.Next()
 		n, err := 0, error(nil)
 		if l.raw != nil {
-			n, err = l.raw.tryWrite(b, more)
+			n, err = l.raw.TryWrite(b, more)
 		}
 		if n < len(b) && err == nil && !try {
 			o.Advance(n)

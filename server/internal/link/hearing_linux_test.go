@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,10 +41,10 @@ func dialed(t *testing.T) (c *Link, client net.Conn) {
 func TestProbe_Answered(t *testing.T) {
 	c, _ := dialed(t)
 	begun := time.Now()
-	c.raw.probe(time.Second)
+	c.raw.Probe(time.Second)
 	late := watchdog.After(t, 20*time.Second)
 	for poll := time.NewTicker(50 * time.Millisecond); ; <-poll.C {
-		a := c.raw.answers()
+		a := c.raw.Answers()
 		if !a.Known || a.Unanswered > 1 {
 			t.Fatalf("%+v", a)
 		}
@@ -63,15 +64,19 @@ func TestNoteProgress_Probes(t *testing.T) {
 	c, _ := dialed(t)
 	at := func(seconds int) time.Time { return c.host.wall.Add(time.Duration(seconds) * time.Second) }
 	on := func() (set bool) {
-		if err := c.raw.rc.Control(func(fd uintptr) {
-			v, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
-			set = err == nil && v != 0
-		}); err != nil {
+		socket, err := c.nc.(syscall.Conn).SyscallConn()
+		if err == nil {
+			err = socket.Control(func(fd uintptr) {
+				v, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE)
+				set = err == nil && v != 0
+			})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return set
 	}
-	c.raw.probe(0) // the listener's default is on
+	c.raw.Probe(0) // the listener's default is on
 	for _, step := range []struct {
 		timeout, heard, now int // in seconds
 		want                bool
@@ -114,7 +119,7 @@ func TestNoteProgress_InLine(t *testing.T) {
 		}
 	}
 	_ = client.Close()
-	for !c.raw.answers().Ended { // loopback delivers in moments
+	for !c.raw.Answers().Ended { // loopback delivers in moments
 		time.Sleep(time.Millisecond)
 	}
 	if heard() {
@@ -138,7 +143,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 		return c.aliveAt.Load() == int64(now.Sub(c.host.wall))
 	}
 	inQueues := func() rawio.Queued {
-		q, ok := c.raw.queued()
+		q, ok := c.raw.Queued()
 		if !ok {
 			t.Fatal("the connection is closed")
 		}
@@ -179,7 +184,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 	}
 	unsent := 0
 	for block := make([]byte, 1<<20); ; { // until the client's window is full, too
-		n, err := c.raw.tryWrite(block, false)
+		n, err := c.raw.TryWrite(block, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +203,7 @@ func TestNoteProgress_Socket(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	// A closed socket shows nothing: its queues are empty, which is no progress.
-	if _, err := c.raw.tryWrite(make([]byte, 8<<20), false); err != nil {
+	if _, err := c.raw.TryWrite(make([]byte, 8<<20), false); err != nil {
 		t.Fatal(err)
 	}
 	heard()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/rawio"
 	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
@@ -182,7 +183,29 @@ func (in *Input) first(l *Link) error {
 		in.w = copy(in.buf, few[:n])
 		return err
 	}
-	return l.raw.fill(in)
+	return in.await(l.raw)
+}
+
+// await waits until bytes have arrived, and only then borrows a buffer.
+func (in *Input) await(raw *rawio.Conn) (err error) {
+	in.waited = false
+	in.w, err = raw.Read((*arriving)(in))
+	return err
+}
+
+// arriving is an Input that borrows a buffer for what has arrived.
+type arriving Input
+
+// Borrow implements rawio.Buffer.
+func (a *arriving) Borrow() []byte {
+	(*Input)(a).borrow()
+	return a.buf
+}
+
+// Return implements rawio.Buffer.
+func (a *arriving) Return() {
+	(*Input)(a).Release()
+	a.waited = true
 }
 
 // fit moves what has arrived to a buffer of that size, and gives the large one back.

@@ -94,13 +94,13 @@ func (h *Host) Stop() {
 // transport carries a link's bytes.
 type transport struct {
 	nc  net.Conn
-	raw *rawConn  // nil if nc is not a socket
-	tls *tlsLayer // nil: none, or the handshake is not complete; set with mu held, before the link is served
+	raw *rawio.Conn // nil if nc is not a socket
+	tls *tlsLayer   // nil: none, or the handshake is not complete; set with mu held, before the link is served
 }
 
 // Init must be called before any other method.
 func (l *Link) Init(host *Host, owner Owner, nc net.Conn) {
-	l.host, l.owner, l.nc, l.raw = host, owner, nc, newRawConn(nc)
+	l.host, l.owner, l.nc, l.raw = host, owner, nc, rawio.NewConn(nc)
 	l.room.L = &l.mu
 }
 
@@ -206,7 +206,7 @@ func (l *Link) closeSocket(whole, linger bool) {
 func (l *Link) Finish() {
 	l.closeAfter = true
 	if l.raw != nil && !l.flushing { // a goroutine that is writing looks at closeAfter afterwards
-		l.raw.last = true
+		l.raw.Last = true
 	}
 	// Fails if the connection is closed already. The deadline is on the runtime's clock, as in the
 	// handshake.
@@ -331,14 +331,14 @@ func (l *Link) NoteProgress(now time.Time) {
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}
 	full := l.full.Load()
-	if l.inLine.Load() && (l.raw == nil || !l.raw.answers().Ended) {
+	if l.inLine.Load() && (l.raw == nil || !l.raw.Answers().Ended) {
 		l.noteAlive(now)
 	}
 	if l.raw == nil || !full && (!l.handling.Load() || l.flushes.Load() == 0) {
 		return
 	}
 	var open bool
-	if l.inQueues, open = l.raw.queued(); open &&
+	if l.inQueues, open = l.raw.Queued(); open &&
 		(l.inQueues.Unread > last.Unread || l.inQueues.Unsent < last.Unsent ||
 			full && l.inQueues.Unread >= InputBytes && l.inQueues.Unsent == 0) {
 		l.noteAlive(now)

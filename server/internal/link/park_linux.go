@@ -16,7 +16,7 @@ type parking struct {
 }
 
 // add parks a link, and reports whether it could. l.mu is held.
-func (p *parking) add(l *Link) (ok bool) {
+func (p *parking) add(l *Link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
@@ -30,14 +30,11 @@ func (p *parking) add(l *Link) (ok bool) {
 		p.waiter = w
 		l.host.Goroutines.Go(func() { p.run(w) }) // ends when w is closed
 	}
-	err := l.raw.rc.Control(func(fd uintptr) {
-		if ok = p.waiter.Add(fd, l.parkedAs > 0) == nil; ok {
-			l.parkedAs = int32(fd)
-		}
-	})
-	if err != nil || !ok {
+	fd, err := p.waiter.Add(l.raw, l.parkedAs > 0)
+	if err != nil {
 		return false
 	}
+	l.parkedAs = int32(fd)
 	for int(l.parkedAs) >= len(p.links) {
 		p.links = append(p.links, nil)
 	}

@@ -19,9 +19,9 @@ func (l *Link) probe(now time.Time) {
 		return
 	}
 	if l.probing.Store(silent); silent {
-		l.raw.probe(timeout / 8)
+		l.raw.Probe(timeout / 8)
 	} else {
-		l.raw.probe(0)
+		l.raw.Probe(0)
 	}
 }
 
@@ -30,5 +30,5 @@ func (l *Link) Answers() rawio.Answers {
 	if !l.probing.Load() {
 		return rawio.Answers{}
 	}
-	return l.raw.answers()
+	return l.raw.Answers()
 }

@@ -58,7 +58,7 @@ func TestReadAhead_Socket(t *testing.T) {
 	}
 	// More than the input holds, and less than what a socket does.
 	send(bytes.Repeat(frame, 2*InputBytes/len(frame)))
-	for q, ok := l.raw.queued(); ok && q.Unread < InputBytes*3/2; q, ok = l.raw.queued() {
+	for q, ok := l.raw.Queued(); ok && q.Unread < InputBytes*3/2; q, ok = l.raw.Queued() {
 		time.Sleep(time.Millisecond) // loopback delivers in moments
 	}
 	read := tick()
@@ -96,7 +96,7 @@ func TestReadAhead_Socket(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	send(bytes.Repeat(frame, InputBytes/len(frame)))
-	for q, ok := l.raw.queued(); ok && q.Unread < InputBytes; q, ok = l.raw.queued() {
+	for q, ok := l.raw.Queued(); ok && q.Unread < InputBytes; q, ok = l.raw.Queued() {
 		time.Sleep(time.Millisecond)
 	}
 	noted()

@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/rawio"
 )
 
 const (
@@ -38,7 +40,7 @@ type tlsLayer struct {
 type wire struct {
 	net.Conn
 	l   *Link
-	raw *rawConn // nil: the handshake is not complete, or Conn is no socket
+	raw *rawio.Conn // nil: the handshake is not complete, or Conn is no socket
 
 	// Owned by the goroutine that reads.
 	in       Input // ciphertext that has arrived, for conn to decrypt
@@ -202,7 +204,7 @@ func (t *tlsLayer) await(err error, held int) error {
 	}
 	held += t.wire.records.held()
 	t.wire.l.holdInput(held, held > 0)
-	return t.wire.raw.fill(&t.wire.in)
+	return t.wire.in.await(t.wire.raw)
 }
 
 // answerPeer sends what TLS itself has to say: answers to key updates, and alerts. A client that
@@ -275,10 +277,10 @@ func (t *tlsLayer) writeFrames(b []byte) (n int, err error) {
 // goodbye tells the client that the connection ends, if that takes no time. Only a client that
 // knows can tell the end from an attack. c.mu is held, nobody writes, and nothing that was sealed
 // waits.
-func (t *tlsLayer) goodbye(raw *rawConn) {
+func (t *tlsLayer) goodbye(raw *rawio.Conn) {
 	_ = t.conn.CloseWrite() // the connection ends in any case
 	if b := t.wire.take(); len(b) > 0 {
-		_, _ = raw.tryWrite(b, false)
+		_, _ = raw.TryWrite(b, false)
 	}
 }
 
