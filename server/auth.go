@@ -149,7 +149,7 @@ func (c newcomer) identifyCertificate(leaf *x509.Certificate) {
 	c.server.trail.Auth(c.conn, identity.SchemeX509, code)
 }
 
-// hasLevel reports whether requests may have what a feature level has brought.
+// hasLevel reports whether requests may use a feature level.
 func (s *shared) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
 
 // requestFlags returns the settings that are part of a client's request.

@@ -31,9 +31,10 @@ type (
 	Capture = facts.Capture
 	// LogPosition describes how far a server has applied the replicated log.
 	LogPosition = facts.LogPosition
-	// ArchiveStats is what the program that archives the log knows about the archive.
+	// ArchiveStats is the state of the archive, as the program that archives the log knows it.
 	ArchiveStats = facts.ArchiveStats
-	// StandbyStats is what the program that feeds a standby knows about its archive.
+	// StandbyStats is the state of a standby's archive, as the program that feeds the standby knows
+	// it.
 	StandbyStats = facts.StandbyStats
 )
 
@@ -51,7 +52,7 @@ type Backups struct {
 	logRoom int64
 }
 
-// Backups returns what makes copies of this server's state and log.
+// Backups returns the methods that copy this server's state and log.
 func (s *Server) Backups() *Backups { return &s.backups }
 
 // backupFile is the file of a Backup, in a folder of its own.
@@ -245,7 +246,7 @@ func (b *Backups) Follow(ctx context.Context, entries []consensus.LogEntry) erro
 	return b.life.Await(ctx, b.node.Follow(entries), "not applied yet")
 }
 
-// addFacts appends what the program knows about the archive.
+// addFacts appends the facts that the program knows about the archive.
 func (b *Backups) addFacts(l *facts.Values) {
 	if b.cfg.StandbyStats != nil {
 		s := b.cfg.StandbyStats()

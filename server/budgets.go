@@ -80,7 +80,7 @@ func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, now time.Time, by ten
 	return wait > 0, !ok && wait == 0
 }
 
-// bill returns what a request is charged. The lock is held.
+// bill returns the charge of a request. The lock is held.
 func (s *state) bill(op proto.OpCode, body []byte, who datatree.Caller) (bill tenant.Bill) {
 	switch op.Info().Class {
 	case proto.ClassWrite, proto.ClassRead, proto.ClassBulkRead, proto.ClassSync:

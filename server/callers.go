@@ -17,8 +17,8 @@ type Caller struct {
 	// Address is the client's host, without a port: its identity of the scheme ip. Empty: this
 	// machine.
 	Address string
-	// IDs are identities besides that. Those that Server.Identities returns have what the
-	// server gives to clients that prove the same by the protocol.
+	// IDs are further identities. Those that Server.Identities returns have the permissions of
+	// clients that prove the same identity by the protocol.
 	IDs []proto.ID
 	// Origin says in the audit log how the client came, for example "http".
 	Origin string
@@ -46,7 +46,7 @@ func (s *Server) dial(ctx context.Context, from string, caller *Caller) (net.Con
 	return client, nil
 }
 
-// Audit puts an event into the audit log, if there is one: for what callers do through the program
+// Audit puts an event into the audit log, if there is one: for actions of callers in the program
 // that embeds the server. Time is set if it is zero.
 func (s *Server) Audit(e audit.Event) {
 	if s.cfg.Audit == nil {

@@ -29,7 +29,7 @@ const (
 	maxClaimants = 1 << 16
 )
 
-// judge decides about a claim that came at now. passwd is what the client sent, of any length. A
+// judge decides about a claim that came at now. passwd is the client's, of any length. A
 // refused claim has a story if the client's session has ended here.
 func (c newcomer) judge(id proto.SessionID, passwd []byte, now time.Time) (v liveness.Verdict, story *facts.EndedSession) {
 	s := c.server

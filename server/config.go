@@ -131,7 +131,7 @@ type Config struct {
 	// Listener accepts clients instead of a listener on Listen: a Unix socket, or pipes in a test.
 	// The server closes it. For TLS see SecureListener.
 	Listener net.Listener `reload:"handed in"`
-	// TLS is what the server presents to clients and demands of them. SecureListen, SecureListener
+	// TLS has the certificates that clients see and must present. SecureListen, SecureListener
 	// and PortUnification need it. Each handshake reads it, so GetConfigForClient may follow
 	// changes of certificates. A client's certificate is an identity only if it was verified: set
 	// ClientAuth to tls.VerifyClientCertIfGiven or tls.RequireAndVerifyClientCert (ssl.clientAuth
@@ -177,7 +177,7 @@ type Config struct {
 	// OutstandingLimit bounds the writes under way (globalOutstandingLimit). Above it, sockets are
 	// not read. Default: 1,000.
 	OutstandingLimit int `reload:"live"`
-	// ClientMemory bounds, in bytes, what waits for clients in all: output that they have not read,
+	// ClientMemory bounds the bytes that wait for all clients: output that they have not read,
 	// and requests that they have not sent completely. Beyond it the slowest clients are
 	// disconnected. Default: 128 MiB, or an eighth of the memory that the process may use if that
 	// is less (GOMEMLIMIT, the limit of the container, the machine's memory), but at least the
@@ -202,11 +202,11 @@ type Config struct {
 	DataLimit int64
 	// DataLimitPercent, from 1 to 100, has no effect if DataLimit is set. Default: 75.
 	DataLimitPercent int
-	// DiskReserve is how many bytes must be free on the disk of Dir, besides what checkpoints need,
+	// DiskReserve is how many bytes must be free on the disk of Dir, besides those of checkpoints,
 	// for more data to be accepted. In an ensemble the disk of one member then decides for all.
 	// Default: the disk does not count; a member whose disk is full stops, and the others go on.
 	DiskReserve int64
-	// RequestThrottle says what becomes of writes that wait for others. Default: they wait.
+	// RequestThrottle decides about writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle `reload:"live"`
 	// BudgetWait is how long a request over the budget of its subtree or identity may wait, but no
 	// longer than a third of its session's timeout. Then it fails with proto.ErrThrottledOp.
@@ -409,7 +409,7 @@ func (c *Config) ensureDefaults() error {
 	return errors.Join(errs...)
 }
 
-// logRoom is what the log may need on its disk.
+// logRoom is the space that the log may need on its disk.
 func (c *Config) logRoom() int64 { return 2 * cmp.Or(c.SegmentBytes, 64<<20) }
 
 // leastClientMemory is the smallest ClientMemory that is allowed: the longest reply, that to a

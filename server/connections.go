@@ -129,8 +129,8 @@ func (t *connTable) remove(c *conn) {
 	}
 }
 
-// counted notes that a connection has come, gone or begun TLS, which changes what all take by that
-// many bytes. t.mu is held.
+// counted notes that a connection has come, gone or begun TLS, which changes the memory of all
+// connections by that many bytes. t.mu is held.
 func (t *connTable) counted(bytes int64) {
 	t.growth.connections.Add(bytes)
 	t.links.SetCount(len(t.byID))

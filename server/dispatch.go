@@ -36,7 +36,7 @@ const (
 	maxQueuedReads, maxQueuedLists = 256, 32
 )
 
-// serve opens a session and reads the connection. in holds what was read already.
+// serve opens a session and reads the connection. in holds the bytes that were read already.
 func (c *conn) serve(in link.Input) {
 	ok, err := newcomer{c, &in}.handshake()
 	if ok && err == nil && in.Len() > 0 { // requests came together with the connect request
@@ -111,8 +111,8 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 	defer c.SetHandling(false)
 	turns, turn := c.server.conns.turns, false
 	bursts := c.server.conns.bursts.Add(1)
-	// No other client has sent anything since this one did, and what this one sends has room in its
-	// socket, so this goroutine may wait for the disk.
+	// No other client has sent a request since this one did, and further requests of this one have
+	// room in its socket, so this goroutine may wait for the disk.
 	lone := bursts == c.bursts+1 && c.IsSocket()
 	c.bursts = bursts
 	for ; ; now = c.server.cfg.Now() {

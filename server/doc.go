@@ -8,7 +8,7 @@
 //	state     Status, Facts, Walk
 //	changes   Load, Multi, SetACL, ExpireSession, HandOver
 //
-// Facts has what packages admin and metrics and the four-letter words show. The gozkd command and
+// Facts serves packages admin and metrics and the four-letter words. The gozkd command and
 // package web also need the following, which are not covered by the promise of compatibility of
 // version 1:
 //

@@ -31,7 +31,7 @@ func (t *connTable) excess(free, closing int64) int64 {
 	return max(t.watches.Bytes()-limit+limit/8*free, used-closing-most+most/8*free)
 }
 
-// evictWatchers closes connections until an eighth of what is exceeded is free: first those
+// evictWatchers closes connections until an eighth of the exceeded limit is free: first those
 // from the address whose watches take most, so that a client with many connections is not spared at
 // the expense of a client with many watches on a single connection.
 func (t *connTable) evictWatchers() {

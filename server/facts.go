@@ -15,7 +15,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// Status and the types below are what a server tells about itself: see package facts.
+// Status and the types below are the facts about a server: see package facts.
 type (
 	Status       = facts.Status
 	Stats        = facts.Stats
@@ -37,10 +37,10 @@ type (
 	EndedSession = facts.EndedSession
 )
 
-// Facts is what an operator asks a server for: admin, metrics, web and the four-letter words show
-// it. It reads the parts of a server under their own locks, and holds none of them itself. It
-// changes nothing but what srst, crst and stmk change. Its methods may be called at any time, also
-// before the server starts and after it has closed. Status and NotServing are those of the Server.
+// Facts are the facts about a server that admin, metrics, web and the four-letter words show. Facts
+// reads the parts of a server under their own locks, holds no lock itself, and changes only the
+// counters and the mask of srst, crst and stmk. Its methods may be called at any time, also before
+// the server starts and after it has closed. Status and NotServing are those of the Server.
 type Facts struct {
 	*shared
 	serving
@@ -55,7 +55,7 @@ type Facts struct {
 	traceMask atomic.Int64 // of the words gtmk and stmk
 }
 
-// serving is what Facts ask the Server.
+// serving is the interface by which Facts asks the Server.
 type serving interface {
 	NotServing() error
 	Status() facts.Status

@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// features returns what proto.FeaturesPath holds.
+// features returns the data of proto.FeaturesPath.
 func (s *state) features() []byte {
 	ops := map[string]proto.OpCode{proto.OpListPage.String(): proto.OpListPage}
 	f := proto.Features{Server: "gozkd", Version: Version, Ops: ops}

@@ -21,9 +21,9 @@ import (
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
 
-// growth keeps the limit of the state at what the members can hold, see package capacity. Each
-// second, and when the state has grown by an eighth of the room that was left, run measures what
-// this server can hold. A follower reports that to the leader, which proposes the limit.
+// growth keeps the limit of the state at the size that the members can hold, see package capacity.
+// Each second, and when the state has grown by an eighth of the room that was left, run measures
+// how much this server can hold. A follower reports that to the leader, which proposes the limit.
 type growth struct {
 	*shared
 	gauge  capacity.Gauge
@@ -34,8 +34,8 @@ type growth struct {
 	wake         chan struct{}
 	ended        atomic.Bool // run has ended
 
-	// connections is what those of clients take, without their buffers. Once refusing, because
-	// there was no memory for another, they are refused until there is room. See crowd.
+	// connections is the memory of client connections, without their buffers. Once refusing,
+	// because there was no memory for another, they are refused until there is room. See crowd.
 	connections atomic.Int64
 	refusing    atomic.Bool
 	buffers     *bounds.Memory
@@ -43,15 +43,15 @@ type growth struct {
 
 	mu    sync.Mutex // guards board and since
 	board capacity.Board
-	since time.Time // the leadership that board is of: what members said to an earlier one is old
+	since time.Time // the leadership that board is of: reports to an earlier one are old
 	// proposing says that a proposal is not applied yet.
 	proposing atomic.Bool
-	// Owned by run: what the log says about limits, and when to weigh the subtrees again.
+	// Owned by run: the latest log lines about limits, and when to weigh the subtrees again.
 	logged growthLog
 	weigh  time.Time
 }
 
-// growthLog is what the log says about the limits of data and of connections.
+// growthLog writes the log lines about the limits of data and of connections.
 type growthLog struct{ full, near, crowded bool }
 
 const (
@@ -115,7 +115,7 @@ func afterCollections(f func() (again bool)) {
 	}, f)
 }
 
-// counts reports whether the state takes so much of what memory allows that it counts.
+// counts reports whether the state takes so much of the memory that it counts.
 func (g *growth) counts() bool {
 	weight, _ := g.state.weight()
 	g.weight.Store(weight)
@@ -238,7 +238,7 @@ func (g *growth) applied(weight int64) {
 	}
 }
 
-// look weighs the subtrees of a state that is near to its limit, and logs what has changed.
+// look weighs the subtrees of a state that is near to its limit, and logs changes.
 func (g *growth) look() {
 	data := g.state.stats().Growth
 	switch began := time.Now(); {

@@ -15,7 +15,7 @@ import (
 
 // leadership is how this server stands to the leader, or as the leader to the others: whether it is
 // in touch with one, and so whether clients are served, only read-only (readonly.go), or sent away;
-// what members report to each other (reports.go), and whether states differ (diverged.go).
+// the reports of members to each other (reports.go), and whether states differ (diverged.go).
 //
 // The goroutine of runSessions follows the leader and reports; before it begins, that of Start
 // waits for one. Consensus brings messages, which count once the server serves. lost and readOnly
@@ -33,9 +33,9 @@ type leadership struct {
 	// readOnly: clients that accept a read-only server are served. Set while there is no contact
 	// for too long, or at the start not yet.
 	readOnly atomic.Bool
-	// caughtUp is closed when this server, which was lost and is in touch again, has applied what
-	// was committed when the contact came back. nil: it is not lost, or not in touch. catchingUp is
-	// set meanwhile.
+	// caughtUp is closed when this server, which was lost and is in touch again, has applied the
+	// entries that were committed when the contact came back. nil: it is not lost, or not in touch.
+	// catchingUp is set meanwhile.
 	caughtUp   <-chan struct{}
 	catchingUp atomic.Bool
 	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
@@ -109,9 +109,9 @@ func (s *leadership) watch(st consensus.Status) {
 	}
 }
 
-// hasCaughtUp reports whether this server, which is in touch with a leader again, has applied what
-// was committed at the first call. A server that lags would otherwise count as ready, and an update
-// would stop the next one.
+// hasCaughtUp reports whether this server, which is in touch with a leader again, has applied the
+// entries that were committed at the first call. A server that lags would otherwise count as ready,
+// and an update would stop the next one.
 func (s *leadership) hasCaughtUp() bool {
 	if s.caughtUp == nil {
 		s.caughtUp = s.current()

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// pause is why a burst of requests ended, and says what comes before the next burst. nil is
+// pause is the reason why a burst of requests ended, and the work before the next burst. nil is
 // pauseNone: the burst goes on.
 type pause *pauseKind
 

@@ -80,8 +80,8 @@ func (c *Config) checkPeers() (errs []error) {
 	return errs
 }
 
-// peerLink returns what the connections with a member use, to it and from it: "plain", the version
-// of TLS, or "" if there is no connection.
+// peerLink returns the protocols of the connections to and from a member: "plain", the version of
+// TLS, or "" if there is no connection.
 func peerLink(links []consensus.PeerLink, id uint64) (to, from string) {
 	i := slices.IndexFunc(links, func(l consensus.PeerLink) bool { return l.ID == id })
 	if i < 0 {

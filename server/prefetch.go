@@ -12,8 +12,8 @@ import (
 // prefetchWindow is how many requests are prefetched together.
 const prefetchWindow = datatree.PrefetchPaths
 
-// prefetchInput prefetches what the next prefetchWindow requests of the input read. The caller
-// holds the tree's lock.
+// prefetchInput prefetches the znodes that the next prefetchWindow requests of the input read. The
+// caller holds the tree's lock.
 func (s *state) prefetchInput(in *link.Input, maxBuffer int32) {
 	if !s.tree.PrefetchPays() {
 		return
@@ -37,8 +37,8 @@ func (s *state) prefetchInput(in *link.Input, maxBuffer int32) {
 	s.tree.Prefetch(paths[:n])
 }
 
-// prefetchWrites prefetches what the first prefetchWindow requests read. The caller holds the
-// tree's lock.
+// prefetchWrites prefetches the znodes that the first prefetchWindow requests read. The caller
+// holds the tree's lock.
 func (s *state) prefetchWrites(requests []consensus.Request) {
 	if !s.tree.PrefetchPays() {
 		return

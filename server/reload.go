@@ -13,8 +13,8 @@ import (
 // restart. cfg is a whole configuration, as for New, and a zero field has its default. If cfg is
 // invalid, nothing changes.
 //
-// The fields with the tag reload:"live" change, for what begins afterwards. A session keeps its
-// timeout until its client reconnects. A connection keeps what it negotiated, and its identities,
+// The fields with the tag reload:"live" change, for later sessions and connections. A session keeps
+// its timeout until its client reconnects. A connection keeps its TLS parameters and identities,
 // and none is closed for MaxClientConns and MaxConns. PeerTLS says which connections between
 // members are made again (peer.Network.SetTLS). Reload ignores fields with the tag
 // reload:"handed in", which a configuration file cannot contain: objects of the embedding program,

@@ -44,16 +44,16 @@ type replay struct {
 	prefix        string // of all paths of watches
 	asked         bool   // the request has persistent watches, or the mark
 	marked        bool   // the request has the mark
-	failed        bool   // what was missed is not known, or too much
+	failed        bool   // the missed events are not known, or too many
 	events        []missedEvent
 	bytes         int               // of the paths of events
 	gone          map[string][]byte // the latest ACLs of znodes that were deleted
 }
 
-// replays is what a connection has to know of the replays of its requests.
+// replays is the state of a connection's replays.
 type replays struct {
 	marked bool // a request had the mark
-	missed bool // one could not send what was missed
+	missed bool // a replay could not send all missed events
 }
 
 // missedEvent is an event to send.

@@ -56,8 +56,8 @@ func (c *conn) drainInApply(b *meter.BatchStats) {
 	c.server.life.Goroutines.Go(c.finishDrain)
 }
 
-// finishDrain answers what Apply left in the queue. Unlike Apply it waits for a client that does
-// not read.
+// finishDrain answers the requests that Apply left in the queue. Unlike Apply it waits for a client
+// that does not read.
 func (c *conn) finishDrain() {
 	turns := c.server.conns.turns
 	for more := true; more; {

@@ -155,7 +155,7 @@ type queue struct {
 	nUnordered int
 	nReads     int
 	nLists     int // of nReads, see isList
-	// draining is set while finishDrain answers what is at the head. The goroutine of Apply sets
+	// draining is set while finishDrain answers the head of the queue. The goroutine of Apply sets
 	// it; finishDrain clears it under Link.mu and the lock of the tree.
 	draining atomic.Bool
 	partial  *partialRead // the multiRead that is answered in slices; nil: none

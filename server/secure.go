@@ -16,7 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// portKind is what a port for clients accepts.
+// portKind is the kind of connections that a port for clients accepts.
 type portKind uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	portUnified // both
 )
 
-// Certificates is what the program that embeds a server knows about its certificates.
+// Certificates are the server's certificates, as the program that embeds the server knows them.
 type Certificates struct {
 	// Reloads is how often changed files were taken over, Refused how often they could not be used.
 	Reloads, Refused int64
@@ -70,7 +70,7 @@ func (c *conn) open() {
 }
 
 // secure decides whether the connection speaks TLS, and does the handshake. It returns false if the
-// connection is to be closed. The input holds what the client has sent without TLS.
+// connection is to be closed. The input holds the bytes that the client has sent without TLS.
 func (c newcomer) secure() bool {
 	s, in := c.server, c.in
 	deadline := time.Now().Add(s.live.Load().HandshakeTimeout)

@@ -39,7 +39,7 @@ var (
 // Server is a ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
 	*shared
-	reloading  sync.Mutex        // held during Reload, and while start sets what Reload sets
+	reloading  sync.Mutex        // held during Reload, and while start sets the same fields
 	standstill *standstill.Watch // of this process; noted from Start on
 
 	ports      serverPorts

@@ -30,7 +30,7 @@ type serverPorts struct {
 	sockets int
 }
 
-// strangers bounds what clients may cost before they have a session.
+// strangers bounds the cost of clients that have no session yet.
 type strangers struct {
 	claims   *fair.Rate // without merit, of each address, by the runtime's clock
 	throttle connectBucket

@@ -19,8 +19,8 @@ var (
 	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
 )
 
-// service is what a server does for its clients at a moment. All that tells whether a server serves
-// is derived from it.
+// service is the service that a server gives its clients at a moment. Every statement about whether
+// the server serves is derived from it.
 type service struct {
 	stage    stage
 	readOnly bool // clients that accept a read-only server are served meanwhile
@@ -32,15 +32,15 @@ type stage uint8
 const (
 	stageClosed     stage = iota // the data is not open yet, or the server stops: Life.WhyNot tells
 	stageRestoring               // the state was dropped, and another one is read
-	stageStarting                // no leader was found yet, or what was committed then is not applied
+	stageStarting                // no leader was found yet, or the entries committed then are not applied
 	stageLost                    // there was no contact with a leader for syncLimit ticks
-	stageLagging                 // the contact is back, and what was committed then is not applied
+	stageLagging                 // the contact is back, and the entries committed then are not applied
 	stageForming                 // the ensemble is new, and its clients wait for its members
 	stageLeaderless              // no leader is known at the moment; the clients stay
 	stageServing
 )
 
-// circumstances are what a service follows from.
+// circumstances are the facts from which a service follows.
 type circumstances struct {
 	accepting, dropped, started, lost, lagging, membersKnown, current, readOnly bool
 }
@@ -76,13 +76,12 @@ func (s service) answers() bool {
 	return s.stage >= stageLeaderless || s.readOnly && s.stage > stageRestoring
 }
 
-// catchesUp reports whether the server, if it knows a leader, only has to apply what is committed.
+// catchesUp reports whether the server, if it knows a leader, only has to apply committed entries.
 func (s service) catchesUp() bool {
 	return s.stage == stageRestoring || s.stage == stageStarting || s.stage == stageLagging
 }
 
-// service returns what this server does for its clients now, and the status of its node, if the
-// data is open.
+// service returns the present service for clients, and the status of the node, if the data is open.
 func (s *Server) service() (now service, st consensus.Status) {
 	if s.life.Accepting.Load() {
 		st = s.node.Status()

@@ -18,7 +18,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// sessions ends what time ends: the sessions of silent clients, and containers and TTL znodes. It
+// sessions ends sessions of silent clients, and deletes containers and TTL znodes in time. It
 // owns expiry, by which the leader judges the sessions that all members know, and ends the local
 // sessions in the connection table. Package liveness has the rules.
 //
@@ -97,7 +97,7 @@ func (s *Server) runSessions(ctx context.Context) {
 	}
 }
 
-// followLeader does what a change of the leadership calls for.
+// followLeader reacts to a change of the leadership.
 func (s *Server) followLeader(st consensus.Status) {
 	s.sessions.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
 	s.endings.Led(st.Leader, s.cfg.Now())

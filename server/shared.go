@@ -15,9 +15,9 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// shared is what a server shares with its parts: its configuration, how far it is, the state, and
-// its way to consensus. Start sets the node and the times before anything else can use them; Reload
-// alone changes live.
+// shared holds the fields that a server shares with its parts: its configuration, its life, the
+// state, and its way to consensus. Start sets the node and the times before anything else can use
+// them; Reload alone changes live.
 type shared struct {
 	cfg     *Config                // as the server was started with; never changes
 	live    atomic.Pointer[Config] // as Reload left it; its content never changes
@@ -76,7 +76,7 @@ func (s *shared) decide(ctx context.Context, requests []datatree.Request, look f
 	case len(requests) == 0:
 		return nil
 	}
-	var mu sync.Mutex // guards pending, and what look does
+	var mu sync.Mutex // guards pending; held by look
 	pending, done := len(requests), make(chan struct{})
 	for _, r := range requests {
 		s.propose(r, func(res *datatree.Result) {

@@ -124,7 +124,7 @@ func (r *partialRead) read(tree *datatree.Tree, op *proto.MultiOp, who datatree.
 	return code
 }
 
-// turns bounds what connections do at the same time: a write waits for all readers of the tree, so
+// turns bounds how many connections read for long: a write waits for all readers of the tree, so
 // only some of them may read for long.
 type turns struct {
 	expensive chan struct{}

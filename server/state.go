@@ -51,7 +51,7 @@ type state struct {
 	drops sync.RWMutex
 }
 
-// figures are what can be told about a state that was dropped.
+// figures are the known facts about a state that was dropped.
 type figures struct {
 	stats    facts.Stats
 	digest   uint64
@@ -90,7 +90,7 @@ func (s *state) drop() {
 	s.history.Reset(0)
 }
 
-// unlockDropped ends what drop began without another state.
+// unlockDropped ends a drop without another state.
 func (s *state) unlockDropped() {
 	s.dropped.Store(nil)
 	s.Unlock()
@@ -101,7 +101,7 @@ func (s *state) init(cfg *Config, serving func() bool) {
 	s.watches = watch.New()
 	s.history.Limit = int(cfg.WatchReplay)
 	s.options = datatree.Options{TrackDirty: cfg.Dir != "", ListBytes: int(cfg.MaxBuffer), LongList: func(path string, bytes int) {
-		if serving() { // otherwise the log is applied again, and warnOfLongLists tells what is left
+		if serving() { // otherwise the log is applied again, and warnOfLongLists warns later
 			cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
 				"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", cfg.MaxBuffer)
 		}
@@ -142,7 +142,7 @@ func (s *state) noteBudget(path string) error {
 	return s.budgets.Set(path, data, code == proto.OK, time.Now())
 }
 
-// weight returns what the state weighs, and its limit.
+// weight returns the weight of the state, and its limit.
 func (s *state) weight() (weight int64, limit datatree.Limit) {
 	if before := s.look(func() { weight, limit = s.tree.Weight(), s.tree.Limit() }); before != nil {
 		return before.stats.Growth.Weight, before.limit
@@ -151,7 +151,7 @@ func (s *state) weight() (weight int64, limit datatree.Limit) {
 }
 
 // weighSubtrees returns the heaviest children of the root, the heaviest first. It holds the lock
-// for a part of the znodes at a time, so it may miss what changes meanwhile. If the state is
+// for a part of the znodes at a time, so it may miss concurrent changes. If the state is
 // dropped meanwhile, the result is the last one.
 func (s *state) weighSubtrees() *[]facts.Subtree {
 	const shown, kept = 3, 1000

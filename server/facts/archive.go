@@ -38,7 +38,7 @@ type LogPosition struct {
 	Leads bool
 }
 
-// ArchiveStats is what the program that archives the log knows about the archive.
+// ArchiveStats is the state of the archive, as the program that archives the log knows it.
 type ArchiveStats struct {
 	Lag            time.Duration // for how long the oldest applied entry that is not archived has waited; 0: there is none
 	Shipper        bool          // the server writes to the archive
@@ -50,10 +50,10 @@ type ArchiveStats struct {
 	VerifyFailed   bool          // it failed
 }
 
-// StandbyStats is what the program that feeds a standby knows about its archive.
+// StandbyStats is the state of a standby's archive, as the program that feeds the standby knows it.
 type StandbyStats struct {
-	// Lag is for how long the standby may have missed what is in the archive: the time since the
-	// last listing of which everything is applied.
+	// Lag is for how long the standby may have missed changes that are in the archive: the time
+	// since the last listing of which everything is applied.
 	Lag      time.Duration
 	Time     time.Time // the clock of the ensemble's leader in the last batch; zero: there was none
 	Verified int64     // bases whose digest was compared with that of the standby

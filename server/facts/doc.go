@@ -1,4 +1,4 @@
-// Package facts holds what a server tells about itself: plain types, without a connection to the
+// Package facts holds the facts about a server: plain types, without a connection to the
 // server they came from. The methods of server.Server that return them are called facts, too;
 // package server has an alias for each type.
 //

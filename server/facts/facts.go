@@ -19,8 +19,8 @@ const (
 // Status is a server's summary of itself.
 type Status struct {
 	Serving bool // clients are answered, and their writes carried out
-	// CatchingUp: this server has found a leader, and serves nobody before it has applied what was
-	// committed then. A server that serves may lag, and this stays false.
+	// CatchingUp: this server has found a leader, and serves nobody before it has applied the
+	// entries that were committed then. A server that serves may lag, and this stays false.
 	CatchingUp bool
 	Mode       string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
 	Member     int    // this server's number; 255 stands for the number 0
@@ -63,7 +63,7 @@ type Crowd struct {
 	Refusing     bool // there was no memory for another connection
 }
 
-// String returns what is full and what to do, or "" if the server is not Refusing.
+// String returns the full resource and the remedy, or "" if the server is not Refusing.
 func (c Crowd) String() string {
 	if !c.Refusing {
 		return ""
@@ -81,7 +81,7 @@ type Growth struct {
 	// it is far away.
 	Weight, Limit int64
 	Full          bool   // they are refused
-	Cause         string // what decides about Limit: none, memory or disk
+	Cause         string // decides about Limit: none, memory or disk
 	Server        int    // whose memory or disk it is
 	Resumes       int64  // the weight below which they are accepted again, once they are refused
 	// Largest are the heaviest children of the root, the heaviest first. It is nil unless the data
@@ -98,8 +98,8 @@ type Subtree struct {
 // Near reports whether the data take so much of Limit that somebody should care: 80 percent.
 func (g Growth) Near() bool { return g.Limit != 0 && (g.Full || g.Weight/80 >= g.Limit/100) }
 
-// String returns what is full, who decides, for how long, by which subtrees, and what to do; or ""
-// if the data are not Near.
+// String returns the full resource, the server that decides, for how long, the heaviest subtrees
+// and the remedy; or "" if the data are not Near.
 func (g Growth) String() string {
 	if !g.Near() {
 		return ""
@@ -150,8 +150,8 @@ type Connection struct {
 	AvgMs          float64
 }
 
-// InterestOps returns what the server waits for on the connection, as java.nio counts it: 1 to
-// read, 4 to write.
+// InterestOps returns the operations that the server waits for on the connection, with the numbers
+// of java.nio: 1 is reading, 4 is writing.
 func (c *Connection) InterestOps() int {
 	if c.Writing {
 		return 1 | 4
@@ -173,7 +173,7 @@ type SessionPaths struct {
 	Paths   []string // sorted
 }
 
-// Watch is what a session watches on a path.
+// Watch is a watch of a session on a path.
 type Watch struct {
 	Session int64
 	Path    string
@@ -195,8 +195,8 @@ type MemberStatus struct {
 	PeerAddress     string
 	ElectionAddress string // not used by this program
 	ClientAddress   string
-	// LinkTo and LinkFrom are what this server's connections to and from the member use: plain, or
-	// the version of TLS, such as TLS 1.3. Empty: there is no connection.
+	// LinkTo and LinkFrom are the protocols of this server's connections to and from the member:
+	// plain, or the version of TLS, such as TLS 1.3. Empty: there is no connection.
 	LinkTo, LinkFrom string
 }
 

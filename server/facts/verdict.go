@@ -175,7 +175,7 @@ func (e *EndedSession) judgeOpen(c *EndedClient, at string) (Cause, string) {
 
 // paused returns for how long the server of the connection stood still, if that explains the end:
 // until the silence or the connection ended, or, if it has heard the client since, for a whole
-// timeout. After an earlier pause, the server would have read what had come meanwhile.
+// timeout. After an earlier pause, the server would have read the requests that had come meanwhile.
 func (e *EndedSession) paused(c *EndedClient) (ms int64) {
 	if c.SilentMs < e.TimeoutMs {
 		if ms := e.sum(Pause, e.Server); ms >= e.TimeoutMs {

@@ -30,7 +30,7 @@ type Authentication struct {
 	SASL sasl.Server
 	// SASLSupers are the ids of scheme sasl that pass every ACL check (superUser).
 	SASLSupers []string
-	// LetAnySASLUserDoX is an id: what an ACL grants to sasl:LetAnySASLUserDoX it grants to every
+	// LetAnySASLUserDoX is an id. Permissions of sasl:LetAnySASLUserDoX in an ACL belong to every
 	// client with an identity of scheme sasl (letAnySaslUserDoX). Empty: none.
 	LetAnySASLUserDoX string
 	// AllowFailedSASL keeps the connection of a client that fails to authenticate, without the
@@ -59,7 +59,7 @@ type X509 struct {
 	// ID returns the identity of a verified certificate. A client for whose certificate ID returns
 	// an error has no identity x509. Default: CertificateID.
 	ID func(*x509.Certificate) (string, error)
-	// TextIDs: what ID returns need not be distinguished names, and ACLs may name any text.
+	// TextIDs: the results of ID need not be distinguished names, and ACLs may name any text.
 	TextIDs bool
 }
 
@@ -82,7 +82,7 @@ type Settings struct {
 	DisableDigest   bool   // the same
 }
 
-// DefaultDigestAlgorithm is what ZooKeeper's digest scheme has always used.
+// DefaultDigestAlgorithm is the algorithm that ZooKeeper's digest scheme has always used.
 const DefaultDigestAlgorithm = "SHA1"
 
 // digestHashes has the hashes of Settings.DigestAlgorithm.
@@ -92,7 +92,7 @@ var digestHashes = map[string]crypto.Hash{
 	"SHA3-224": crypto.SHA3_224, "SHA3-256": crypto.SHA3_256, "SHA3-384": crypto.SHA3_384, "SHA3-512": crypto.SHA3_512,
 }
 
-// Check returns what is wrong with the settings.
+// Check returns an error that names the wrong settings.
 func (s *Settings) Check() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
 	if _, ok := digestHashes[s.DigestAlgorithm]; !ok {
@@ -146,7 +146,7 @@ type Authority struct {
 	settings atomic.Pointer[Settings]
 }
 
-// Hooks are what an Authority needs of its server.
+// Hooks are the functions of the server that an Authority calls.
 type Hooks struct {
 	// Granted reports whether the ACL of the root znode gives all permissions to ids by name.
 	Granted func(ids []proto.ID) bool

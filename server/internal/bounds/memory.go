@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// Memory bounds what all client connections hold together. Each has an account with two sums:
+// Memory bounds the bytes that all client connections hold together. Each has an account with two
+// sums:
 //
 //   - unread: output that the client has not read, except shared data, and the input buffer while
 //     the rest of a frame is missing. Only the client can free it. Beyond the bound the slowest
@@ -85,8 +86,8 @@ func (b *Memory) Release(blobs []*Blob) {
 	}
 }
 
-// Portion returns what a connection with these references accounts for: of each blob its bytes
-// divided by the number of references to it.
+// Portion returns the bytes that a connection with these references accounts for: of each blob its
+// bytes divided by the number of references to it.
 func (b *Memory) Portion(blobs []*Blob) (sum int64) {
 	b.shared.mu.Lock()
 	defer b.shared.mu.Unlock()

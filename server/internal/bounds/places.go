@@ -121,7 +121,7 @@ func (p *Places) grant() {
 }
 
 // overdue returns the owners of places that keep a frame waiting which has waited since start. The
-// time for which the process stood still does not count: what was sent meanwhile is not read yet.
+// time for which the process stood still does not count: bytes sent meanwhile are not read yet.
 func (p *Places) overdue(start time.Time, patience time.Duration) (owners []Sender) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,7 +20,7 @@ func (b *Board) Report(member uint64, a Ability) {
 	b.reports[member] = a
 }
 
-// Propose returns what the limit of a state of that weight should be instead of now, and whether
+// Propose returns the limit that a state of that weight should have instead of now's, and whether
 // the leader should propose it: a change by less than a hundredth is not worth a request, nor is a
 // limit that is far away; see Counts. A limit rises only if its member has said so to this leader,
 // or is no member any more. Members that are no members any more are forgotten.

@@ -10,14 +10,14 @@ const (
 )
 
 const (
-	// fewConnections and a sixteenth of what may live are always for clients: some have to delete.
+	// fewConnections and a sixteenth of the limit are always for clients: some have to delete.
 	fewConnections = 100
-	// ownCost is what a server takes without data and clients.
+	// ownCost is the memory of a server without data and clients.
 	ownCost = 6 << 20
 )
 
-// Newcomer is what a connection wants. Its value says how many sixteenths of a CrowdLimit may be in
-// use when it comes.
+// Newcomer is the purpose of a new connection. Its value is how many sixteenths of a CrowdLimit may
+// be in use when it comes.
 type Newcomer int64
 
 // The newcomers. A client that comes back to its session comes before a client without a session,

@@ -27,7 +27,7 @@ type Gauge struct {
 	known   bool
 }
 
-// Collected notes what a collection found, and the weight of the state then.
+// Collected notes the heap that a collection found in use, and the weight of the state then.
 func (g *Gauge) Collected(weight int64, u Usage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,8 +39,8 @@ func (g *Gauge) Collected(weight int64, u Usage) {
 }
 
 // Measure returns the ability of the server. disk is nil if the disk does not count. Of the memory
-// besides the state, what both of the last collections found counts: replies on their way, and
-// znodes that were deleted during a collection, must not make the state full.
+// besides the state, only memory that both of the last collections found counts: replies on their
+// way, and znodes that were deleted during a collection, must not make the state full.
 func (g *Gauge) Measure(disk *Room) (a Ability) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -109,7 +109,7 @@ func (l *Life) Fail(cause error, then func()) {
 }
 
 // Await waits until done is closed, and returns an error if the server stops or ctx ends first: in
-// the latter case it begins with what, which says what has not happened yet.
+// the latter case it begins with what, which names the event that is missing.
 func (l *Life) Await(ctx context.Context, done <-chan struct{}, what string) error {
 	select {
 	case <-done:

@@ -7,21 +7,22 @@ import (
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
-// uncounted is how much more than what is charged a link may hold while its requests are handled or
+// uncounted is how much more than its charge a link may hold while its requests are handled or
 // a batch is applied: small requests do not touch the budget's shared counters. Once the server
 // waits for the client, everything is charged.
 const uncounted = 16 << 10
 
-// account is what a link has charged to the budget. It is written with Link.mu held.
+// account is the charge of a link to the budget. It is written with Link.mu held.
 type account struct {
-	// unread counts what only the client can free: output that it has not read, except data that
-	// the output shares, and the part of a frame that it has not finished. Read without Link.mu.
+	// unread counts bytes that only the client can free: output that it has not read, except data
+	// that the output shares, and the part of a frame that it has not finished. Read without
+	// Link.mu.
 	unread atomic.Int64
 	// since is when the server began to wait for the client, in nanoseconds since Host.mono, or 0.
 	// The wait begins anew when the client has taken all output that was being written. Read
 	// without Link.mu.
 	since atomic.Int64
-	// queued counts what the server frees when it answers: requests, and input after them.
+	// queued counts bytes that the server frees when it answers: requests, and input after them.
 	queued int64
 
 	// shared are the references to shared data that are charged: first those of the output that is
@@ -38,8 +39,8 @@ type account struct {
 // charged reports whether anything is charged.
 func (m *account) charged() bool { return m.unread.Load() != 0 || m.queued != 0 || len(m.shared) > 0 }
 
-// charge charges what the link holds. Unless exact is set, nothing happens if that is little more
-// than what was charged.
+// charge charges the bytes that the link holds. Unless exact is set, nothing happens if they are
+// little more than the present charge.
 func (m *account) charge(host *Host, unread, queued int64, exact bool) {
 	waiting := unread != 0 || len(m.shared) > 0
 	if waiting && m.since.Load() == 0 {
@@ -87,8 +88,9 @@ func (m *account) release(b *bounds.Memory, n int) {
 	}
 }
 
-// Recount charges what l holds now. Unless exact is set, nothing happens if l holds little more
-// than was charged. l.mu is held. The caller must call HostConfig.Relieve after releasing l.mu.
+// Recount charges the bytes that l holds now. Unless exact is set, nothing happens if l holds
+// little more than was charged. l.mu is held. The caller must call HostConfig.Relieve after
+// releasing l.mu.
 func (l *Link) Recount(exact bool) {
 	m := &l.memory
 	if l.closed {
@@ -112,8 +114,8 @@ func (l *Link) Recount(exact bool) {
 	m.charge(l.host, unread, queued, exact || grown)
 }
 
-// awaitClient charges what l holds before a goroutine writes the rest of o, which may wait for the
-// client. l.mu is not held.
+// awaitClient charges the bytes of l before a goroutine writes the rest of o, which may wait for
+// the client. l.mu is not held.
 func (l *Link) awaitClient(o *Output) {
 	l.mu.Lock()
 	l.memory.waited = l.raw != nil // without a socket nobody knows, and most writes do not wait
@@ -142,7 +144,7 @@ func (l *Link) holdInput(n int, partial bool) {
 	}
 }
 
-// Charged returns what the link has charged. l.mu is held.
+// Charged returns the charge of the link. l.mu is held.
 func (l *Link) Charged() (unread, queued int64, shared []*bounds.Blob) {
 	return l.memory.unread.Load(), l.memory.queued, l.memory.shared
 }

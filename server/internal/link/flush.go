@@ -15,7 +15,7 @@ func (l *Link) Flush() {
 	}
 }
 
-// FlushAsync writes what the socket accepts at once, and leaves the rest to a goroutine. FlushAsync
+// FlushAsync writes as much as the socket accepts at once, and leaves the rest to a goroutine. It
 // does not wait.
 func (l *Link) FlushAsync() {
 	l.mu.Lock()
@@ -132,8 +132,8 @@ func (l *Link) send(o *Output, try bool) error {
 	}
 }
 
-// writeRest writes what a socket did not take at once, or everything to anything else. It writes
-// pieces, and each that the client takes shows that the client is alive.
+// writeRest writes the bytes that a socket did not take at once, or all to other connections. It
+// writes pieces, and each that the client takes shows that the client is alive.
 func (l *Link) writeRest(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var m int

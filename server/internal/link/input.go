@@ -88,7 +88,7 @@ func (in *Input) Announced() int {
 
 // Fill reads more bytes from l. Fill holds no buffer while it waits, unless a part of a frame has
 // arrived. The rest of a long frame is read when the frame has a place, see [bounds.Places]. If
-// there are many links, the buffer is about as large as what has arrived: thousands of readers may
+// there are many links, the buffer is about as large as the arrived bytes: thousands of readers may
 // wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
 	in.waited, in.long = false, l.host.Long
@@ -208,7 +208,7 @@ func (a *arriving) Return() {
 	a.waited = true
 }
 
-// fit moves what has arrived to a buffer of that size, and gives the large one back.
+// fit moves the arrived bytes to a buffer of that size, and gives the large one back.
 func (in *Input) fit() {
 	if in.pooled != nil && in.w <= InputBytes/2 {
 		arrived := slices.Clone(in.Bytes())
@@ -218,7 +218,7 @@ func (in *Input) fit() {
 }
 
 // grow makes room for more bytes of an incomplete frame, up to InputBytes. The buffer doubles as
-// bytes arrive, so that a false length costs at most twice the memory of what was really sent, or
+// bytes arrive, so that a false length costs at most twice the memory of the bytes really sent, or
 // SmallBytes. fit: the buffer should not be larger than the frame.
 func (in *Input) grow(fit bool) {
 	switch {

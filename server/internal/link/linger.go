@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// lingerTime and lingerBytes bound how much of what its client still sends is read from a
+	// lingerTime and lingerBytes bound how many of its client's late bytes are read from a
 	// connection that the server ends, maxLingering how many such connections there are at a time:
 	// they hold descriptors beside those of clients.
 	lingerTime   = 2 * time.Second
@@ -18,14 +18,14 @@ const (
 
 // lingering holds the sockets that end after an answer. If a socket is closed while bytes of its
 // client are unread, or before more of them come, TCP resets the connection, and the client loses
-// what it has not read of the answer.
+// the rest of the answer.
 type lingering struct {
 	mu    sync.Mutex // guards all
 	conns map[net.Conn]struct{}
 	ended bool // the server stops
 }
 
-// close ends the stream to the client, reads what the client still sends, within bounds, and closes
+// close ends the stream to the client, reads the client's late bytes, within bounds, and closes
 // nc. If too many connections end in this way, or nc can end only as a whole, close closes it at
 // once.
 func (l *lingering) close(nc net.Conn) {

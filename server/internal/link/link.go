@@ -27,7 +27,7 @@ type Link struct {
 	owner Owner
 	place *bounds.Place // of the frame that is read or handled, or nil; owned by the reader
 
-	mu   sync.Mutex // guards all below, and what the owner keeps under it
+	mu   sync.Mutex // guards all below, and the owner's fields under it
 	room sync.Cond  // signalled when output is sent, by Wake, and when the link closes
 
 	// Out may be appended to. Flush or FlushAsync must follow.
@@ -50,7 +50,7 @@ type Owner interface {
 	Resume()
 }
 
-// Host is what all links of a server share.
+// Host holds the state that all links of a server share.
 type Host struct {
 	Memory    bounds.Memory // of all links
 	lingering lingering
@@ -62,7 +62,7 @@ type Host struct {
 	HostConfig
 }
 
-// HostConfig is what links need of their server. All functions may be called from any goroutine.
+// HostConfig has the functions of the server that links call, from any goroutine.
 type HostConfig struct {
 	Now func() time.Time
 	// Patience returns how long a client may take to read its last reply.
@@ -82,7 +82,7 @@ func (h *Host) Init(cfg HostConfig) {
 }
 
 // SetCount says how many links there are: many, if large input buffers of all of them would take
-// more than an eighth of the memory for what waits for clients.
+// more than an eighth of the memory for output that waits for clients.
 func (h *Host) SetCount(links int) { h.many.Store(int64(links)*InputBytes > h.Memory.Limit.Load()/8) }
 
 // Stop closes the sockets that linger, and those to come at once. No link is parked any more.
@@ -104,7 +104,7 @@ func (l *Link) Init(host *Host, owner Owner, nc net.Conn) {
 	l.room.L = &l.mu
 }
 
-// Lock acquires mu, which guards Out, the end of the link, and what the owner keeps under it.
+// Lock acquires mu, which guards Out, the end of the link, and the owner's fields under it.
 func (l *Link) Lock() { l.mu.Lock() }
 
 // Unlock releases mu.
@@ -279,7 +279,7 @@ type hearing struct {
 	flushes  atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
 	full     atomic.Bool  // ReadAhead waits, and the input has no room
 	inLine   atomic.Bool  // a frame waits for its place
-	// inQueues is what was in the socket's queues when the last flush was found waiting. It is
+	// inQueues is how much was in the socket's queues when the last flush was found waiting. It is
 	// owned by the caller of NoteProgress.
 	inQueues rawio.Queued
 	timeout  atomic.Int64 // see SetTimeout

@@ -30,10 +30,10 @@ const (
 // costs no more than two additional system calls.
 const ShareBytes = 16 << 10
 
-// Output holds what waits to be sent to a client: bytes, and between them data that is shared with
+// Output holds the output that waits for a client: bytes, and between them data that is shared with
 // the tree. The zero value is empty.
 type Output struct {
-	sealed []byte       // what is encrypted, and sent before all else; nil: nothing
+	sealed []byte       // encrypted bytes, sent before all else; nil: none
 	nGone  int          // how many bytes of sealed are sent
 	Buf    []byte       // the bytes that are appended; with data between them, see share
 	sent   int          // how many bytes of Buf are sent

@@ -25,7 +25,7 @@ func (l *Link) probe(now time.Time) {
 	}
 }
 
-// Answers returns what the probes have shown.
+// Answers returns the results of the probes.
 func (l *Link) Answers() rawio.Answers {
 	if !l.probing.Load() {
 		return rawio.Answers{}

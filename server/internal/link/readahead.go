@@ -37,8 +37,8 @@ func (in *Input) ReadAhead(l *Link, moment time.Time, urgent []byte) {
 
 // ahead reads until a frame is urgent, which it reports, until in is full, or until the deadline.
 func (in *Input) ahead(l *Link, urgent []byte) (found bool) {
-	// The socket is not read for each frame that is handled: NoteProgress could not tell what came
-	// from what was read.
+	// The socket is not read for each frame that is handled: NoteProgress could not tell new bytes
+	// from those that were read.
 	for in.Len() < InputBytes && (!in.behind || in.Len() <= InputBytes/2) {
 		had := in.Len()
 		err := in.Fill(l)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxHandshakeInput bounds what a client may send before its handshake is complete. A long
+	// maxHandshakeInput bounds a client's bytes before its handshake is complete. A long
 	// chain of certificates has 20 kB.
 	maxHandshakeInput = 64 << 10
 	// sealBytes is how much output is encrypted before it is offered to the socket.
@@ -27,7 +27,7 @@ var errHandshakeTooLong = errors.New("the handshake is longer than 64 KiB")
 // tlsLayer is TLS on a connection. On a socket, TLS only transforms bytes: conn reads ciphertext
 // from the wire's memory and writes ciphertext to it, and never waits. So a connection waits for
 // its client in the same way with and without TLS: in the runtime's poller, without a buffer, and
-// what it holds for the client is counted. On anything else, conn reads and writes by itself.
+// the memory that it holds for the client is counted. On others, conn reads and writes by itself.
 type tlsLayer struct {
 	conn *tls.Conn
 	wire wire
@@ -48,7 +48,7 @@ type wire struct {
 	received int // bytes of the handshake
 
 	mu  sync.Mutex
-	out []byte // ciphertext to be sent after what was taken by take; guarded by mu
+	out []byte // ciphertext to be sent after the bytes of the last take; guarded by mu
 }
 
 // noInput is the error of a wire that has no ciphertext. To a tls.Conn it is temporary: the next
@@ -115,7 +115,7 @@ func (w *wire) unsent() int {
 	return len(w.out)
 }
 
-// recordScan follows the boundaries of TLS records in what conn has read.
+// recordScan follows the boundaries of TLS records in the bytes that conn has read.
 type recordScan struct {
 	head  [5]byte
 	nHead int
@@ -151,7 +151,7 @@ func (s *recordScan) held() int {
 // sealed reports whether the connection's output is encrypted before it is offered to the socket.
 func (l *Link) sealed() bool { return l.tls != nil && l.raw != nil }
 
-// decrypt fills b with what has arrived, without waiting. If that is nothing, it returns noInput.
+// decrypt fills b with arrived data, without waiting. If there is none, it returns noInput.
 func (t *tlsLayer) decrypt(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
 		var m int
@@ -194,7 +194,8 @@ func (t *tlsLayer) more(b []byte, held int) (int, error) {
 	}
 }
 
-// await waits for ciphertext if err, that of decrypt, is noInput. held is what the reader holds.
+// await waits for ciphertext if err, that of decrypt, is noInput. held is how much the reader
+// holds.
 func (t *tlsLayer) await(err error, held int) error {
 	if !errors.Is(err, noInput{}) {
 		return err
@@ -207,7 +208,7 @@ func (t *tlsLayer) await(err error, held int) error {
 	return t.wire.in.await(t.wire.raw)
 }
 
-// answerPeer sends what TLS itself has to say: answers to key updates, and alerts. A client that
+// answerPeer sends messages of TLS itself: answers to key updates, and alerts. A client that
 // asks for many and does not read is not read either.
 func (t *tlsLayer) answerPeer() error {
 	l := t.wire.l

@@ -27,10 +27,10 @@
 //     for the clients of the previous process (Reported), once.
 //
 // The time of a pause counts for Contact, also in a late pass. The others have gone on meanwhile:
-// the leader has not heard this server, and what clients read here is as old as the pause is long.
-// So a pause of more than syncLimit ticks ends as a loss of contact does, with connections closed
-// and local sessions forgotten, unless a confirmation that waited in the socket is read first.
-// ZooKeeper's leader closes the connection of such a follower, with the same effect.
+// the leader has not heard this server, and the state that clients read is as old as the pause is
+// long. So a pause of more than syncLimit ticks ends as a loss of contact does, with connections
+// closed and local sessions forgotten, unless a confirmation that waited in the socket is read
+// first. ZooKeeper's leader closes the connection of such a follower, with the same effect.
 //
 // A new leader gives every session a full timeout (Lead), because the previous leader's record of
 // sessions is lost.

@@ -29,7 +29,7 @@ type Expiry struct {
 	lastJump time.Time
 }
 
-// Report is what the leader knows of a report of another member.
+// Report is a report of another member, as the leader knows it.
 type Report struct {
 	Arrived        time.Time
 	MadeAfter      time.Time
@@ -182,7 +182,7 @@ func (e *Expiry) Expired(now time.Time, find func(proto.SessionID) (uint8, time.
 }
 
 // silenceKnown reports whether it is certain that a session was silent for its timeout, which is
-// over as far as this server knows: what the session's server has said, or could not say.
+// over as far as this server knows: the statement of the session's server, or that it had none.
 func (e *Expiry) silenceKnown(id proto.SessionID, server uint8, timeout time.Duration, now time.Time) bool {
 	report := e.reported[server]
 	if server == e.own || e.tracker.Silent(id, report.MadeAfter) {

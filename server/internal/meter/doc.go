@@ -3,7 +3,7 @@
 // and knows nothing of the server that they come from.
 //
 // A Meter has a counter for each Event and a histogram for each Measure. An event or a measure is a
-// constant and a row with its name, so that what is counted is also shown and reset. The types
+// constant and a row with its name, so that each counter is also shown and reset. The types
 // with rules of their own are SlowLog, HotSampler and the bounded list of namespaces.
 //
 // A Meter and its parts are safe for concurrent use. Two types collect before they count, so that

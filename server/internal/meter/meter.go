@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Meter holds what was counted and measured since the server's start or the srst word. An event or
+// Meter holds the counts and measurements since the server's start or the srst word. An event or
 // a measure is a constant with its name in a table, so that everything that is counted or measured
 // is also shown and reset.
 type Meter struct {

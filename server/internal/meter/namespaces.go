@@ -36,7 +36,7 @@ type namespace struct {
 // SpaceEvent is something that is counted for the namespace of a request.
 type SpaceEvent int
 
-// The events, and what their counters are called.
+// The events, and the names of their counters.
 const (
 	OverQuota      SpaceEvent = iota // a quota refused the request
 	BudgetWaits                      // the request waited for a budget

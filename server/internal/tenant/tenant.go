@@ -1,5 +1,5 @@
-// Package tenant holds budgets: what a subtree or an identity may use per second, see ADR 15. It
-// says what a request is charged and how long it must wait; the server makes it wait.
+// Package tenant holds budgets: how much a subtree or an identity may use per second, see ADR 15.
+// It decides the charge of a request and how long the request must wait; the server makes it wait.
 package tenant
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const maxLogged = 256 // bytes of a path or a text in an error
 
-// Cost is what a request takes from a budget.
+// Cost is the charge of a request to a budget.
 type Cost struct{ Ops, Bytes float64 }
 
 // budget is that of a subtree or an identity. Its buckets hold the tokens of one second.
@@ -48,7 +48,7 @@ func (p *place) room(now time.Time) time.Duration {
 }
 
 // Claim says for whom a request takes tokens. While a client has the place in a budget, others take
-// only what leaves it room for its request.
+// only as much as leaves room for its request.
 type Claim struct {
 	Client uint64        // 0: the request takes no place, and heeds none
 	Since  time.Time     // of the client's first request in a row that waits or was refused
@@ -136,9 +136,9 @@ func (b *budget) settle(now time.Time) {
 	b.bytes.Missing(limit(b.byteRate), now)
 }
 
-// reserve takes what is due within the time that is left to the claim, and returns when. Otherwise
-// the claim takes the place, if that is free or its client has not waited for so long, and reserve
-// returns when it may try again.
+// reserve takes the tokens due within the time that is left to the claim, and returns when.
+// Otherwise the claim takes the place, if that is free or its client has not waited for so long,
+// and reserve returns when it may try again.
 func (b *budget) reserve(c Cost, now time.Time, by Claim) (wait time.Duration, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,13 +183,13 @@ func (b *budget) leave(client uint64) {
 	}
 }
 
-// due returns what a cost takes from the budget, at most the tokens of a second: one request does
-// not shut a tenant out. b.mu is held.
+// due returns the tokens that a cost takes from the budget, at most those of a second: one request
+// does not shut a tenant out. b.mu is held.
 func (b *budget) due(c Cost) Cost {
 	return Cost{min(c.Ops, b.opsLimit), min(c.Bytes, b.byteRate)}
 }
 
-// giveBack gives back what reserve has taken.
+// giveBack returns the tokens that reserve has taken.
 func (b *budget) giveBack(c Cost) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,7 +198,7 @@ func (b *budget) giveBack(c Cost) {
 	b.bytes.Take(-c.Bytes)
 }
 
-// Bill is what a request takes from each budget.
+// Bill is the charge of a request to each budget.
 type Bill struct {
 	items []item
 	index map[*budget]int // of items, for a long bill; nil: it is short
@@ -209,7 +209,7 @@ type item struct {
 	Cost
 }
 
-// ChargePath adds what a request costs to the budget of the nearest subtree at or above a path.
+// ChargePath charges a request to the budget of the nearest subtree at or above a path.
 func (b *Budgets) ChargePath(bill *Bill, path string, c Cost) {
 	for len(path) > 1 {
 		if len(path) <= b.longest {
@@ -226,7 +226,7 @@ func (b *Budgets) ChargePath(bill *Bill, path string, c Cost) {
 	}
 }
 
-// ChargeIDs adds what a request costs to the budgets of a client's identities.
+// ChargeIDs charges a request to the budgets of a client's identities.
 func (b *Budgets) ChargeIDs(bill *Bill, ids []proto.ID, c Cost) {
 	for _, id := range ids {
 		if found := b.ids[id]; found != nil {

@@ -1,4 +1,4 @@
-// Package trail decides which requests have events in the audit log, and what the events say. A
+// Package trail decides which requests have events in the audit log, and writes the events. A
 // [Trail] without a log records nothing. The caller says which client sent a request, and calls in
 // the order in which requests are applied.
 package trail
