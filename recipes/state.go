@@ -120,8 +120,7 @@ func (c *Client) StableStates(ctx context.Context, policy RetryPolicy) <-chan Co
 	// Ends with ctx or with the Client. Nobody waits.
 	go func() {
 		defer close(stable)
-		b := breaker{policy: policy, now: c.core.now, out: stable, timer: time.NewTimer(0)}
-		defer b.timer.Stop()
+		b := breaker{policy: policy, now: c.core.now, out: stable}
 		for {
 			select {
 			case s, open := <-states:
@@ -129,7 +128,7 @@ func (c *Client) StableStates(ctx context.Context, policy RetryPolicy) <-chan Co
 					return
 				}
 				b.change(s)
-			case <-b.timer.C:
+			case <-b.pauseEnd:
 				b.pauseOver()
 			}
 		}
@@ -139,10 +138,10 @@ func (c *Client) StableStates(ctx context.Context, policy RetryPolicy) <-chan Co
 
 // breaker decides which states a reader of StableStates receives. Owned by one goroutine.
 type breaker struct {
-	policy RetryPolicy
-	now    func() time.Duration
-	out    chan ConnState
-	timer  *time.Timer // of the pause
+	policy   RetryPolicy
+	now      func() time.Duration
+	out      chan ConnState
+	pauseEnd <-chan time.Time // nil before the first pause
 
 	pausing      bool
 	begun        time.Duration // of the first of several pauses
@@ -181,7 +180,7 @@ func (b *breaker) pause() {
 	wait, again := b.policy(b.pauses, b.now()-b.begun)
 	if b.pausing = again; again {
 		b.unstable = false
-		b.timer.Reset(max(wait, shortestPause))
+		b.pauseEnd = time.After(max(wait, shortestPause))
 	}
 }
 

@@ -294,14 +294,14 @@ func TestBackupAndQuorumGone(t *testing.T) {
 		t.Errorf("%+v %v, before %+v", again, err, lock)
 	}
 	for i := range 3 {
+		c := connect(t, tr.addresses(i))
 		await(t, "all members are one ensemble", func() error {
-			config, _, err := connect(t, tr.addresses(i)).Get("/zookeeper/config")
+			config, _, err := c.Get("/zookeeper/config")
 			if err == nil && strings.Count(string(config), "server.") != 3 {
 				err = fmt.Errorf("config %q", config)
 			}
 			return err
 		})
-		c := connect(t, tr.addresses(i))
 		if _, err := c.Sync("/"); err != nil {
 			t.Fatal(err)
 		}
@@ -323,8 +323,9 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	tr.dirs[2] = old[2]
 	tr.kill(2)
 	tr.start(0, 2)
+	apart := connect(t, tr.addresses(0, 1))
 	await(t, "without the old one", func() error {
-		_, err := connect(t, tr.addresses(0, 1)).Create("/apart", nil, 0, zk.WorldACL(zk.PermAll))
+		_, err := apart.Create("/apart", nil, 0, zk.WorldACL(zk.PermAll))
 		if errors.Is(err, zk.ErrNodeExists) {
 			return nil
 		}

@@ -139,8 +139,9 @@ func TestStandby_AllMembersLost(t *testing.T) {
 
 	tr.start(1, 2)
 	for i := range 3 {
+		c := connect(t, tr.addresses(i))
 		await(t, "all members are one ensemble", func() error {
-			config, _, err := connect(t, tr.addresses(i)).Get("/zookeeper/config")
+			config, _, err := c.Get("/zookeeper/config")
 			if err == nil && strings.Count(string(config), "server.") != 3 {
 				err = fmt.Errorf("config %q", config)
 			}

@@ -44,19 +44,19 @@ type engine struct {
 	scope  scope
 	view   *view
 
-	connected     bool
-	session       *recipes.Session // in which queries are answered
-	needsSync     bool             // the server may lag behind the cache: sync before any query
-	needsWatch    bool             // set the recursive watch before any query
-	preparing     bool             // a sync or the recursive watch is requested
-	missed        bool             // the recursive watch may have missed changes
-	epoch         int              // number of connections so far
-	unanswered    int              // number of unanswered queries
-	inFlight      int
-	queue         []*query // in state queued, except the exists query
-	retryTimer    *time.Timer
-	deletions     []reportedDeletion // oldest first
-	deletionTimer *time.Timer
+	connected   bool
+	session     *recipes.Session // in which queries are answered
+	needsSync   bool             // the server may lag behind the cache: sync before any query
+	needsWatch  bool             // set the recursive watch before any query
+	preparing   bool             // a sync or the recursive watch is requested
+	missed      bool             // the recursive watch may have missed changes
+	epoch       int              // number of connections so far
+	unanswered  int              // number of unanswered queries
+	inFlight    int
+	queue       []*query           // in state queued, except the exists query
+	retry       <-chan time.Time   // the end of a pause after an error
+	deletions   []reportedDeletion // oldest first
+	deletionDue <-chan time.Time   // of the oldest of deletions
 
 	results     chan result // has room for all requests in flight
 	watchEvents chan watchEvent
@@ -74,15 +74,13 @@ type engine struct {
 
 func newEngine(c *recipes.Client, path string, s scope) *engine {
 	g := &engine{
-		client:        c,
-		scope:         s,
-		view:          newView(),
-		results:       make(chan result, maxInFlight+1),
-		watchEvents:   make(chan watchEvent),
-		treeEvents:    treeEvents{wake: make(chan struct{}, 1)},
-		retryTimer:    time.NewTimer(0),
-		deletionTimer: time.NewTimer(0),
-		done:          make(chan struct{}),
+		client:      c,
+		scope:       s,
+		view:        newView(),
+		results:     make(chan result, maxInFlight+1),
+		watchEvents: make(chan watchEvent),
+		treeEvents:  treeEvents{wake: make(chan struct{}, 1)},
+		done:        make(chan struct{}),
 	}
 	g.root = &entry{path: path}
 	g.root.exist = &query{kind: queryExists, entry: g.root}
@@ -96,8 +94,6 @@ func newEngine(c *recipes.Client, path string, s scope) *engine {
 
 // loop follows the znodes until ctx ends or the Client is closed.
 func (g *engine) loop(ctx context.Context) {
-	defer g.retryTimer.Stop()
-	defer g.deletionTimer.Stop()
 	states := g.client.States(ctx)
 	paused := false
 	for {
@@ -118,15 +114,15 @@ func (g *engine) loop(ctx context.Context) {
 		case res := <-g.results:
 			if pause := g.handleResult(ctx, res); pause > 0 && !paused {
 				paused = true
-				g.retryTimer.Reset(pause)
+				g.retry = time.After(pause)
 			}
 		case e := <-g.watchEvents:
 			g.handleWatch(e)
 		case <-g.treeEvents.wake:
 			g.handleTreeEvents()
-		case <-g.retryTimer.C:
+		case <-g.retry:
 			paused = false
-		case <-g.deletionTimer.C:
+		case <-g.deletionDue:
 			g.checkDeletions()
 		}
 	}
@@ -405,7 +401,7 @@ type reportedDeletion struct {
 
 func (g *engine) deferDeletion(q *query) {
 	if g.deletions = append(g.deletions, reportedDeletion{q, time.Now().Add(deletionPause)}); len(g.deletions) == 1 {
-		g.deletionTimer.Reset(deletionPause)
+		g.deletionDue = time.After(deletionPause)
 	}
 }
 
@@ -421,6 +417,6 @@ func (g *engine) checkDeletions() {
 		g.deletions = g.deletions[1:]
 	}
 	if len(g.deletions) > 0 {
-		g.deletionTimer.Reset(g.deletions[0].until.Sub(now))
+		g.deletionDue = time.After(g.deletions[0].until.Sub(now))
 	}
 }
