@@ -152,9 +152,9 @@ func (c client) start(ctx context.Context, root string, t server.Kind, dir strin
 		p = must.Get(server.StartTestkit(ctx, root))
 		return p, place{portFile: p.PortFile()}
 	case c.sasl:
-		opts.Keys, at.user = must.Get2(server.WithUser(dir))
+		opts.Keys, at.user = server.WithUser(dir)
 	case c.format != "":
-		at.stores = must.Get(server.MakeStores(ctx, dir))
+		at.stores = server.MakeStores(ctx, dir)
 		opts.TLS, opts.Format = &at.stores, c.format
 	}
 	p = must.Get(t.Start(ctx, opts))

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/test/compat/install"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -20,17 +19,11 @@ const (
 // Find builds or installs a product and writes its files to dir. gozkd is the binary to test; if
 // empty, it is built from the tree.
 func Find(ctx context.Context, name, gozkd, dir string) Product {
-	root := install.Root(ctx)
-	switch name {
-	case Gozkd:
-		if gozkd == "" {
-			gozkd = must.Get(server.BuildGozkd(ctx, root, dir))
-		}
-		return Product{Name: Gozkd, Command: []string{must.Get(filepath.Abs(gozkd)), "serve"}}
-	case ZooKeeper:
-		return Product{Name: ZooKeeper, Command: []string{"java", "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-			"-Dlogback.configurationFile=" + server.WriteLogging(dir, ""), "-cp", install.MavenZooKeeper(ctx, root), "org.apache.zookeeper.server.quorum.QuorumPeerMain"}}
+	kinds := map[string]string{Gozkd: server.Gozkd, ZooKeeper: server.ZooKeeper39}
+	kind := server.KindNamed(ctx, kinds[name], gozkd, dir)
+	command := kind.Command(ctx, dir, server.Options{})
+	if name == Gozkd {
+		command[0] = must.Get(filepath.Abs(command[0])) // members have directories of their own
 	}
-	must.Failf("no product %q: know %s and %s", name, Gozkd, ZooKeeper)
-	return Product{}
+	return Product{Name: name, Command: command}
 }

@@ -44,7 +44,8 @@ func (r *roll) begin(ctx context.Context) {
 	keys := server.Defaults()
 	keys[holdKey] = "1"       // ignored by versions without levels
 	keys["snapCount"] = "500" // so that each version starts with checkpoints of the other
-	r.ensemble = must.Get(server.StartGozkdEnsemble(ctx, r.versions.from, server.EnsembleOptions{Members: 3, Keys: keys}))
+	from := server.KindNamed(ctx, server.Gozkd, r.versions.from, "")
+	r.ensemble = must.Get(from.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys}))
 }
 
 // stages runs everything in order.

@@ -36,16 +36,13 @@ func poll(t *testing.T, what string, done func() bool) {
 func openEnsemble(t *testing.T) (*site, *server.Ensemble) {
 	t.Helper()
 	needBrowser(t)
-	binary, err := server.BuildGozkd(t.Context(), filepath.FromSlash("../.."), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	gozkd := server.KindNamed(t.Context(), server.Gozkd, "", t.TempDir())
 	place := "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")
 	keys := server.Defaults()
 	maps.Copy(keys, map[string]string{
 		"admin.enableServer": "true", "admin.serverPort": "0", "gozkd.web": "write", "gozkd.archive.url": place, "gozkd.archive.intervalMs": "100",
 	})
-	e, err := server.StartGozkdEnsemble(t.Context(), binary, server.EnsembleOptions{Members: 3, Keys: keys})
+	e, err := gozkd.StartEnsemble(t.Context(), server.EnsembleOptions{Members: 3, Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,9 +47,6 @@ func play(ctx context.Context, name string, addrs ...string) (*exchange.Transcri
 // playedAlone plays on a standalone server and stops it, so that its log is complete.
 func playedAlone(ctx context.Context, k *server.Kind, dir string) (played cases.Played) {
 	opts := server.Options{Keys: auditKeys(), AuditLog: filepath.Join(dir, k.Name+".log")}
-	if k.Name == server.Gozkd {
-		opts.Keys["gozkd.audit.format"], opts.Keys["gozkd.audit.file"] = "zookeeper", opts.AuditLog
-	}
 	p := must.Get(k.Start(ctx, opts))
 	var err error
 	if played.Replies, err = play(ctx, "alone", p.Addr()); err == nil {

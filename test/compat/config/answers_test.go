@@ -44,7 +44,7 @@ func TestZooKeeper_RecordedAnswers(t *testing.T) {
 	root := install.Root(t.Context())
 	if err := must.Try(func() {
 		z.classPath = install.Maven(t.Context(), root, "config", filepath.Join(root, "test", "compat", "java", "config", "pom.xml"))
-		z.stores = must.Get(server.MakeStores(t.Context(), z.work))
+		z.stores = server.MakeStores(t.Context(), z.work)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (s *starter) play(ctx context.Context, kind server.Kind) *side {
 	player := exchange.NewPlayer(p.Addr())
 	if s.stores != nil {
 		player = exchange.NewPlayer(p.SecureAddr())
-		player.TLS = must.Get(s.stores.Client())
+		player.TLS = s.stores.Client()
 	}
 	return &side{player, p, []*server.Process{p}}
 }
@@ -95,7 +95,7 @@ func (s *starter) start(ctx context.Context, kind server.Kind) *server.Process {
 	opts := server.Options{Keys: keys(), Memory: true, Format: s.format}
 	if s.format != "" {
 		if s.stores == nil {
-			stores := must.Get(server.MakeStores(ctx, s.dir))
+			stores := server.MakeStores(ctx, s.dir)
 			s.stores = &stores
 		}
 		opts.TLS = s.stores

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -34,18 +33,13 @@ func run(ctx context.Context, args []string) {
 	root := install.Root(ctx)
 	dir := must.Get(os.MkdirTemp("", "gozkd-hostile-"))
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
-	var path string
-	if *binary == "" {
-		path = must.Get(server.BuildGozkd(ctx, root, dir))
-	} else {
-		path = must.Get(filepath.Abs(*binary))
-	}
+	gozkd := server.KindNamed(ctx, server.Gozkd, *binary, dir)
 	goPeer := interop.GoPeer(ctx, root)
 	if *plant {
 		goPeer.After = []string{"unguarded"}
 	}
 	commands := []interop.Command{interop.CuratorPeer(ctx, root), interop.KazooPeer(ctx, root), goPeer, goPeer}
-	ensemble := must.Get(server.StartGozkdEnsemble(ctx, path, server.EnsembleOptions{Members: 3}))
+	ensemble := must.Get(gozkd.StartEnsemble(ctx, server.EnsembleOptions{Members: 3}))
 	defer must.Finally(ensemble.Stop)
 	fmt.Printf("seed %d, %v\n", *seed, *length)
 	began := time.Now()

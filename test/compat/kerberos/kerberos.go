@@ -28,7 +28,7 @@ var principals = []string{"alice@" + kdc.Realm, "zkcli/myhost.ex.test@" + kdc.Re
 // Scripts are configurations of the servers, and one of gozkd alone: both mechanisms while the KDC
 // gives the service a new key. Files are in dir.
 func Scripts(ctx context.Context, dir string, gozkd *server.Kind) (list []cases.Script, end func() error) {
-	w := prepare(ctx, install.Root(ctx), filepath.Join(dir, "kerberos"), gozkd.Binary())
+	w := prepare(ctx, install.Root(ctx), filepath.Join(dir, "kerberos"), gozkd)
 	for _, setting := range []struct {
 		name string
 		keys map[string]string
@@ -78,6 +78,7 @@ const clientTimeout = 90 * time.Second
 // world is shared by all cases: a KDC with a service and clients, and the installed programs.
 type world struct {
 	root, dir  string
+	gozkd      *server.Kind
 	binary     string // gozkd
 	kdc        *kdc.KDC
 	keytab     string // of the clients
@@ -91,8 +92,8 @@ type world struct {
 	jaas       map[string]string // JAAS files by principal
 }
 
-func prepare(ctx context.Context, root, dir, binary string) *world {
-	w := &world{root: root, dir: dir, binary: binary, caches: make(map[string]string), jaas: make(map[string]string)}
+func prepare(ctx context.Context, root, dir string, gozkd *server.Kind) *world {
+	w := &world{root: root, dir: dir, gozkd: gozkd, binary: gozkd.Binary(), caches: make(map[string]string), jaas: make(map[string]string)}
 	w.classPath = install.MavenZooKeeper(ctx, root)
 	w.python = install.KazooWith(ctx, root, install.PureSASL)
 	must.Do(os.MkdirAll(dir, 0o755))
@@ -129,7 +130,7 @@ const password = "hush-hush"
 
 // rotation runs one gozkd with both mechanisms while the KDC gives the service a new key.
 func (w *world) rotation(ctx context.Context) {
-	p := must.Get(server.StartGozkd(ctx, w.binary, server.Options{Keys: w.keys(w.bothJaas), Memory: true}))
+	p := must.Get(w.gozkd.Start(ctx, server.Options{Keys: w.keys(w.bothJaas), Memory: true}))
 	defer must.Finally(p.Stop)
 	secret := filepath.Join(w.dir, "password")
 	must.Do(os.WriteFile(secret, []byte(password), 0o600))

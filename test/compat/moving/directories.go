@@ -77,7 +77,7 @@ func (w *world) answer(d directory, dir string) (a answer) {
 	}
 	flags := append([]string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}, d.Flags...)
 	opts := server.Options{DataDir: filepath.Join(dir, "data"), Keys: k, JVMFlags: flags}
-	zk, err := server.StartZooKeeper(w.ctx, server.Maven, opts)
+	zk, err := w.kind(server.Maven).Start(w.ctx, opts)
 	if err != nil {
 		if w.ctx.Err() != nil {
 			must.Do(err)

@@ -26,7 +26,7 @@ const (
 // live migrates a running ensemble while clients work on it, and kills its leader twice before
 // that.
 func (w *world) live(release string) {
-	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: 3}))
+	e := must.Get(w.kind(release).StartEnsemble(w.ctx, server.EnsembleOptions{Members: 3}))
 	defer must.Finally(e.Stop)
 	into := filepath.Join(w.work, "into")
 	defer must.Finally(func() error { return w.taken.Stop() })
@@ -79,7 +79,7 @@ func (w *world) cutOver(release string, e *server.Ensemble, into string, m *serv
 	must.Do(<-finished)
 	must.Do(m.Wait())
 	founded := time.Now()
-	w.taken = must.Get(server.StartGozkdEnsemble(w.ctx, w.gozkd, server.EnsembleOptions{
+	w.taken = must.Get(w.own.StartEnsemble(w.ctx, server.EnsembleOptions{
 		Members: len(e.Members), Addrs: e.Addrs(), InTurn: true, Prepare: func(data string) error {
 			if filepath.Base(filepath.Dir(data)) != "1" { // the id
 				return nil
@@ -129,7 +129,7 @@ func describe(c lockload.Counts) string {
 
 // migrate starts `gozkd migrate`.
 func (w *world) migrate(from, into string) *server.Process {
-	cmd := exec.Command(w.gozkd, "migrate", "--from", from, "--into", into)
+	cmd := exec.Command(w.own.Binary(), "migrate", "--from", from, "--into", into)
 	return must.Get(server.Start("gozkd migrate", cmd, filepath.Join(w.work, "migrate.log")))
 }
 

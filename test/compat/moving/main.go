@@ -39,7 +39,7 @@ func main() { must.Program("moving", run) }
 // world is shared by all parts of a run.
 type world struct {
 	ctx   context.Context
-	gozkd string // the binary
+	own   server.Kind // the gozkd to test
 	work  string
 	rng   *rand.Rand
 	taken *server.Ensemble // which takes over from the ensemble that live migrates
@@ -59,10 +59,10 @@ func run(ctx context.Context, args []string) {
 	if *releases == "all" {
 		*releases = allReleases
 	}
-	w := &world{ctx: ctx, gozkd: *binary, work: must.Get(os.MkdirTemp("", "gozkd-moving-")), rng: rand.New(rand.NewPCG(*seed, 0))}
+	w := &world{ctx: ctx, work: must.Get(os.MkdirTemp("", "gozkd-moving-")), rng: rand.New(rand.NewPCG(*seed, 0))}
 	defer must.Finally(func() error { return os.RemoveAll(w.work) })
-	if w.gozkd == "" && *corpus == "" && *directories == "" {
-		w.gozkd = must.Get(server.BuildGozkd(ctx, install.Root(ctx), w.work))
+	if *corpus == "" && *directories == "" {
+		w.own = server.KindNamed(ctx, server.Gozkd, *binary, w.work)
 	}
 	if *directories != "" {
 		w.directories(install.Root(ctx), *directories == "record")
@@ -115,7 +115,7 @@ func (w *world) release(release string, rounds, n int) {
 		must.Do(zk.Stop())
 		copied := filepath.Join(dir, fmt.Sprintf("serve-%d", round))
 		must.Do(os.CopyFS(copied, os.DirFS(imported))) // a start of the server changes it
-		own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: copied, Keys: keys("")}))
+		own := must.Get(w.own.Start(w.ctx, server.Options{DataDir: copied, Keys: keys("")}))
 		got := readTree(w.ctx, own.Addr())
 		if wrong := compareTrees(want, got, logged); wrong > 0 {
 			fmt.Printf("%-7s round %d: this ZooKeeper gave %d znodes the ACL of another one when it started; the import has those of its log\n", release, round+1, wrong)
@@ -151,7 +151,7 @@ func (w *world) back(release, dir, imported string, want map[string]znode, sessi
 	}
 	again := filepath.Join(dir, fmt.Sprintf("again-%d", round))
 	r := w.imports(again, data)
-	own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: again, Keys: keys("")}))
+	own := must.Get(w.own.Start(w.ctx, server.Options{DataDir: again, Keys: keys("")}))
 	compareTrees(want, readTree(w.ctx, own.Addr()), nil)
 	must.Do(own.Stop())
 	fmt.Printf("%-7s round %d back  : %d znodes, %d sessions, %d digests\n", release, round+1, r.Znodes, r.Sessions, r.Compared)
@@ -164,7 +164,7 @@ func (w *world) trial(release, dir, imported string) {
 	must.Do(os.CopyFS(data, os.DirFS(imported)))
 	k := keys("")
 	k["gozkd.zookeeperPasswords"] = "true"
-	own := must.Get(server.StartGozkd(w.ctx, w.gozkd, server.Options{DataDir: data, Keys: k}))
+	own := must.Get(w.own.Start(w.ctx, server.Options{DataDir: data, Keys: k}))
 	var sessions []sessionID
 	for i := range 3 {
 		c := must.Get(rawclient.Dial(w.ctx, own.Addr()))
@@ -196,7 +196,7 @@ func (w *world) trial(release, dir, imported string) {
 func (w *world) backToEnsemble(release, dir, imported string, want map[string]znode, sessions []sessionID) {
 	data := filepath.Join(dir, "export-ensemble")
 	w.run("export", "--zookeeper", data, "--from", imported)
-	e := must.Get(server.StartZooKeeperEnsemble(w.ctx, release, server.EnsembleOptions{Members: 3, Keys: keys(""), Prepare: func(to string) error {
+	e := must.Get(w.kind(release).StartEnsemble(w.ctx, server.EnsembleOptions{Members: 3, Keys: keys(""), Prepare: func(to string) error {
 		return os.CopyFS(filepath.Join(to, "version-2"), os.DirFS(filepath.Join(data, "version-2")))
 	}}))
 	defer must.Finally(e.Stop)
@@ -224,7 +224,13 @@ func (w *world) imports(into string, from string) (r report) {
 }
 
 // run runs a command of gozkd and returns its output.
-func (w *world) run(args ...string) string { return install.Output(w.ctx, "", w.gozkd, args...) }
+func (w *world) run(args ...string) string { return install.Output(w.ctx, "", w.own.Binary(), args...) }
+
+// kind returns a version of ZooKeeper.
+func (w *world) kind(version string) *server.Kind {
+	k := server.KindNamed(w.ctx, server.ZooKeeper+version, "", "")
+	return &k
+}
 
 func (w *world) zooKeeper(release, data, logs, compression string) *server.Process {
 	return must.Get(w.tryZooKeeper(release, data, logs, compression))
@@ -235,7 +241,7 @@ func (w *world) tryZooKeeper(release, data, logs, compression string) (*server.P
 	if logs != data {
 		k["dataLogDir"] = logs
 	}
-	return server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k})
+	return w.kind(release).Start(w.ctx, server.Options{DataDir: data, Keys: k})
 }
 
 // restarted starts a killed ZooKeeper again. The start may fail with "Failed to fetch acls": a
@@ -261,7 +267,7 @@ func (w *world) restarted(release, data, logs, compression string) *server.Proce
 }
 
 func (w *world) start(release, data string, k map[string]string) *server.Process {
-	return must.Get(server.StartZooKeeper(w.ctx, release, server.Options{DataDir: data, Keys: k}))
+	return must.Get(w.kind(release).Start(w.ctx, server.Options{DataDir: data, Keys: k}))
 }
 
 // keys returns a zoo.cfg for a server that deletes nothing by itself and makes many snapshots.

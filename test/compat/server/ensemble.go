@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
@@ -63,32 +62,20 @@ type Member struct {
 	command  []string
 }
 
-// StartZooKeeperEnsemble installs Apache ZooKeeper if necessary, starts an ensemble, and returns
-// when a leader and all members serve. version is Debian or Maven. ctx bounds the start only.
-func StartZooKeeperEnsemble(ctx context.Context, version string, opts EnsembleOptions) (*Ensemble, error) {
-	return try(func() *Ensemble {
-		classPath := zooKeeperClassPath(ctx, version)
-		return startEnsemble(ctx, "ZooKeeper", opts, func(dir string, keys map[string]string) []string {
-			o := Options{Keys: keys, JVMFlags: opts.JVMFlags}
-			if opts.Audit {
-				o.AuditLog = auditLog(dir)
-			}
-			return append([]string{"java"}, zooKeeperArgs(classPath, dir, o)...)
-		})
-	})
-}
-
-// StartGozkdEnsemble starts an ensemble of binary and returns when a leader and all members serve.
-// ctx bounds the start only.
-func StartGozkdEnsemble(ctx context.Context, binary string, opts EnsembleOptions) (*Ensemble, error) {
-	return try(func() *Ensemble {
-		return startEnsemble(ctx, "gozkd", opts, func(dir string, keys map[string]string) []string {
-			if opts.Audit {
-				keys["gozkd.audit.format"], keys["gozkd.audit.file"] = "zookeeper", auditLog(dir)
-			}
-			return []string{binary, "serve", writeConfig(dir, keys)}
-		})
-	})
+// StartEnsemble starts an ensemble, and returns when a leader and all members serve. ctx bounds the
+// start only.
+func (k *Kind) StartEnsemble(ctx context.Context, opts EnsembleOptions) (*Ensemble, error) {
+	for attempt := 1; ; attempt++ {
+		e := &Ensemble{name: k.product()}
+		err := must.Try(func() { e.start(ctx, k, opts) })
+		if err == nil {
+			return e, nil
+		}
+		err = errors.Join(err, e.Stop())
+		if attempt == startAttempts || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
+			return nil, err
+		}
+	}
 }
 
 // Name returns the product and version, such as "ZooKeeper 3.9.5".
@@ -141,22 +128,13 @@ func (e *Ensemble) LeaderFirst(ctx context.Context) ([]*Member, error) {
 
 // AwaitServing waits until a running member leads and all other running members follow.
 func (e *Ensemble) AwaitServing(ctx context.Context) error {
-	const interval = 20 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		err := e.serving(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w\n%s", errors.Join(err, ctx.Err()), e.Log())
-		case <-tick.C:
-		}
+	err := must.Try(func() {
+		must.Await(ctx, answerTimeout, "all members serve", func() error { return e.serving(ctx) })
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, e.Log())
 	}
+	return nil
 }
 
 // Log returns the members' output so far, in their order.
@@ -189,8 +167,7 @@ func (m *Member) Start() error {
 	if m.Running() {
 		return fmt.Errorf("server: member %d runs already", m.ID)
 	}
-	command := Options{Wrapper: m.wrapper}.command(m.command[0], m.command[1:]...)
-	p, err := start(command, filepath.Join(m.dir, "server.log"))
+	p, err := start(wrapped(m.wrapper, m.command), filepath.Join(m.dir, "server.log"))
 	if err != nil {
 		return err
 	}
@@ -215,9 +192,7 @@ func (m *Member) ElectionAddr() string { return m.election }
 func (m *Member) DataDir() string { return filepath.Join(m.dir, "data") }
 
 // AuditLog returns the file of the member's audit log, see EnsembleOptions.Audit.
-func (m *Member) AuditLog() string { return auditLog(m.dir) }
-
-func auditLog(dir string) string { return filepath.Join(dir, "audit.log") }
+func (m *Member) AuditLog() string { return filepath.Join(m.dir, "audit.log") }
 
 func (e *Ensemble) running() []*Member {
 	var list []*Member
@@ -255,25 +230,8 @@ func (e *Ensemble) serving(ctx context.Context) error {
 	return nil
 }
 
-// startEnsemble starts n members and waits for them. command writes a member's configuration into
-// dir and returns its command line.
-func startEnsemble(ctx context.Context, product string, opts EnsembleOptions,
-	command func(dir string, keys map[string]string) []string) *Ensemble {
-	for attempt := 1; ; attempt++ {
-		e := &Ensemble{name: product, dir: must.Get(os.MkdirTemp("", "gozkd-ensemble-"))}
-		err := must.Try(func() { e.start(ctx, opts, command) })
-		if err == nil {
-			return e
-		}
-		err = errors.Join(err, e.Stop())
-		if attempt == startAttempts || !strings.Contains(strings.ToLower(err.Error()), "address already in use") {
-			must.Do(err)
-		}
-	}
-}
-
-func (e *Ensemble) start(ctx context.Context, opts EnsembleOptions, command func(string, map[string]string) []string) {
-	e.layOut(opts, command)
+func (e *Ensemble) start(ctx context.Context, k *Kind, opts EnsembleOptions) {
+	e.layOut(ctx, k, opts)
 	if opts.Starting != nil {
 		opts.Starting(e.Addrs())
 	}
@@ -290,7 +248,8 @@ func (e *Ensemble) start(ctx context.Context, opts EnsembleOptions, command func
 }
 
 // layOut creates the members' directories and configurations.
-func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]string) []string) {
+func (e *Ensemble) layOut(ctx context.Context, k *Kind, opts EnsembleOptions) {
+	e.dir = must.Get(os.MkdirTemp("", "gozkd-ensemble-"))
 	const portsEach = 3 // for other members, for elections, for clients
 	ports := must.Get(FreePorts(portsEach * opts.Members))
 	keys := map[string]string{"initLimit": "10", "syncLimit": "5"}
@@ -321,6 +280,10 @@ func (e *Ensemble) layOut(opts EnsembleOptions, command func(string, map[string]
 			must.Do(opts.Prepare(data))
 		}
 		keys["dataDir"] = data
-		m.command = command(m.dir, maps.Clone(keys))
+		o := Options{Keys: maps.Clone(keys), JVMFlags: opts.JVMFlags}
+		if opts.Audit {
+			o.AuditLog = m.AuditLog()
+		}
+		m.command = k.configured(ctx, m.dir, o)
 	}
 }

@@ -7,17 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// BuildGozkd builds cmd/gozkd of the repository at root into dir, as make build does, and returns
-// the path of the binary. flags, such as -race, which needs cgo, are further flags of go build.
-func BuildGozkd(ctx context.Context, root, dir string, flags ...string) (string, error) {
-	return try(func() string { return build(ctx, root, dir, "gozkd", flags...) })
-}
-
+// build builds cmd/NAME of the repository at root into dir, as make build does, and returns its
+// path. flags, such as -race, which needs cgo, are further flags of go build.
 func build(ctx context.Context, root, dir, name string, flags ...string) string {
 	binary := filepath.Join(dir, name)
 	args := slices.Concat([]string{"go", "build", "-trimpath", "-o", binary}, flags, []string{"./cmd/" + name})
@@ -26,19 +21,6 @@ func build(ctx context.Context, root, dir, name string, flags ...string) string 
 	}
 	install.Output(ctx, root, "env", args...)
 	return binary
-}
-
-// StartGozkd starts binary as a standalone server and returns when it answers. ctx bounds the start
-// only: the process runs until Stop or Kill.
-func StartGozkd(ctx context.Context, binary string, opts Options) (*Process, error) {
-	return startAlone(ctx, "gozkd", opts, func(work string, o Options) []string {
-		args := []string{binary, "serve"}
-		if o.Memory {
-			delete(o.Keys, "dataDir")
-			args = append(args, "--memory")
-		}
-		return append(args, writeConfig(work, o.Keys))
-	})
 }
 
 // StartTestkit builds cmd/gozkd-testkit of the repository at root, starts an ensemble of three in
@@ -52,15 +34,16 @@ func StartTestkit(ctx context.Context, root string) (*Process, error) {
 		return exec.Command(binary, "--ensemble", "3", "--port-file", portFile)
 	}, func(p *Process) {
 		p.name, p.ports = "gozkd", portFile
-		p.await(ctx, 2*time.Millisecond, "wrote no usable "+portFile, func() bool {
+		p.await(ctx, "it writes "+portFile, func() error {
 			var ports struct {
 				Client string `json:"client"`
 			}
 			b, err := os.ReadFile(portFile)
-			if err == nil && json.Unmarshal(b, &ports) == nil {
-				p.addr = ports.Client
+			if err == nil {
+				err = json.Unmarshal(b, &ports)
 			}
-			return p.addr != ""
+			p.addr = ports.Client
+			return err
 		})
 		p.awaitAnswer(ctx, "gozkd")
 	})

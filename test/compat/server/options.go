@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,17 +39,15 @@ func Defaults() map[string]string {
 type User struct{ Name, Password, PasswordFile string }
 
 // WithUser returns Defaults with SASL and a user, whose files it makes in dir.
-func WithUser(dir string) (map[string]string, User, error) {
+func WithUser(dir string) (map[string]string, User) {
 	u := User{Name: "alice", Password: "alice-secret", PasswordFile: filepath.Join(dir, "password")}
 	jaas := filepath.Join(dir, "jaas.conf")
 	text := fmt.Sprintf("Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_%s=%q;\n};\n", u.Name, u.Password)
-	if err := errors.Join(os.WriteFile(jaas, []byte(text), 0o600), os.WriteFile(u.PasswordFile, []byte(u.Password+"\n"), 0o600)); err != nil {
-		return nil, u, fmt.Errorf("server: %w", err)
-	}
+	must.Do(errors.Join(os.WriteFile(jaas, []byte(text), 0o600), os.WriteFile(u.PasswordFile, []byte(u.Password+"\n"), 0o600)))
 	keys := Defaults()
 	keys["java.security.auth.login.config"] = jaas
 	keys["authProvider.1"] = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-	return keys, u, nil
+	return keys, u
 }
 
 // Options configure a server.
@@ -74,14 +71,14 @@ type Options struct {
 	// Wrapper is a command that replaces itself by the command after its arguments, such as
 	// "prlimit --nofile=256". Empty: none.
 	Wrapper []string
-	// AuditLog is the file of ZooKeeper's audit log, which the key audit.enable turns on. Empty:
-	// there is none. For gozkd, the keys name the file.
+	// AuditLog is the file of the audit log in ZooKeeper's format, which the key audit.enable turns
+	// on. Empty: there is none.
 	AuditLog string
 }
 
-// command returns the command of a server, in the wrapper, if any.
-func (o Options) command(name string, args ...string) *exec.Cmd {
-	all := slices.Concat(o.Wrapper, []string{name}, args)
+// wrapped returns the command of a server, in the wrapper, if any.
+func wrapped(wrapper, line []string) *exec.Cmd {
+	all := slices.Concat(wrapper, line)
 	return exec.Command(all[0], all[1:]...)
 }
 
@@ -152,35 +149,3 @@ func FreePorts(n int, ips ...string) (ports []int, err error) {
 	}
 	return nil, fmt.Errorf("server: found only %d free ports of %d", len(ports), n)
 }
-
-// WriteZooKeeperScript writes a zkServer.sh into dir that starts Apache ZooKeeper for
-// "start-foreground FILE" as ZooKeeper's own script does: with SERVER_JVMFLAGS, and in the same
-// process, so that a signal reaches the server. It installs ZooKeeper if necessary. version is
-// Debian or Maven.
-func WriteZooKeeperScript(ctx context.Context, version, dir string) error {
-	return must.Try(func() {
-		must.Do(writeScript(dir, fmt.Sprintf("java %s $SERVER_JVMFLAGS -Dlogback.configurationFile=%s -cp %s %s",
-			strings.Join(quickJVM(), " "), quote(WriteLogging(dir, "")), quote(zooKeeperClassPath(ctx, version)), zooKeeperMain)))
-	})
-}
-
-// WriteGozkdScript writes the same script for binary with additional flags.
-func WriteGozkdScript(binary, dir string, flags ...string) error {
-	command := quote(binary) + " serve"
-	for _, f := range flags {
-		command += " " + quote(f)
-	}
-	return writeScript(dir, command)
-}
-
-// writeScript writes a script that runs command followed by the script's second argument.
-func writeScript(dir, command string) error {
-	text := "#!/bin/sh\nexec " + command + " \"$2\"\n"
-	if err := os.WriteFile(filepath.Join(dir, "zkServer.sh"), []byte(text), 0o755); err != nil {
-		return fmt.Errorf("server: %w", err)
-	}
-	return nil
-}
-
-// quote quotes s for a shell.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

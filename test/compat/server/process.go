@@ -35,12 +35,6 @@ type Process struct {
 	done       chan struct{} // closed once the process was waited for
 }
 
-// try returns the result of work, or the error that ended it.
-func try[T any](work func() T) (result T, err error) {
-	err = must.Try(func() { result = work() })
-	return result, err
-}
-
 // launch starts a server with files in a new directory, and waits for it. prepare writes the files
 // and returns the command. After an error nothing is left.
 func launch(prepare func(work string) *exec.Cmd, await func(p *Process)) (p *Process, err error) {
@@ -65,9 +59,9 @@ func launch(prepare func(work string) *exec.Cmd, await func(p *Process)) (p *Pro
 // startAttempts bounds the attempts to start when another process takes the port.
 const startAttempts = 3
 
-// startAlone starts a standalone server and returns when it answers. command writes the
-// configuration into work and returns the command line.
-func startAlone(ctx context.Context, product string, opts Options, command func(work string, o Options) []string) (*Process, error) {
+// Start starts a standalone server and returns when it answers. ctx bounds the start only: the
+// process runs until Stop or Kill.
+func (k *Kind) Start(ctx context.Context, opts Options) (*Process, error) {
 	for attempt := 1; ; attempt++ {
 		var addr, secureAddr string
 		p, err := launch(func(work string) *exec.Cmd {
@@ -78,11 +72,10 @@ func startAlone(ctx context.Context, product string, opts Options, command func(
 			o.Keys["dataDir"] = o.DataDir
 			o.Keys["clientPort"], o.Keys["clientPortAddress"] = strconv.Itoa(o.Port), "127.0.0.1"
 			addr, secureAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(o.Port)), o.secure()
-			line := command(work, o)
-			return o.command(line[0], line[1:]...)
+			return wrapped(o.Wrapper, k.configured(ctx, work, o))
 		}, func(p *Process) {
 			p.addr, p.secureAddr = addr, secureAddr
-			p.awaitAnswer(ctx, product)
+			p.awaitAnswer(ctx, k.product())
 		})
 		// A process that ends may have found its port taken; releases of ZooKeeper without a logger
 		// do not say so.
@@ -231,20 +224,19 @@ func (p *Process) removeTemp() error {
 // endedEarly is part of the error for a process that is gone.
 const endedEarly = "ended before it answered"
 
-// await polls ready until it is true. An error says what the process did not do.
-func (p *Process) await(ctx context.Context, interval time.Duration, what string, ready func() bool) {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for !ready() {
-		select {
-		case <-ctx.Done():
-			must.Failf("server: %s %s: %w\n%s", p.name, what, ctx.Err(), p.Log())
-		case <-p.done:
-			must.Failf("server: %s %s:\n%s", p.name, endedEarly, p.Log())
-		case <-tick.C:
-		}
+// await polls ready until it returns nil.
+func (p *Process) await(ctx context.Context, what string, ready func() error) {
+	err := must.Try(func() {
+		must.Await(ctx, answerTimeout, what, func() error {
+			err := ready()
+			if err != nil && !p.Running() {
+				must.Do(errors.New(endedEarly))
+			}
+			return err
+		})
+	})
+	if err != nil {
+		must.Failf("server: %s: %w\n%s", p.name, err, p.Log())
 	}
 }
 
@@ -252,20 +244,22 @@ func (p *Process) await(ctx context.Context, interval time.Duration, what string
 func (p *Process) awaitAnswer(ctx context.Context, product string) {
 	p.name = product
 	first, _, _ := strings.Cut(p.addr, ",")
-	p.await(ctx, 20*time.Millisecond, "does not answer at "+p.addr, func() bool {
+	p.await(ctx, "it answers at "+p.addr, func() error {
 		answer, err := Srvr(ctx, first)
-		if err != nil || answer["Mode"] == "" {
-			return false
-		}
-		if p.secureAddr != "" { // opened after the other port
+		switch {
+		case err != nil:
+			return err
+		case answer["Mode"] == "":
+			return errors.New("it does not serve")
+		case p.secureAddr != "": // opened after the other port
 			conn, err := net.Dial("tcp", p.secureAddr)
 			if err != nil {
-				return false
+				return err
 			}
 			_ = conn.Close() // nothing was sent
 		}
 		p.name += " " + versionOf(answer)
-		return true
+		return nil
 	})
 }
 

@@ -25,12 +25,8 @@ type Stores struct{ dir string }
 const ClientSubject = `CN=alice,OU=Eng,O=Example\, Inc.,C=DE`
 
 // MakeStores makes the files in dir, with openssl and the JDK's keytool.
-func MakeStores(ctx context.Context, dir string) (Stores, error) {
+func MakeStores(ctx context.Context, dir string) Stores {
 	s := Stores{dir}
-	return s, must.Try(func() { s.make(ctx) })
-}
-
-func (s Stores) make(ctx context.Context) {
 	pass := "pass:" + StorePassword
 	p := s.File
 	newKey := []string{"-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"}
@@ -58,6 +54,7 @@ func (s Stores) make(ctx context.Context) {
 		both := append(must.Get(os.ReadFile(p(who+".key"))), must.Get(os.ReadFile(p(who+".crt")))...)
 		must.Do(os.WriteFile(p(who+".pem"), both, 0o600))
 	}
+	return s
 }
 
 // File returns the path of a file: ca.pem; for server and client .key, .crt, .pem with both, .p12
@@ -83,18 +80,11 @@ func (s Stores) Keys(prefix, who, format string) map[string]string {
 }
 
 // Client returns the configuration of the client in Go.
-func (s Stores) Client() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(s.File("client.crt"), s.File("client.key"))
-	if err != nil {
-		return nil, err
-	}
-	ca, err := os.ReadFile(s.File("ca.pem"))
-	if err != nil {
-		return nil, err
-	}
+func (s Stores) Client() *tls.Config {
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: "localhost"}, nil
+	pool.AppendCertsFromPEM(must.Get(os.ReadFile(s.File("ca.pem"))))
+	pair := must.Get(tls.LoadX509KeyPair(s.File("client.crt"), s.File("client.key")))
+	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ServerName: "localhost"}
 }
 
 // JavaFlags returns the flags of a Java client that uses the client's stores in a format.

@@ -2,17 +2,15 @@ package server
 
 import (
 	"context"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// Versions for StartZooKeeper.
+// Versions of ZooKeeper that are no releases.
 const (
 	Debian = "3.8" // Debian's package, 3.8.0
 	Maven  = "3.9" // the version in test/compat/java/pom.xml
@@ -21,19 +19,6 @@ const (
 // zooKeeperMain runs standalone servers and members of ensembles.
 const zooKeeperMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// StartZooKeeper installs Apache ZooKeeper if necessary, starts a standalone server, and returns
-// when it answers. version is Debian, Maven or a release. ctx bounds the start only: the process
-// runs until Stop or Kill.
-func StartZooKeeper(ctx context.Context, version string, opts Options) (*Process, error) {
-	classPath, err := try(func() string { return zooKeeperClassPath(ctx, version) })
-	if err != nil {
-		return nil, err
-	}
-	return startAlone(ctx, "ZooKeeper", opts, func(work string, o Options) []string {
-		return append([]string{"java"}, zooKeeperArgs(classPath, work, o)...)
-	})
-}
-
 func zooKeeperClassPath(ctx context.Context, version string) string {
 	switch version {
 	case Debian:
@@ -41,35 +26,25 @@ func zooKeeperClassPath(ctx context.Context, version string) string {
 	case Maven:
 		return install.MavenZooKeeper(ctx, install.Root(ctx))
 	}
-	if strings.Count(version, ".") != 2 {
-		must.Failf("server: no ZooKeeper %q: know %s, %s, and releases such as 3.4.14", version, Debian, Maven)
-	}
 	return install.ZooKeeperRelease(ctx, install.Root(ctx), version)
 }
 
-// zooKeeperArgs writes zoo.cfg and a logging configuration into dir and returns the arguments of
-// java. Nil JVMFlags mean a quick start and a small heap.
-func zooKeeperArgs(classPath, dir string, opts Options) []string {
-	args := slices.Clone(opts.JVMFlags)
-	if args == nil {
-		args = quickJVM()
+// zooKeeperCommand writes a logging configuration into dir and returns the command line without the
+// path of zoo.cfg. Nil JVMFlags mean a quick start and a small heap.
+func zooKeeperCommand(ctx context.Context, version, dir string, opts Options) []string {
+	line := append([]string{"java"}, opts.JVMFlags...)
+	if opts.JVMFlags == nil {
+		line = append(line, "-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	}
-	keys := maps.Clone(opts.Keys)
-	for k, v := range keys {
+	for k, v := range opts.Keys {
 		// ZooKeeper reads these by their bare names, which zoo.cfg cannot set: it prefixes unknown
 		// keys with "zookeeper.".
 		if strings.HasPrefix(k, "jute.") || strings.HasPrefix(k, "znode.") || strings.HasPrefix(k, "java.") {
-			args = append(args, "-D"+k+"="+v)
-			delete(keys, k)
+			line = append(line, "-D"+k+"="+v)
+			delete(opts.Keys, k)
 		}
 	}
-	return append(args, "-Dlogback.configurationFile="+WriteLogging(dir, opts.AuditLog), "-cp", classPath,
-		zooKeeperMain, writeConfig(dir, keys))
-}
-
-// quickJVM returns flags for a quick start and a small heap.
-func quickJVM() []string {
-	return []string{"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	return append(line, "-Dlogback.configurationFile="+WriteLogging(dir, opts.AuditLog), "-cp", zooKeeperClassPath(ctx, version), zooKeeperMain)
 }
 
 // WriteLogging writes a logback configuration for warnings and errors, and returns its path.

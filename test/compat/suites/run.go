@@ -35,18 +35,18 @@ type options struct {
 func runSuites(ctx context.Context, o options, list []suite) bool {
 	dir := must.Get(os.MkdirTemp("", "gozkd-suites-"))
 	defer func() { must.Do(os.RemoveAll(dir)) }()
-	binary := o.binary
-	if binary == "" {
-		binary = must.Get(server.BuildGozkd(ctx, o.root, dir))
+	if o.binary != "" {
+		o.binary = must.Get(filepath.Abs(o.binary))
 	}
-	must.Do(server.WriteGozkdScript(must.Get(filepath.Abs(binary)), dir))
+	twins := server.Twins(ctx, o.binary, dir)
+	twins[1].WriteScript(ctx, dir)
 	gozkd, zooKeeper := target{name: "gozkd", bin: dir}, target{name: "ZooKeeper", bin: filepath.Join(dir, "zookeeper"), own: true}
 	if o.kits {
 		gozkd.name, gozkd.kit = "the test kit", filepath.Join(dir, "gozkd-testkit")
 		install.Output(ctx, o.root, "go", "build", "-trimpath", "-o", gozkd.kit, "./cmd/gozkd-testkit")
 	}
 	must.Do(os.Mkdir(zooKeeper.bin, 0o755))
-	must.Do(server.WriteZooKeeperScript(ctx, server.Maven, zooKeeper.bin))
+	twins[0].WriteScript(ctx, zooKeeper.bin)
 	good := true
 	for _, s := range list {
 		if o.quick && s.slow {

@@ -17,7 +17,8 @@ func main() { must.Program("record", run) }
 
 func run(ctx context.Context, _ []string) {
 	root := install.Root(ctx)
-	p := must.Get(server.StartZooKeeper(ctx, server.Maven, server.Options{}))
+	zooKeeper := server.KindNamed(ctx, server.ZooKeeper39, "", "")
+	p := must.Get(zooKeeper.Start(ctx, server.Options{}))
 	defer must.Finally(p.Stop)
 	text := must.Get(shell.Record(ctx, root, p.Addr()))
 	must.Do(os.WriteFile(filepath.Join(root, "internal", "testkit", "zkclitwin", "testdata", "zkcli-3.9.5.txt"), []byte(text), 0o644))
