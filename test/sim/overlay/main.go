@@ -25,6 +25,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // edit replaces the only occurrence of a text in a file of the standard library. why is the effect
@@ -86,36 +88,19 @@ var edits = []edit{
 func main() {
 	dir := flag.String("dir", ".cache/runtime", "where the overlay goes")
 	flag.Parse()
-	path, err := write(*dir)
-	if errors.Is(err, errMisfit) {
-		fmt.Fprintf(os.Stderr, "overlay: %v\nWithout it, runs check the same, but a seed does not give the same run again. %s\n",
-			err, "See \"When Go's next version comes\" in docs/quality/how-we-test.md.")
-		return
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "overlay:", err)
-		os.Exit(1)
-	}
-	fmt.Println(path)
+	os.Exit(must.Main("overlay", nil, func() { write(must.Get(filepath.Abs(*dir))) }))
 }
 
-// errMisfit is wrapped by errors of write if the edits are for another release of Go.
-var errMisfit = errors.New("the overlay does not fit this release of Go")
-
-// write writes the overlay, and returns the path of its description.
-func write(dir string) (string, error) {
+// write writes the overlay, and prints the path of its description.
+func write(dir string) {
 	knows := exec.Command("go", "env", "GOROOT")
 	knows.Env = append(os.Environ(), "GOEXPERIMENT="+experiment)
 	goroot, err := knows.Output()
 	if err != nil {
-		return "", fmt.Errorf("%w: it may not know GOEXPERIMENT=%s: %w", errMisfit, experiment, err)
+		warn(fmt.Errorf("it may not know GOEXPERIMENT=%s: %w", experiment, err))
+		return
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
+	must.Do(os.MkdirAll(dir, 0o755))
 	var misfits []error
 	texts := map[string]string{}
 	for _, e := range edits {
@@ -135,19 +120,20 @@ func write(dir string) (string, error) {
 		texts[original] = strings.Replace(texts[original], e.from, e.to, 1)
 	}
 	if misfits != nil {
-		return "", fmt.Errorf("%w:\n%w", errMisfit, errors.Join(misfits...))
+		warn(misfits...)
+		return
 	}
 	replace := map[string]string{}
 	for original, text := range texts {
 		replace[original] = filepath.Join(dir, filepath.Base(original))
-		if err := os.WriteFile(replace[original], []byte(text), 0o644); err != nil {
-			return "", err
-		}
-	}
-	b, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
-	if err != nil {
-		return "", err
+		must.Do(os.WriteFile(replace[original], []byte(text), 0o644))
 	}
 	description := filepath.Join(dir, "overlay.json")
-	return description, os.WriteFile(description, b, 0o644)
+	must.Do(os.WriteFile(description, must.Get(json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")), 0o644))
+	fmt.Println(description)
+}
+
+func warn(misfits ...error) {
+	fmt.Fprintf(os.Stderr, "overlay: the overlay does not fit this release of Go:\n%v\nWithout it, runs check the same, but a seed does not give the same run again. %s\n",
+		errors.Join(misfits...), "See \"When Go's next version comes\" in docs/quality/how-we-test.md.")
 }
