@@ -16,7 +16,9 @@ import (
 
 const (
 	calmConnections = 16
+	calmRate        = 1000            // writes per second
 	calmWarm        = 3 * time.Second // of unmeasured paced writes at the beginning
+	calmTime        = 15 * time.Second
 	// neverCheckpoint is a snapCount that no measurement reaches.
 	neverCheckpoint = 100_000_000
 )
@@ -50,7 +52,7 @@ func benchCalm(ctx context.Context, s *settings) {
 		})
 	}
 	s.out.report("calm", fmt.Sprintf("%d paced writes of %d bytes per second, without and with checkpoints: latency from when each was due, and how many times that without",
-		s.rate, dataBytes), list)
+		calmRate, dataBytes), list)
 	for _, note := range notes {
 		s.out.printf("\n* %s", note)
 	}
@@ -80,12 +82,12 @@ func calmReadings(all []moment) (list []reading) {
 }
 
 // pacedFor sends paced writes to a server while f runs, and uncounted writes before.
-func pacedFor(ctx context.Context, addr string, rate int, w *workload, f func(ctx context.Context)) *pacedSeen {
+func pacedFor(ctx context.Context, addr string, w *workload, f func(ctx context.Context)) *pacedSeen {
 	l := openLoad([]string{addr}, calmConnections, 1)
 	defer must.Finally(l.close)
 	warm := make(chan struct{})
 	time.AfterFunc(calmWarm, func() { close(warm) })
-	l.paced(ctx, w, rate, warm)
+	l.paced(ctx, w, calmRate, warm)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // a failed load ends f
 	stop, failed := make(chan struct{}), make(chan error, 1)
@@ -95,7 +97,7 @@ func pacedFor(ctx context.Context, addr string, rate int, w *workload, f func(ct
 		close(stop)
 	}()
 	var h *pacedSeen
-	err := must.Try(func() { h = l.paced(ctx, w, rate, stop) })
+	err := must.Try(func() { h = l.paced(ctx, w, calmRate, stop) })
 	cancel()
 	must.Do(errors.Join(<-failed, err))
 	return h
@@ -111,7 +113,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 	for _, part := range []struct {
 		what      string
 		snapCount int
-	}{{alone, neverCheckpoint}, {checkpointing, max(2*s.rate, 2)}} {
+	}{{alone, neverCheckpoint}, {checkpointing, 2 * calmRate}} {
 		opts := server.Options{Keys: keys(), DataDir: dir}
 		opts.Keys["4lw.commands.whitelist"] = "srvr,mntr"
 		opts.Keys["snapCount"] = strconv.Itoa(part.snapCount)
@@ -120,18 +122,18 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 		var done written // checkpoints, while writes were measured
 		k.with(ctx, opts, func(p *server.Process) {
 			m.server = p.Name()
-			m.seen = pacedFor(ctx, p.Addr(), s.rate, setMany(s.znodes), func(ctx context.Context) {
+			m.seen = pacedFor(ctx, p.Addr(), setMany(s.znodes), func(ctx context.Context) {
 				before, disk := checkpoints(ctx, p.Addr()), diskUseBelow(dir)
-				must.Sleep(ctx, s.calm)
+				must.Sleep(ctx, calmTime)
 				after := checkpoints(ctx, p.Addr())
 				done, use = written{after.n - before.n, after.ms - before.ms}, diskUseBelow(dir).since(disk)
 			})
 		})
 		if part.what == checkpointing && done.n == 0 {
-			must.Failf("no checkpoint was written within %s", s.calm)
+			must.Failf("no checkpoint was written within %s", calmTime)
 		}
 		m.note = fmt.Sprintf("%s znodes, snapCount %s: %.0f checkpoints of %.0f ms and %s MB written in %s", thousands(float64(s.znodes)),
-			thousands(float64(part.snapCount)), done.n, done.ms/max(done.n, 1), number(float64(use.bytes)/1e6), s.calm)
+			thousands(float64(part.snapCount)), done.n, done.ms/max(done.n, 1), number(float64(use.bytes)/1e6), calmTime)
 		progress("calm: %s, %s: p99.9 %s µs; %s", m.server, m.what, micros(m.seen.latencies.quantile(0.999)), m.note)
 		ms = append(ms, m)
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,17 +28,10 @@ const (
 	failoverPatience = time.Minute
 )
 
-func parseTicks(list string) ([]int, error) {
-	var ticks []int
-	for _, word := range strings.Split(list, ",") {
-		ms, err := strconv.Atoi(word)
-		if err != nil || ms < 1 {
-			return nil, fmt.Errorf("ticks %q: want milliseconds, as 2000,200", list)
-		}
-		ticks = append(ticks, ms)
-	}
-	return ticks, nil
-}
+// failoverTick is the tickTime: the default.
+const failoverTick = 2000
+
+var failoverRow = fmt.Sprintf("leader killed, tickTime %d", failoverTick)
 
 // outage holds what clients saw of a kill.
 type outage struct {
@@ -51,19 +43,15 @@ type outage struct {
 // benchFailover kills leaders, the ensembles in turn.
 func benchFailover(ctx context.Context, s *settings) {
 	var list []reading
-	for _, tick := range s.ticks {
-		s.out.attempt(ctx, failoverRow(tick), "", func() { list = append(list, failoverAt(ctx, s, tick)...) })
-	}
+	s.out.attempt(ctx, failoverRow, "", func() { list = failoverOf(ctx, s) })
 	title := fmt.Sprintf("kill -9 of the leader of %d members, %d times, under %d clients of each", nMembers, s.kills, writersEach)
 	s.out.report("failover", title, list)
 }
 
-func failoverRow(tick int) string { return fmt.Sprintf("leader killed, tickTime %d", tick) }
-
-func failoverAt(ctx context.Context, s *settings, tick int) (list []reading) {
+func failoverOf(ctx context.Context, s *settings) (list []reading) {
 	var ensembles []*server.Ensemble
 	config := keys()
-	config["tickTime"] = strconv.Itoa(tick)
+	config["tickTime"] = strconv.Itoa(failoverTick)
 	for _, k := range s.servers {
 		e := k.startEnsemble(ctx, server.EnsembleOptions{Members: nMembers, Keys: config})
 		defer must.Finally(e.Stop)
@@ -78,12 +66,12 @@ func failoverAt(ctx context.Context, s *settings, tick int) (list []reading) {
 			}
 			var o outage
 			if err := must.Try(func() { o = failoverOnce(ctx, e) }); err != nil {
-				must.Do(s.out.fail(ctx, failoverRow(tick), e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())))
+				must.Do(s.out.fail(ctx, failoverRow, e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())))
 				broken[j] = true // the next kill would hit a damaged ensemble
 				continue
 			}
-			progress("failover, tickTime %d, %s %d/%d: no write for %s, all wrote after %s, %d connections lost",
-				tick, e.Name(), i+1, s.kills, o.without, o.all, o.lost)
+			progress("failover, %s %d/%d: no write for %s, all wrote after %s, %d connections lost",
+				e.Name(), i+1, s.kills, o.without, o.all, o.lost)
 			seen[j] = append(seen[j], o)
 		}
 	}
@@ -96,10 +84,9 @@ func failoverAt(ctx context.Context, s *settings, tick int) (list []reading) {
 		for _, o := range seen[j] {
 			without, all, lost = append(without, o.without), append(all, o.all), lost+o.lost
 		}
-		row := failoverRow(tick)
-		list = append(list, reading{row, "no write ms", e.Name(), spreadOf(milliseconds(without))},
-			reading{row, "until all wrote ms", e.Name(), spreadOf(milliseconds(all))},
-			reading{row, "clients of the others cut", e.Name(), once(float64(lost))})
+		list = append(list, reading{failoverRow, "no write ms", e.Name(), spreadOf(milliseconds(without))},
+			reading{failoverRow, "until all wrote ms", e.Name(), spreadOf(milliseconds(all))},
+			reading{failoverRow, "clients of the others cut", e.Name(), once(float64(lost))})
 	}
 	return list
 }

@@ -29,7 +29,6 @@ commands
   calm        the slowest of paced writes, beside checkpoints and without
   recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
   waiters     thousands of waiters of one client: how many a lock, a semaphore and an election serve in three minutes
-  load        one row against a running server, for a profiler
   resident    memory: empty, under load, with sessions, with znodes
   compare     everything that the targets need, in short rounds, into .cache/bench; about an hour
   targets     which targets the figures in the directory of -out meet
@@ -51,13 +50,8 @@ type settings struct {
 	sessions int
 	znodes   int
 	kills    int
-	ticks    []int // ms
-	calm     time.Duration
-	rate     int // writes per second
 	waiters  int
-	addr     string
 	tlsKeys  map[string]string // of zoo.cfg, with -tls
-	pid      int
 	out      *output
 }
 
@@ -79,21 +73,16 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "load, throughput, scale, ensemble, recipes, waiters: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "throughput, scale, ensemble, recipes, waiters: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
-	flags.DurationVar(&s.seconds, "time", 5*time.Second, "load, throughput, scale, tls, ensemble, recipes: length of a round")
+	flags.DurationVar(&s.seconds, "time", 5*time.Second, "throughput, scale, tls, ensemble, recipes: length of a round")
 	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
 	flags.IntVar(&s.sessions, "sessions", 5000, "resident: number of sessions")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
-	flags.DurationVar(&s.calm, "calm", 15*time.Second, "calm: how long writes are measured undisturbed, and beside checkpoints")
-	flags.IntVar(&s.rate, "rate", 1000, "calm: writes per second, from 1 to 100000")
 	flags.IntVar(&s.waiters, "waiters", 10_000, "waiters: how many wait at once")
-	ticks := flags.String("ticks", "2000,200", "failover: comma-separated tickTimes in ms")
-	flags.StringVar(&s.addr, "addr", "127.0.0.1:2181", "load: the server's address, or a comma-separated list of an ensemble's members")
-	flags.IntVar(&s.pid, "pid", 0, "load: the server's process, to report its CPU time")
-	withTLS := flags.Bool("tls", false, "load, throughput: clients speak TLS; connects: with certificates on both sides and full handshakes")
+	withTLS := flags.Bool("tls", false, "throughput: clients speak TLS; connects: with certificates on both sides and full handshakes")
 	out := flags.String("out", "", "a directory for Markdown, JSON and pictures")
 	must.Parsed(flags.Parse(args))
 	if command == "compare" {
@@ -105,10 +94,7 @@ func run(ctx context.Context, args []string) {
 	if *shapes == "" {
 		*shapes = "1x1,100x1,16x16"
 	}
-	s.shapes, s.ticks = must.Get(parseShapes(*shapes)), must.Get(parseTicks(*ticks))
-	if s.rate < 1 || s.rate > 100_000 {
-		must.Failf("%d writes per second: want 1 to 100000", s.rate)
-	}
+	s.shapes = must.Get(parseShapes(*shapes))
 	if s.kills < 1 {
 		must.Failf("%d kills: want at least one", s.kills)
 	}
@@ -117,14 +103,8 @@ func run(ctx context.Context, args []string) {
 		run[part.name] = part.run
 	}
 	switch {
-	case *withTLS && command != "load" && command != "throughput" && command != "connects":
-		must.Failf("-tls is for load, throughput and connects")
-	case command == "load":
-		if *withTLS {
-			speakTLS()
-		}
-		benchLoad(&s)
-		return
+	case *withTLS && command != "throughput" && command != "connects":
+		must.Failf("-tls is for throughput and connects")
 	case command == "bare" || command == "bare-synced": // started by limits
 		serveBare(command == "bare-synced")
 		return
@@ -180,7 +160,7 @@ func compareParts() []comparePart {
 
 // compareDefaults are the flags that compare sets unless they are given: short rounds, about
 // an hour in all.
-var compareDefaults = map[string]string{"time": "2s", "kills": "5", "ticks": "2000", "starts": "10", "out": ".cache/bench"}
+var compareDefaults = map[string]string{"time": "2s", "kills": "5", "starts": "10", "out": ".cache/bench"}
 
 func setCompareDefaults(flags *flag.FlagSet) error {
 	given := map[string]bool{}

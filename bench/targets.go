@@ -82,14 +82,11 @@ func goals() []goal {
 		lower("resident, 1,000,000 znodes of 100 B", "resident", residentZnodes, what, itself, 440, 300).znodes = manyZnodes
 	}
 	lower("resident, 5,000 idle sessions", "resident", residentSessions, "RSS MB", itself, 65, 30).sessions = manySessions
-	lower("leader killed: no successful write for", "failover", failoverRow(goalTick), "no write ms", itself, 400, 150)
-	lower("leader killed: clients of living members cut", "failover", failoverRow(goalTick), "clients of the others cut", itself, 0, 0)
+	lower("leader killed: no successful write for", "failover", failoverRow, "no write ms", itself, 400, 150)
+	lower("leader killed: clients of living members cut", "failover", failoverRow, "clients of the others cut", itself, 0, 0)
 	lower("writes while checkpoints of 1,000,000 znodes run, to without", "calm", fmt.Sprintf(calmRowPattern, checkpointing), "p99.9 ratio", itself, 3, 1.5).znodes = manyZnodes
 	return all
 }
-
-// goalTick is the tickTime of the failover goals: the default.
-const goalTick = 2000
 
 // goalWarm is how many seconds a JVM must be under load before figures count.
 const goalWarm = 10

@@ -138,25 +138,6 @@ func runOnce(t target, sh shape, w *workload, d time.Duration) (r *result) {
 	return r
 }
 
-// benchLoad runs the chosen rows and shapes once each on a running server.
-func benchLoad(s *settings) {
-	rows := chosen(workloads(), s.rows)
-	t := target{addrs: strings.Split(s.addr, ",")}
-	prepareOnce(t.addrs)
-	if s.pid != 0 {
-		t.pids = []int{s.pid}
-	}
-	for _, w := range rows {
-		for _, sh := range s.shapes {
-			r := runOnce(t, sh, w, s.seconds)
-			h := &r.latencies
-			fmt.Printf("%-24s %-6s %9.0f ops/s, p50 %s µs, p99 %s µs, p99.9 %s µs, max %s µs, CPU per op: server %.2f µs, generator %.2f µs\n", w.name, sh,
-				r.opsPerSecond(), micros(h.quantile(0.5)), micros(h.quantile(0.99)), micros(h.quantile(0.999)), micros(h.max()), r.cpuPerOp(),
-				r.ownCPU.Seconds()*1e6/float64(r.ops))
-		}
-	}
-}
-
 // nMembers is the size of the ensembles.
 const nMembers = 3
 

@@ -42,7 +42,7 @@ func useTLS(dir string, mutual bool) map[string]string {
 	text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	file := filepath.Join(dir, "bench.pem")
 	must.Do(os.WriteFile(file, text, 0o600))
-	speakTLS()
+	clientTLS = &tls.Config{InsecureSkipVerify: true, DynamicRecordSizingDisabled: true} //nolint:gosec // the loopback
 	keys := map[string]string{
 		"client.portUnification": "true", "ssl.clientAuth": "none", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		"ssl.keyStore.location": file, "ssl.trustStore.location": file,
@@ -68,11 +68,6 @@ func benchTLS(ctx context.Context, s *settings) {
 	benchThroughputOf(ctx, &t, tlsRows)
 	t.tlsKeys = useTLS(dir, true)
 	benchConnects(ctx, &t)
-}
-
-// speakTLS makes clients speak TLS with any server.
-func speakTLS() {
-	clientTLS = &tls.Config{InsecureSkipVerify: true, DynamicRecordSizingDisabled: true} //nolint:gosec // the loopback
 }
 
 // withTLS returns keys with those of a server that expects TLS, if the clients speak it.

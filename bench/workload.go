@@ -253,18 +253,6 @@ func prepare(addr string) {
 	createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
-// prepareOnce prepares a server or ensemble, unless this program has prepared it already.
-func prepareOnce(addrs []string) {
-	c := must.Get(dial(addrs[0], 0, 1))
-	there := c.call(proto.OpExists, (&proto.PathWatchRequest{Path: rootPath}).Append, 0)
-	must.Do(c.close())
-	if errors.Is(there, proto.ErrNoNode) {
-		prepareAll(addrs)
-		return
-	}
-	must.Do(there)
-}
-
 // createAll creates n znodes over nClients connections.
 func createAll(addr string, nClients, n int, data []byte, path func(i int) string) {
 	runOnce(target{addrs: []string{addr}}, shape{nClients, 64}, creates(nClients, n, data, path), 0)
