@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 // A verdict is the result of a mutant.
@@ -60,42 +62,33 @@ type bench struct {
 	controls map[string]outcome // by check: the result without a bug
 }
 
-// try plants a bug and runs its check. An error says that nothing could be tried.
-func (b *bench) try(ctx context.Context, m mutant) (outcome, error) {
-	tree, err := b.copyTree(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
+// try plants a bug and runs its check.
+func (b *bench) try(ctx context.Context, m mutant) (o outcome) {
+	tree := b.copyTree(ctx)
 	defer func() { _ = os.RemoveAll(tree) }() // the whole directory is removed in the end
 	clean, ok := b.controls[m.check]
 	if !ok {
 		clean = check(ctx, tree, m)
 		b.controls[m.check] = clean
 		// The check may have left files, such as those of inputs that failed.
-		if err := errors.Join(ctx.Err(), os.RemoveAll(tree)); err != nil {
-			return outcome{}, err
-		}
-		if tree, err = b.copyTree(ctx); err != nil {
-			return outcome{}, err
-		}
+		must.Do(errors.Join(ctx.Err(), os.RemoveAll(tree)))
+		tree = b.copyTree(ctx)
 	}
 	if clean.verdict != missed {
-		return outcome{mutant: m, verdict: control, took: clean.took, output: clean.output}, nil
+		return outcome{mutant: m, verdict: control, took: clean.took, output: clean.output}
 	}
 	if out, err := plant(ctx, tree, m); err != nil {
-		return outcome{mutant: m, verdict: stale, output: string(out)}, ctx.Err()
+		o = outcome{mutant: m, verdict: stale, output: string(out)}
+	} else {
+		o = check(ctx, tree, m)
 	}
-	o := check(ctx, tree, m)
-	return o, ctx.Err()
+	must.Do(ctx.Err())
+	return o
 }
 
 // plant applies the patch of m to a tree, and returns what git says.
 func plant(ctx context.Context, tree string, m mutant) ([]byte, error) {
-	path, err := filepath.Abs(m.path)
-	if err != nil {
-		return nil, err
-	}
-	apply := exec.CommandContext(ctx, "git", "apply", "--recount", "-C1", path)
+	apply := exec.CommandContext(ctx, "git", "apply", "--recount", "-C1", must.Get(filepath.Abs(m.path)))
 	apply.Dir = tree
 	// Otherwise git would take a repository around the copy for that of the patch.
 	apply.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(tree))
@@ -134,44 +127,23 @@ func check(ctx context.Context, tree string, m mutant) outcome {
 }
 
 // copyTree copies the files that git knows or would add, as they are now, and returns the copy.
-func (b *bench) copyTree(ctx context.Context) (string, error) {
-	cmd := exec.CommandContext(ctx, "git", "-C", b.root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
-	names, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("list the files of %s: %w", b.root, err)
-	}
+func (b *bench) copyTree(ctx context.Context) string {
+	names := install.Output(ctx, b.root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	b.copies++
 	tree := filepath.Join(b.dir, fmt.Sprint(b.copies))
-	for name := range strings.SplitSeq(strings.TrimRight(string(names), "\x00"), "\x00") {
-		if err := copyFile(filepath.Join(tree, name), filepath.Join(b.root, name)); err != nil {
-			return "", err
-		}
+	for name := range strings.SplitSeq(strings.TrimRight(names, "\x00"), "\x00") {
+		copyFile(filepath.Join(tree, name), filepath.Join(b.root, name))
 	}
-	return tree, nil
+	return tree
 }
 
 // copyFile copies a file with its permissions. A file that is deleted but not committed is left
 // out.
-func copyFile(to, from string) (err error) {
+func copyFile(to, from string) {
 	info, err := os.Lstat(from)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
-		return nil
+		return
 	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(to), 0o755)
-	}
-	if err != nil {
-		return err
-	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, in.Close()) }()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	must.Do(errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o755)))
+	must.Do(os.WriteFile(to, must.Get(os.ReadFile(from)), info.Mode().Perm()))
 }

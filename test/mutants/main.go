@@ -23,12 +23,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
+	"slices"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/install"
 )
 
 func main() { must.Program("mutants", run) }
@@ -41,8 +41,9 @@ func run(ctx context.Context, args []string) {
 	verbose := flags.Bool("v", false, "print how each check fails")
 	must.Parsed(flags.Parse(args))
 	match := must.Get(regexp.Compile(*only))
-	root := strings.TrimSpace(string(must.Get(exec.Command("git", "rev-parse", "--show-toplevel").Output())))
-	mutants := must.Get(subset(choose(must.Get(load(filepath.Join(root, "test", "mutants"))), match), *part))
+	root := install.Root(ctx)
+	other := func(m mutant) bool { return !match.MatchString(m.name) }
+	mutants := subset(slices.DeleteFunc(load(filepath.Join(root, "test", "mutants")), other), *part)
 	if *list {
 		for _, m := range mutants {
 			fmt.Printf("%-40s %s\n%40s %s\n", m.name, m.bug, "", m.check)
@@ -55,7 +56,7 @@ func run(ctx context.Context, args []string) {
 	var results []outcome
 	for _, m := range mutants {
 		var o outcome
-		must.Doing(m.name, func() { o = must.Get(b.try(ctx, m)) })
+		must.Doing(m.name, func() { o = b.try(ctx, m) })
 		results = append(results, o)
 		fmt.Printf("%-8s %6.1fs  %-40s %s\n", o.verdict, o.took.Seconds(), m.name, m.check)
 		if *verbose || o.verdict != found {

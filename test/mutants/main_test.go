@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/test/mutants/internal/typecheck"
 )
@@ -17,10 +18,7 @@ func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
 // A change of the code that a patch touches must adapt the patch.
 func TestPatches_Compile(t *testing.T) {
-	mutants, err := load(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mutants := load(".")
 	if len(mutants) < 40 {
 		t.Errorf("%d mutants", len(mutants))
 	}
@@ -28,10 +26,7 @@ func TestPatches_Compile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := typecheck.List(root, "work")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := typecheck.List(root, "work")
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
@@ -45,9 +40,7 @@ func TestPatches_Compile(t *testing.T) {
 				if name, ok := strings.CutPrefix(line, "+++ b/"); ok {
 					name = strings.TrimSpace(name)
 					packages[path.Dir(name)] = make(map[string][]byte)
-					if err := copyFile(filepath.Join(dir, name), filepath.Join(root, name)); err != nil {
-						t.Fatal(err)
-					}
+					copyFile(filepath.Join(dir, name), filepath.Join(root, name))
 				}
 			}
 			if out, err := plant(t.Context(), dir, m); err != nil {
@@ -73,10 +66,7 @@ func TestPatches_Compile(t *testing.T) {
 
 // A check that runs no test finds no bug.
 func TestPatches_NameTests(t *testing.T) {
-	mutants, err := load(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mutants := load(".")
 	names := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 	command := regexp.MustCompile(`^go test \./(\S+)(?:.* -run '?([^\s'/]*))?`)
 	tests := make(map[string]string) // one a line, by directory
@@ -116,13 +106,13 @@ func TestPatches_NameTests(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	const diff = "\ndiff --git a/x b/x\n--- a/x\n"
-	m, err := parse("bug: one line\nand another\ncheck: go test ./x -run 'a: b'\nwithin: 20s" + diff)
-	if err != nil || m.bug != "one line and another" || m.check != "go test ./x -run 'a: b'" || m.within.Seconds() != 20 {
-		t.Errorf("%+v, %v", m, err)
+	m := parse("bug: one line\nand another\ncheck: go test ./x -run 'a: b'\nwithin: 20s" + diff)
+	if m.bug != "one line and another" || m.check != "go test ./x -run 'a: b'" || m.within.Seconds() != 20 {
+		t.Errorf("%+v", m)
 	}
 	for _, bad := range []string{"bug: b\ncheck: c" + diff, "bug: b\nwithin: 1s" + diff, "check: c\nwithin: 1s" + diff, "bug: b\ncheck: c\nwithin: 1s\n"} {
-		if m, err := parse(bad); err == nil {
-			t.Errorf("%q is accepted: %+v", bad, m)
+		if must.Try(func() { parse(bad) }) == nil {
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 }
@@ -132,11 +122,7 @@ func TestSubset(t *testing.T) {
 	all := []mutant{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}, {name: "e"}}
 	var names []string
 	for _, part := range []string{"7/3", "8/3", "9/3"} {
-		some, err := subset(all, part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range some {
+		for _, m := range subset(all, part) {
 			names = append(names, m.name)
 		}
 	}
@@ -144,7 +130,7 @@ func TestSubset(t *testing.T) {
 		t.Error(names)
 	}
 	for _, bad := range []string{"1", "1/0", "-1/3", "x"} {
-		if _, err := subset(all, bad); err == nil {
+		if must.Try(func() { subset(all, bad) }) == nil {
 			t.Errorf("%q is accepted", bad)
 		}
 	}

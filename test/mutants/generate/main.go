@@ -51,9 +51,9 @@ func run(ctx context.Context, args []string) {
 	must.Parsed(flags.Parse(args))
 	match := must.Get(regexp.Compile(*only))
 	root := install.Root(ctx)
-	equivalent := must.Get(readEquivalent(string(must.Get(os.ReadFile(filepath.Join(root, "test", "mutants", "generate", equivalentFile)))), *name))
-	tree := must.Get(typecheck.List(root, append(inSwitch, "./"+*name)...))
-	r := rewrite(must.Get(load(tree, *name)))
+	equivalent := readEquivalent(string(must.Get(os.ReadFile(filepath.Join(root, "test", "mutants", "generate", equivalentFile)))), *name)
+	tree := typecheck.List(root, append(inSwitch, "./"+*name)...)
+	r := rewrite(load(tree, *name))
 	must.Get2(tree.Check(*name, r.rewritten(), nil))
 	var chosen []mutant
 	for _, m := range r.mutants {
@@ -89,7 +89,7 @@ const survived = "SURVIVES    " // how a line about a survivor begins
 const equivalentFile = "equivalent.txt"
 
 // readEquivalent returns the reasons for the equivalent mutants of a package, by key.
-func readEquivalent(text, pkg string) (map[string]string, error) {
+func readEquivalent(text, pkg string) map[string]string {
 	reasons, section, key := make(map[string]string), "", ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
@@ -103,12 +103,12 @@ func readEquivalent(text, pkg string) (map[string]string, error) {
 		case section == pkg:
 			key = line
 			if _, twice := reasons[key]; twice {
-				return nil, fmt.Errorf("%s: %s is listed twice", equivalentFile, key)
+				must.Failf("%s: %s is listed twice", equivalentFile, key)
 			}
 			reasons[key] = ""
 		}
 	}
-	return reasons, nil
+	return reasons
 }
 
 // bench runs test programs in which the mutants of a package are compiled in.
@@ -253,37 +253,24 @@ func shellQuoted(args string) (quoted string) {
 
 // all runs the mutants, and returns how many were found.
 func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose bool) (found int) {
-	var mu sync.Mutex
-	var wait sync.WaitGroup
-	next := make(chan mutant)
-	for range workers {
-		wait.Go(func() {
-			for m := range next {
-				by, reached := b.try(ctx, m)
-				mu.Lock()
-				switch {
-				case ctx.Err() != nil:
-				case by != "":
-					found++
-					if verbose {
-						fmt.Printf("%-12s%s (%s)\n", "found", m.key, by)
-					}
-				case reached:
-					fmt.Printf("%s%s\n", survived, m.key)
-				default:
-					fmt.Printf("%s%s\n%-12sno detector reaches it\n", survived, m.key, "")
-				}
-				mu.Unlock()
+	var mu sync.Mutex // guards found, and the output
+	must.Each(workers, len(mutants), func(i int) {
+		by, reached := b.try(ctx, mutants[i])
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+		case by != "":
+			found++
+			if verbose {
+				fmt.Printf("%-12s%s (%s)\n", "found", mutants[i].key, by)
 			}
-		})
-	}
-	for _, m := range mutants {
-		if ctx.Err() == nil {
-			next <- m
+		case reached:
+			fmt.Printf("%s%s\n", survived, mutants[i].key)
+		default:
+			fmt.Printf("%s%s\n%-12sno detector reaches it\n", survived, mutants[i].key, "")
 		}
-	}
-	close(next)
-	wait.Wait()
+	})
 	return found
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/mutants/internal/typecheck"
 )
 
@@ -22,12 +23,11 @@ type source struct {
 var inSwitch = []string{"cmp", "os", "strconv", "syscall"}
 
 // load reads a package of the tree.
-func load(tree *typecheck.Tree, name string) (pkg *source, err error) {
-	pkg = &source{fset: tree.Fset, info: types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}}
-	if pkg.files, pkg.content, err = tree.Check(name, nil, &pkg.info); err == nil {
-		pkg.relate()
-	}
-	return pkg, err
+func load(tree *typecheck.Tree, name string) *source {
+	pkg := &source{fset: tree.Fset, info: types.Info{Types: make(map[ast.Expr]types.TypeAndValue)}}
+	pkg.files, pkg.content = must.Get2(tree.Check(name, nil, &pkg.info))
+	pkg.relate()
+	return pkg
 }
 
 // relate fills in parents and lowered.

@@ -4,8 +4,6 @@ package typecheck
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -19,6 +17,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // Tree is packages and their dependencies.
@@ -35,37 +35,26 @@ type listed struct {
 }
 
 // List returns the packages that match the patterns. What they import must compile.
-func List(root string, patterns ...string) (*Tree, error) {
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return nil, err
-	}
+func List(root string, patterns ...string) *Tree {
+	root = must.Get(filepath.Abs(root))
 	args := []string{"list", "-deps", "-export", "-json=ImportPath,Export,Dir,GoFiles"}
 	if b, _ := debug.ReadBuildInfo(); slices.Contains(b.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		args = append(args, "-race") // go test -race has compiled them so
 	}
 	cmd := exec.Command("go", append(args, patterns...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", patterns, err)
-	}
 	t := &Tree{Fset: token.NewFileSet(), packages: make(map[string]listed)}
 	exports := make(map[string]string)
-	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+	for d := json.NewDecoder(bytes.NewReader(must.Get(cmd.Output()))); d.More(); {
 		var p listed
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
+		must.Do(d.Decode(&p))
 		exports[p.ImportPath] = p.Export
 		if name, err := filepath.Rel(root, p.Dir); err == nil {
 			t.packages[filepath.ToSlash(name)] = p
 		}
 	}
 	t.importer = importer.ForCompiler(t.Fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	return t, nil
+	return t
 }
 
 // Import implements types.Importer.
@@ -82,11 +71,7 @@ func (t *Tree) Check(dir string, changed map[string][]byte, info *types.Info) ([
 	content := make(map[string][]byte)
 	for _, name := range p.GoFiles {
 		path := filepath.Join(p.Dir, name)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		content[path] = text
+		content[path] = must.Get(os.ReadFile(path))
 	}
 	maps.Copy(content, changed)
 	var files []*ast.File
