@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
@@ -36,16 +37,9 @@ flags:
 func History(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "history", Usage: historyUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	var when interval
+	var o options
 	below := fs.Bool("below", false, "")
-	fs.Var(&when.from, "since", "")
-	fs.Var(&when.to, "until", "")
-	data := fs.Bool("data", false, "")
-	logDir := fs.String("log-dir", "", "")
-	ensemble := fs.String("ensemble-id", "", "")
-	var json bool
-	cli.OutputFlag(fs, &json)
-	cli.Alias(fs, "from", "since", "to", "until", "ensemble", "ensemble-id")
+	o.shared(fs)
 	words, status, done := c.Parse(fs, args)
 	if done {
 		return status
@@ -53,31 +47,25 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	switch {
 	case len(words) < 2:
 		return c.Misused(errors.New("name a znode, and a data directory or a file of its log"))
-	case *logDir != "" && len(words) > 2:
+	case o.logDir != "" && len(words) > 2:
 		return c.Misused(errors.New("--log-dir is for a single data directory"))
 	case proto.ValidatePath(words[0]) != nil:
 		return c.Misused(proto.ValidatePath(words[0]))
 	}
-	p := &printer{json: json, data: *data}
-	return p.each(c, words[1:], func(path string) error {
-		filter := &replica.Filter{Path: words[0], Below: *below}
-		return printHistory(ctx, c, p, filter, when, place{path, *logDir, *ensemble})
+	return o.each(ctx, c, words[1:], func(p *printer, s *source, _ bool) error {
+		return o.printHistory(ctx, p, s, &replica.Filter{Path: words[0], Below: *below})
 	})
 }
 
 // printHistory prints the changes that a source has.
-func printHistory(ctx context.Context, c cli.Command, p *printer, filter *replica.Filter, when interval, where place) error {
+func (o *options) printHistory(ctx context.Context, p *printer, s *source, filter *replica.Filter) error {
 	var first *replica.Txn // of the log
 	found := 0
-	s, _, err := where.open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	err = s.transactions(func(t *replica.Txn) bool {
+	err := s.transactions(func(t *replica.Txn) bool {
 		if first == nil {
 			first = &replica.Txn{Time: t.Time, Zxid: t.Zxid}
 		}
-		if change := filter.Change(t); change != nil && when.has(t) {
+		if change := filter.Change(t); change != nil && o.when.has(t) {
 			found++
 			p.txn(change)
 		}
@@ -86,11 +74,9 @@ func printHistory(ctx context.Context, c cli.Command, p *printer, filter *replic
 	switch {
 	case first == nil && err == nil:
 		err = errors.New("the log holds no transactions, so it does not tell")
-	case found == 0:
-		cli.Print(c.Env.Err, fmt.Sprintf("gozkd history: %s: no change of %s; the log begins at %s\n", where.path, printable.Text(filter.Path), timeText(first.Time)))
+	case first != nil && found == 0:
+		s.notes = slices.Insert(s.notes, 0, fmt.Sprintf("%s: no change of %s; the log begins at %s", s.path,
+			printable.Text(filter.Path), timeText(first.Time)))
 	}
-	for _, note := range s.notes {
-		cli.Print(c.Env.Err, "gozkd history: "+note+"\n")
-	}
-	return errors.Join(err, ctx.Err())
+	return err
 }

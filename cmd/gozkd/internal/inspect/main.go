@@ -43,7 +43,7 @@ flags:
   --output FORMAT  text, or json: one object per line (text)
 `
 
-// options are the flags of inspect.
+// options are the flags of inspect and history.
 type options struct {
 	log, znodes, sessions, tree bool
 	depth                       int
@@ -65,6 +65,17 @@ func (o *options) modes() (n int) {
 // has reports whether the znode at path is to be printed.
 func (o *options) has(path string) bool { return subtree.Within(path, cmp.Or(o.below, "/")) }
 
+// shared adds the flags that both commands have.
+func (o *options) shared(fs *flag.FlagSet) {
+	fs.Var(&o.when.from, "since", "")
+	fs.Var(&o.when.to, "until", "")
+	fs.BoolVar(&o.data, "data", false, "")
+	fs.StringVar(&o.logDir, "log-dir", "", "")
+	fs.StringVar(&o.ensemble, "ensemble-id", "", "")
+	cli.OutputFlag(fs, &o.json)
+	cli.Alias(fs, "from", "since", "to", "until", "ensemble", "ensemble-id")
+}
+
 // parse reads the command line. If done is true, the command must return status.
 func (o *options) parse(c cli.Command, args []string) (words []string, status int, done bool) {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
@@ -74,13 +85,8 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	fs.BoolVar(&o.tree, "tree", false, "")
 	fs.IntVar(&o.depth, "depth", 1, "")
 	fs.StringVar(&o.below, "subtree", "", "")
-	fs.Var(&o.when.from, "since", "")
-	fs.Var(&o.when.to, "until", "")
-	fs.BoolVar(&o.data, "data", false, "")
-	fs.StringVar(&o.logDir, "log-dir", "", "")
-	fs.StringVar(&o.ensemble, "ensemble-id", "", "")
-	cli.OutputFlag(fs, &o.json)
-	cli.Alias(fs, "path", "subtree", "from", "since", "to", "until", "ensemble", "ensemble-id")
+	cli.Alias(fs, "path", "subtree")
+	o.shared(fs)
 	if words, status, done = c.Parse(fs, args); done {
 		return nil, status, true
 	}
@@ -122,16 +128,25 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 			return backup.Describe(ctx, c, words, o.logDir)
 		}
 	}
-	p := &printer{json: o.json, data: o.data}
-	return p.each(c, words, func(path string) error { return o.print(ctx, c, p, path) })
+	return o.each(ctx, c, words, func(p *printer, s *source, log bool) error { return o.print(ctx, p, s, log) })
 }
 
-// each prints what print does for each path, and returns the exit status.
-func (p *printer) each(c cli.Command, paths []string, print func(path string) error) (status int) {
+// each opens the source at each path, prints what print does, and the notes on standard error, and
+// returns the exit status. log says that a source holds transactions and no state.
+func (o *options) each(
+	ctx context.Context, c cli.Command, paths []string, print func(p *printer, s *source, log bool) error,
+) (status int) {
 	out := bufio.NewWriter(c.Env.Out)
-	p.w = out
+	p := &printer{w: out, json: o.json, data: o.data}
 	for _, path := range paths {
-		err := print(path)
+		s, log, err := o.open(ctx, c.Env, path)
+		if err == nil {
+			s.path = path
+			err = errors.Join(print(p, s, log), ctx.Err())
+			for _, note := range s.notes {
+				cli.Print(c.Env.Err, "gozkd "+c.Name+": "+note+"\n")
+			}
+		}
 		if flushErr := out.Flush(); p.err == nil {
 			p.err = flushErr
 		}
@@ -158,12 +173,8 @@ func describes(paths []string) (bool, error) {
 	return true, nil
 }
 
-// print prints the source at path. Notes are printed after the records, on standard error.
-func (o *options) print(ctx context.Context, c cli.Command, p *printer, path string) error {
-	s, log, err := place{path, o.logDir, o.ensemble}.open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
+// print prints a source.
+func (o *options) print(ctx context.Context, p *printer, s *source, log bool) (err error) {
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
 	if o.log || o.modes() == 0 && log {
 		err = s.transactions(func(t *replica.Txn) bool {
@@ -178,10 +189,7 @@ func (o *options) print(ctx context.Context, c cli.Command, p *printer, path str
 			o.printState(p, state, goesOn)
 		}
 	}
-	for _, note := range s.notes {
-		cli.Print(c.Env.Err, "gozkd "+c.Name+": "+note+"\n")
-	}
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
 func (o *options) printState(p *printer, state *datatree.Tree, goesOn func() bool) {

@@ -109,43 +109,33 @@ func (s *saved) apply(f func(*replica.Txn) bool) error {
 // number returns, for each entry up to the checkpoint, the zxid before its first request, or 0 if
 // the log does not tell: a term must begin in the log, or the checkpoint must be in it.
 func (s *saved) number() []proto.Zxid {
-	log := s.log.Earlier
-	before := make([]proto.Zxid, len(log))
+	before := make([]proto.Zxid, len(s.log.Earlier))
 	if s.Tree == nil || !s.log.Sure {
 		return before
 	}
-	// Backwards through the term of the checkpoint. If the term begins in the log, the count must
-	// end at 0.
-	next := s.Tree.LastZxid()
-	i := len(log) - 1
-	for ; i >= 0; i-- {
-		n := proto.Zxid(len(log[i].Requests))
-		if proto.Zxid(next.Counter()) < n || log[i].NewTerm && proto.Zxid(next.Counter()) != n {
-			return make([]proto.Zxid, len(log))
-		}
-		next -= n
-		before[i] = next
-		if log[i].NewTerm {
-			break
+	last, terms, requests := s.Tree.LastZxid(), uint32(0), 0
+	for i := range s.log.Earlier {
+		if requests += len(s.log.Earlier[i].Requests); s.log.Earlier[i].NewTerm {
+			terms, requests = terms+1, len(s.log.Earlier[i].Requests)
 		}
 	}
-	// Forwards through each earlier term that begins in the log.
-	epoch := s.Tree.LastZxid().Epoch()
-	for end := i; end > 0 && epoch > 0; {
-		epoch--
-		begin := end - 1
-		for begin > 0 && !log[begin].NewTerm {
-			begin--
+	// The last term must end at the checkpoint. If it does not begin in the log, its requests count
+	// backwards from there; the rest of an earlier term without its beginning stays unknown.
+	begin := last - proto.Zxid(requests)
+	if requests > int(last.Counter()) || terms > 0 && begin.Counter() != 0 {
+		return before
+	}
+	next, known := begin, terms == 0
+	for i := range s.log.Earlier {
+		if s.log.Earlier[i].NewTerm {
+			terms--
+			known = last.Epoch() >= terms
+			next = proto.MakeZxid(last.Epoch()-terms, 0)
 		}
-		if !log[begin].NewTerm {
-			break
+		if known {
+			before[i] = next
+			next += proto.Zxid(len(s.log.Earlier[i].Requests))
 		}
-		next := proto.MakeZxid(epoch, 0)
-		for k := begin; k < end; k++ {
-			before[k] = next
-			next += proto.Zxid(len(log[k].Requests))
-		}
-		end = begin
 	}
 	return before
 }

@@ -21,6 +21,7 @@ import (
 // source is the content of a data file, or of a directory of them. Each function is called at most
 // once. An error names the file and the offset of what can't be read.
 type source struct {
+	path string // or URL
 	// transactions calls f for each transaction of the log before an error, oldest first, until f
 	// returns false.
 	transactions func(f func(*replica.Txn) bool) error
@@ -91,24 +92,18 @@ func formatOf(path string) (*format, error) {
 	panic("inspect: no format takes everything")
 }
 
-// place is where a source is.
-type place struct {
-	path     string // of a file or directory, or the URL of an archive
-	logDir   string // the directory of the log; "" if the user named none
-	ensemble string // the id of the ensemble in an archive; "" if there is only one
-}
-
-// open opens the source at a place. log says that it holds transactions and no state.
-func (p place) open(ctx context.Context, env cli.Env) (s *source, log bool, err error) {
-	if store.IsURL(p.path) {
-		a, err := archive.OpenURL(ctx, p.path, p.ensemble, env.Getenv)
+// open opens the source at a path, or that of the archive at a URL. log says that it holds
+// transactions and no state.
+func (o *options) open(ctx context.Context, env cli.Env, path string) (s *source, log bool, err error) {
+	if store.IsURL(path) {
+		a, err := archive.OpenURL(ctx, path, o.ensemble, env.Getenv)
 		return archived(ctx, a), true, err
 	}
-	f, err := formatOf(p.path)
+	f, err := formatOf(path)
 	if err != nil {
 		return nil, false, err
 	}
-	s, err = f.open(p.path, p.logDir)
+	s, err = f.open(path, o.logDir)
 	return s, f.log, err
 }
 

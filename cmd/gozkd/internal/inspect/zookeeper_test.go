@@ -83,4 +83,8 @@ func TestInspect_ZooKeeper(t *testing.T) {
 			t.Errorf("%v: status %d, has %q:\n%s", c.args, status, c.not, &out)
 		}
 	}
+	status, out, stderr := run(t, History, "/a", filepath.Join(dir, "version-2", "snapshot.0"))
+	if status != cli.Failed || out != "" || !strings.Contains(stderr, "a snapshot alone holds no transactions") {
+		t.Errorf("history of a snapshot: %d %q %q", status, out, stderr)
+	}
 }
