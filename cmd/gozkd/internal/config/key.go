@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -128,6 +129,17 @@ func (k kind) orNearest(low, high int64, parse func(string) (int64, error)) kind
 	return k
 }
 
+// instead returns k with another number than the nearest allowed one, for keys of which ZooKeeper
+// takes other numbers for something that is not possible here.
+func (k kind) instead(number string) kind {
+	nearest := k.nearest
+	k.nearest = func(v string) (string, bool) {
+		_, ok := nearest(v)
+		return number, ok
+	}
+	return k
+}
+
 func number(low, high int64, parse func(string) (int64, error)) kind {
 	return kind{
 		allowed: fmt.Sprintf("a whole number from %d to %d", low, high),
@@ -172,25 +184,20 @@ var fraction = kind{
 
 func parseDecimal(v string) (int64, error) { return strconv.ParseInt(v, 10, 64) }
 
+// javaNumber matches the sign, the prefix of the base, and the digits.
+var javaNumber = regexp.MustCompile(`^([-+]?)(0[xX]|#|0\B)?([0-9a-fA-F]+)$`)
+
 // decode is java.lang.Long.decode.
 func decode(v string) (int64, error) {
-	sign, digits := "", v
-	if v != "" && (v[0] == '-' || v[0] == '+') {
-		sign, digits = v[:1], v[1:]
+	m := javaNumber.FindStringSubmatch(v)
+	if m == nil {
+		return 0, strconv.ErrSyntax
 	}
-	base := 10
-	switch {
-	case strings.HasPrefix(digits, "0x"), strings.HasPrefix(digits, "0X"):
-		digits, base = digits[2:], 16
-	case strings.HasPrefix(digits, "#"):
-		digits, base = digits[1:], 16
-	case strings.HasPrefix(digits, "0") && len(digits) > 1:
-		digits, base = digits[1:], 8
+	base, known := map[string]int{"": 10, "0": 8}[m[2]]
+	if !known {
+		base = 16
 	}
-	if strings.HasPrefix(digits, "-") || strings.HasPrefix(digits, "+") {
-		return 0, strconv.ErrSyntax // "0x-1", "--1"
-	}
-	return strconv.ParseInt(sign+digits, base, 64)
+	return strconv.ParseInt(m[1]+m[3], base, 64)
 }
 
 // oneOf accepts any of the words, in any case; the canonical spelling is that of words.

@@ -112,8 +112,8 @@ func TestKeys_Values(t *testing.T) {
 			if refusedHere := k.status == refused && !fine; (len(r.ofGroups) > 0) != refusedHere || len(r.problems) > 0 {
 				t.Errorf("%s=%s: problems %v %v", name, value, r.problems, r.ofGroups)
 			}
-			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" || slices.Contains(bounded, k.name) {
-				continue // without a field, or with a computed default, or bounded
+			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" {
+				continue // without a field, or with a computed default
 			}
 			if got := rowOf(&c, k.name).get(); got != canonical {
 				t.Errorf("%s=%s became %s, want %s", name, value, got, canonical)
@@ -154,9 +154,6 @@ func TestKeys_Values(t *testing.T) {
 		}
 	}
 }
-
-// bounded are keys whose value is moved into their bounds.
-var bounded = []string{"jute.maxbuffer", "snapCount", "globalOutstandingLimit", "largeRequestMaxBytes", "admin.idleTimeout"}
 
 // opensTLS reports whether a key needs key stores, which have tests of their own.
 func opensTLS(name string) bool {

@@ -41,7 +41,7 @@ func throttleKeys(c *Config) []key {
 
 		row("largeRequestThreshold", orNearest32(-1, maxInt), "-1", &c.Server.LargeRequestThreshold,
 			"bytes above which a request is large; -1, 0: none is"),
-		row("largeRequestMaxBytes", property32(-maxInt-1, maxInt), "104857600", &c.Server.LargeRequestMaxBytes,
+		row("largeRequestMaxBytes", orNearest32(1, maxInt).instead("104857600"), "104857600", &c.Server.LargeRequestMaxBytes,
 			"bytes of large writes in flight; a large request above them closes its connection; 0 or less: the default"),
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/fourletter"
@@ -165,8 +164,6 @@ func (r *resolver) resolve(memory bool) Config {
 	r.secret(&c)
 	r.members(&c)
 	r.sessionTimeouts(&c)
-	r.maxBuffer(&c)
-	r.tooLow(&c)
 	c.AdminEnabled = c.AdminEnabled && c.AdminPort >= 0
 	r.clientMemory(&c)
 	r.words(&c)
@@ -301,44 +298,6 @@ func (r *resolver) sessionTimeouts(c *Config) {
 		}
 		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
 			c.Server.MinSessionTimeout.Milliseconds(), c.Server.MaxSessionTimeout.Milliseconds())
-	}
-}
-
-// maxBuffer bounds jute.maxbuffer. ZooKeeper starts with any value; below the size of a connect
-// request, no client can use it.
-func (r *resolver) maxBuffer(c *Config) {
-	const least, most = 1024, 256 << 20 // of server.Config
-	if n := min(max(c.Server.MaxBuffer, least), most); n != c.Server.MaxBuffer {
-		w := r.won["jute.maxbuffer"]
-		r.warn(w.from, w.key, "is %d; requests of up to %d bytes are accepted, because allowed are %d to %d", c.Server.MaxBuffer, n, least, most)
-		c.Server.MaxBuffer = n
-	}
-}
-
-// tooLow raises numbers with which ZooKeeper starts as well. It raises snapCount, and ignores a
-// largeRequestMaxBytes that is not positive. Without a positive globalOutstandingLimit each
-// connection has a single request in flight there, and without a positive admin.idleTimeout idle
-// HTTP connections stay.
-func (r *resolver) tooLow(c *Config) {
-	for _, k := range []struct {
-		key        string
-		n          *int
-		least, now int
-	}{
-		{"snapCount", &c.Server.SnapCount, 2, 2},
-		{"globalOutstandingLimit", &c.Server.OutstandingLimit, 1, 1000},
-		{"largeRequestMaxBytes", &c.Server.LargeRequestMaxBytes, 1, 100 << 20},
-	} {
-		if *k.n < k.least {
-			w := r.won[k.key]
-			r.warn(w.from, w.key, "is %d; %d is used, because allowed is %d or more", *k.n, k.now, k.least)
-			*k.n = k.now
-		}
-	}
-	if c.AdminIdleTimeout <= 0 {
-		w := r.won["admin.idleTimeout"]
-		r.warn(w.from, w.key, "is %d; 30000 is used, because allowed is 1 or more", c.AdminIdleTimeout.Milliseconds())
-		c.AdminIdleTimeout = 30 * time.Second
 	}
 }
 
