@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"golang.org/x/crypto/cryptobyte"
+	"golang.org/x/crypto/cryptobyte/asn1"
 )
 
 // maxToken bounds tokens in bytes. Tickets with a PAC of many groups have up to 48,000 bytes.
@@ -20,29 +23,17 @@ const (
 	kindError = 0x0300
 )
 
-// firstByte begins each framed token. RFC 2743, 3.1.
-const firstByte = 0x60
+// framed is the tag of each framed token. RFC 2743, 3.1.
+const framed = asn1.Tag(0x60)
 
 var errNotFramed = errors.New("kerberos: the token is no GSS-API token of Kerberos 5")
 
 // unframe returns the kind of a framed token and the message in it.
 func unframe(token []byte) (kind uint16, message []byte, err error) {
-	if len(token) < 2 || token[0] != firstByte {
-		return 0, nil, errNotFramed
-	}
-	length, rest := int(token[1]), token[2:]
-	if size := length - 0x80; size >= 0 {
-		if size == 0 || size > 3 || len(rest) < size {
-			return 0, nil, errNotFramed
-		}
-		length = 0
-		for _, c := range rest[:size] {
-			length = length<<8 | int(c)
-		}
-		rest = rest[size:]
-	}
-	rest, ok := bytes.CutPrefix(rest, mechanism)
-	if !ok || len(rest)+len(mechanism) != length || len(rest) < 2 {
+	outer, inner := cryptobyte.String(token), cryptobyte.String(nil)
+	ok := outer.ReadASN1(&inner, framed) && outer.Empty()
+	rest, ours := bytes.CutPrefix(inner, mechanism)
+	if !ok || !ours || len(rest) < 2 {
 		return 0, nil, errNotFramed
 	}
 	return binary.BigEndian.Uint16(rest), rest[2:], nil
@@ -50,18 +41,13 @@ func unframe(token []byte) (kind uint16, message []byte, err error) {
 
 // frame puts a message into a token.
 func frame(kind uint16, message []byte) []byte {
-	token := []byte{firstByte}
-	switch length := len(mechanism) + 2 + len(message); {
-	case length < 0x80:
-		token = append(token, byte(length))
-	case length < 1<<16:
-		token = append(token, 0x82, byte(length>>8), byte(length))
-	default:
-		token = append(token, 0x83, byte(length>>16), byte(length>>8), byte(length))
-	}
-	token = append(token, mechanism...)
-	token = binary.BigEndian.AppendUint16(token, kind)
-	return append(token, message...)
+	var b cryptobyte.Builder
+	b.AddASN1(framed, func(b *cryptobyte.Builder) {
+		b.AddBytes(mechanism)
+		b.AddUint16(kind)
+		b.AddBytes(message)
+	})
+	return b.BytesOrPanic() // maxToken is far below what a length can be
 }
 
 // layerNone is the bit of "no security layer" in the payloads of both wrap tokens. RFC 4752, 3.1.

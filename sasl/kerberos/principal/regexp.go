@@ -67,37 +67,36 @@ func sameInBoth(expr string) error {
 // quantifier is a repetition that Java and Go understand alike.
 var quantifier = regexp.MustCompile(`^\{[0-9]+(,[0-9]*)?\}`)
 
-// parseReplacement splits a replacement of Java's Matcher: $n is group n, where n takes as many
-// digits as the number of an existing group allows, and a backslash quotes the next character.
-func parseReplacement(to string, from *regexp.Regexp) ([]piece, error) {
-	var pieces []piece
+// parseReplacement returns a replacement of Java's Matcher in the form of Regexp.Expand: $n is
+// group n, where n takes as many digits as the number of an existing group allows, and a backslash
+// quotes the next character.
+func parseReplacement(to string, from *regexp.Regexp) (string, error) {
+	var b strings.Builder
 	for i := 0; i < len(to); i++ {
-		switch to[i] {
-		case '\\':
-			i++
-			if i == len(to) {
-				return nil, fmt.Errorf("the replacement %q ends in a backslash", to)
+		if to[i] != '$' {
+			if to[i] == '\\' {
+				if i++; i == len(to) {
+					return "", fmt.Errorf("the replacement %q ends in a backslash", to)
+				}
 			}
-			pieces = append(pieces, piece{to[i : i+1], -1})
-		case '$':
-			i++
-			if i == len(to) || !isDigit(to[i]) {
-				return nil, fmt.Errorf("the replacement %q has a $ without the number of a group; write \\$ for the character", to)
-			}
-			n := int(to[i] - '0')
-			if n > from.NumSubexp() {
-				return nil, fmt.Errorf("the replacement %q names group %d, and the pattern has %d", to, n, from.NumSubexp())
-			}
-			for i+1 < len(to) && isDigit(to[i+1]) && n*10+int(to[i+1]-'0') <= from.NumSubexp() {
-				i++
-				n = n*10 + int(to[i]-'0')
-			}
-			pieces = append(pieces, piece{number: n})
-		default:
-			pieces = append(pieces, piece{to[i : i+1], -1})
+			b.WriteString(strings.ReplaceAll(to[i:i+1], "$", "$$"))
+			continue
 		}
+		i++
+		if i == len(to) || !isDigit(to[i]) {
+			return "", fmt.Errorf("the replacement %q has a $ without the number of a group; write \\$ for the character", to)
+		}
+		n := int(to[i] - '0')
+		if n > from.NumSubexp() {
+			return "", fmt.Errorf("the replacement %q names group %d, and the pattern has %d", to, n, from.NumSubexp())
+		}
+		for i+1 < len(to) && isDigit(to[i+1]) && n*10+int(to[i+1]-'0') <= from.NumSubexp() {
+			i++
+			n = n*10 + int(to[i]-'0')
+		}
+		fmt.Fprintf(&b, "${%d}", n)
 	}
-	return pieces, nil
+	return b.String(), nil
 }
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }

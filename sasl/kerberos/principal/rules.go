@@ -18,17 +18,11 @@ type rule struct {
 	text       string
 	isDefault  bool
 	components int
-	format     []piece
+	format     string
 	match      *regexp.Regexp // nil: every base
 	from       *regexp.Regexp // nil: the base is the short name
-	to         []piece
+	to         string         // as Regexp.Expand takes it
 	repeat     bool
-}
-
-// piece is a literal text or the number of a parameter.
-type piece struct {
-	text   string
-	number int // -1: text
 }
 
 // ruleSyntax is the expression of ZooKeeper's KerberosName, so that both accept the same rules.
@@ -63,7 +57,7 @@ func newRule(m []string) (r rule, err error) {
 	if r.components, err = strconv.Atoi(m[4]); err != nil {
 		return r, fmt.Errorf("%q is not a number of components", m[4])
 	}
-	if r.format, err = parseFormat(m[5], r.components); err != nil {
+	if r.format, err = m[5], checkFormat(m[5], r.components); err != nil {
 		return r, err
 	}
 	if m[6] != "" {
@@ -85,33 +79,20 @@ func newRule(m []string) (r rule, err error) {
 	return r, err
 }
 
-// parseFormat splits a format such as "$1/$2@$0" into pieces. $0 is the realm, $n the n-th
-// component.
-func parseFormat(format string, components int) ([]piece, error) {
+// parameter is a part of a format such as "$1/$2@$0". $0 is the realm, $n the n-th component.
+var parameter = regexp.MustCompile(`\$[0-9]*`)
+
+// checkFormat returns an error for a format that has other parameters.
+func checkFormat(format string, components int) error {
 	if strings.ContainsFunc(format, notPrintable) { // Java's . and $ treat line ends in another way
-		return nil, fmt.Errorf("the format %q has characters that do not print", format)
+		return fmt.Errorf("the format %q has characters that do not print", format)
 	}
-	var pieces []piece
-	for format != "" {
-		text, after, found := strings.Cut(format, "$")
-		if text != "" {
-			pieces = append(pieces, piece{text, -1})
+	for _, p := range parameter.FindAllString(format, -1) {
+		if n, err := strconv.Atoi(p[1:]); err != nil || n > components {
+			return fmt.Errorf("%s in the format stands for nothing: $0 to $%d do", p, components)
 		}
-		if !found {
-			break
-		}
-		digits := 0
-		for digits < len(after) && isDigit(after[digits]) {
-			digits++
-		}
-		n, err := strconv.Atoi(after[:digits])
-		if err != nil || n > components {
-			return nil, fmt.Errorf("$%s in the format stands for nothing: $0 to $%d do", after[:digits], components)
-		}
-		pieces = append(pieces, piece{number: n})
-		format = after[digits:]
 	}
-	return pieces, nil
+	return nil
 }
 
 // Short returns the short name of n by the first rule that applies. A name without a realm is its
@@ -144,7 +125,10 @@ func (r rule) apply(params []string, defaultRealm string) (short string, ok bool
 	if len(params)-1 != r.components {
 		return "", false
 	}
-	base := join(r.format, func(n int) string { return params[n] })
+	base := parameter.ReplaceAllStringFunc(r.format, func(p string) string {
+		n, _ := strconv.Atoi(p[1:]) // see checkFormat
+		return params[n]
+	})
 	if r.match != nil && !r.match.MatchString(base) {
 		return "", false
 	}
@@ -156,36 +140,14 @@ func (r rule) apply(params []string, defaultRealm string) (short string, ok bool
 
 // substitute replaces the first match of the pattern, or all of them.
 func (r rule) substitute(base string) string {
-	matches := 1
 	if r.repeat {
-		matches = -1
+		return r.from.ReplaceAllString(base, r.to)
 	}
-	var b strings.Builder
-	end := 0
-	for _, m := range r.from.FindAllStringSubmatchIndex(base, matches) {
-		b.WriteString(base[end:m[0]])
-		b.WriteString(join(r.to, func(n int) string {
-			if m[2*n] < 0 { // the group did not match
-				return ""
-			}
-			return base[m[2*n]:m[2*n+1]]
-		}))
-		end = m[1]
+	m := r.from.FindStringSubmatchIndex(base)
+	if m == nil {
+		return base
 	}
-	b.WriteString(base[end:])
-	return b.String()
-}
-
-func join(pieces []piece, value func(number int) string) string {
-	var b strings.Builder
-	for _, p := range pieces {
-		if p.number < 0 {
-			b.WriteString(p.text)
-		} else {
-			b.WriteString(value(p.number))
-		}
-	}
-	return b.String()
+	return base[:m[0]] + string(r.from.ExpandString(nil, r.to, base, m)) + base[m[1]:]
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
