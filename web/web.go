@@ -16,7 +16,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/sloglog"
@@ -105,26 +104,22 @@ func New(s *server.Server, o Options) *Handler {
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{
 		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
-		Logger: sloglog.Choose(o.Slog, o.Logger),
+		MaxBody: o.MaxBody, History: o.History, Logger: sloglog.Choose(o.Slog, o.Logger),
 	})
 	h.gate = access.New(access.Config{
 		Realm: s.Identities(), Audit: s.Audit, Now: time.Now,
 		Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})
 	api := http.NewServeMux()
-	h.sessions = restv1.NewSessions(func(ctx context.Context, who *access.Caller) (*client.Client, error) {
-		return h.pool.Connect(ctx, who, nil)
-	})
-	api.Handle("/znodes/v1/", &restv1.Znodes{Sessions: h.sessions, MaxBody: o.MaxBody})
+	h.sessions = restv1.NewSessions(h.pool)
+	api.Handle("/znodes/v1/", &restv1.Znodes{Sessions: h.sessions})
 	api.Handle("/sessions/v1", h.sessions)
 	api.Handle("/sessions/v1/", h.sessions)
-	api.Handle("/znodes/v2/", &restv2.Handler{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get, History: o.History, MaxBody: o.MaxBody})
+	api.Handle("/znodes/v2/", &restv2.Handler{Kind: h.kind, Streams: h.bounds.streams, Session: h.sessions.Get})
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
-	h.unregister = explore.Register(api, explore.Deps{
-		Server: s, MaxBody: o.MaxBody, Ask: o.Ask, AskPort: o.AskPort, History: o.History,
-	})
+	h.unregister = explore.Register(api, explore.Deps{Server: s, Ask: o.Ask, AskPort: o.AskPort})
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -115,7 +116,7 @@ func serveOne(
 	if err := founded(c); err != nil {
 		log.Warn("the file initialize stays", "error", err)
 	}
-	where := portfile.Ports{Client: plainAddress(s), Secure: secureAddress(s), Admin: ends.admin, Metrics: ends.metrics}
+	where := portfile.Ports{Client: addressOf(s.Addr()), Secure: addressOf(s.SecureAddr()), Admin: ends.admin, Metrics: ends.metrics}
 	if err := where.Write(inv.PortFile); err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -148,20 +149,12 @@ func serveOne(
 	}
 }
 
-// plainAddress returns where clients connect without TLS, or "".
-func plainAddress(s *server.Server) string {
-	if s.Addr() == nil {
+// addressOf returns where clients connect, or "" if that port is not open.
+func addressOf(port net.Addr) string {
+	if port == nil {
 		return ""
 	}
-	return s.ConnectString()
-}
-
-// secureAddress returns where clients connect with TLS only, or "".
-func secureAddress(s *server.Server) string {
-	if a := s.SecureAddr(); a != nil {
-		return a.String()
-	}
-	return ""
+	return port.String()
 }
 
 // serverConfig returns the server's configuration. The caller adds the SASL mechanisms, TLS and the

@@ -67,7 +67,6 @@ var webTable = []box{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},
 		{"internal/sloglog", "logs to the standard library's loggers"},
-		{"client", "sessions of /sessions/v1"},
 		{"proto", "the kinds of znodes"},
 		{"server", "the server of the znodes"},
 		{"web/internal/access", "identifies callers"},

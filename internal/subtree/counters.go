@@ -41,11 +41,6 @@ func forward(path string, by int64) (ops []client.Op) {
 	return ops
 }
 
-// forwardSize returns the approximate size of the operations of forward.
-func forwardSize(path string, by int64) int64 {
-	return by * 2 * int64(opBytes+len(path)+1+len(counterChild))
-}
-
 // Counters moves sequence counters forward to the wanted values, with at most Limit creations in
 // total. The zero value moves none.
 type Counters struct {

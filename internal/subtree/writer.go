@@ -65,7 +65,7 @@ func (s *step) size() int {
 	switch s.kind {
 	case Delete:
 	case moveCounter:
-		return int(forwardSize(s.path, s.by))
+		return 2 * int(s.by) * (n + 1 + len(counterChild))
 	default:
 		n += len(s.data)
 		for _, a := range s.options.ACL {

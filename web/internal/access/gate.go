@@ -275,10 +275,8 @@ func (r Role) String() string { return roleNames[r] }
 
 // ParseRole returns the role with a name, except None.
 func ParseRole(name string) (Role, error) {
-	for r, n := range roleNames[Read:] {
-		if n == name {
-			return Read + Role(r), nil
-		}
+	if r := slices.Index(roleNames[:], name); r > int(None) {
+		return Role(r), nil
 	}
 	return None, fmt.Errorf("role %q is unknown: allowed are %s", name, strings.Join(roleNames[Read:], ", "))
 }

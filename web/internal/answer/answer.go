@@ -73,18 +73,16 @@ func Attachment(w http.ResponseWriter, data []byte) {
 	_, _ = w.Write(data) // the caller has gone
 }
 
-// Encoded answers with bytes that are encoded already.
-func Encoded(w http.ResponseWriter, status int, kind string, b []byte) { send(w, status, kind, b) }
-
 func write(w http.ResponseWriter, status int, kind string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // no type of ours
 		status, kind, b = http.StatusInternalServerError, "application/problem+json", []byte(`{"type":"about:blank","title":"Internal Server Error","status":500}`)
 	}
-	send(w, status, kind, b)
+	Encoded(w, status, kind, b)
 }
 
-func send(w http.ResponseWriter, status int, kind string, b []byte) {
+// Encoded answers with bytes that are encoded already.
+func Encoded(w http.ResponseWriter, status int, kind string, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")

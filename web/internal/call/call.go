@@ -5,6 +5,7 @@ package call
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -163,18 +164,23 @@ func (c *Call) Audit(detail string, code proto.ErrCode) {
 	})
 }
 
-// MayReadHistory returns nil if there is an archive and the caller may read the znode now, if it
-// exists. It fills in the identities, which the archive compares with the ACL of each earlier time.
-func (c *Call) MayReadHistory(a history.Archive, q *history.Query) error {
-	if a == nil {
-		return answer.Errorf(http.StatusNotImplemented,
+// ReadBody returns the body of the request. An absent body is empty.
+func (c *Call) ReadBody(w http.ResponseWriter) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(w, c.request.Body, c.pool.MaxBody))
+}
+
+// History returns the archive if there is one and the caller may read the znode now, if it exists.
+// It fills in the identities, which the archive compares with the ACL of each earlier time.
+func (c *Call) History(q *history.Query) (history.Archive, error) {
+	if c.pool.History == nil {
+		return nil, answer.Errorf(http.StatusNotImplemented,
 			"this server has no archive, which keeps earlier states: gozkd.archive.url configures one, except with --ensemble. gozkd history prints the changes in the log of a data directory")
 	}
 	zk, err := c.Client()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	q.IDs = c.Caller.All()
 	_, _, err = zk.Exists(c.request.Context(), q.Path, false)
-	return err
+	return c.pool.History, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -42,7 +43,11 @@ type PoolConfig struct {
 	// MaxRequest is the largest request that the server takes. Sessions refuse larger ones:
 	// otherwise the server would close the connection that callers with the same identities share.
 	MaxRequest int
-	Logger     hclog.Logger
+	// MaxBody bounds the bodies of requests in bytes.
+	MaxBody int64
+	// History has earlier states of znodes. nil: there is no archive.
+	History history.Archive
+	Logger  hclog.Logger
 }
 
 // Pool holds a client session per identity, within the process, and the streams of events that

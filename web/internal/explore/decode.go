@@ -3,7 +3,6 @@ package explore
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -17,7 +16,7 @@ func (e *explorer) decode(q *request) (any, error) {
 	if as := q.query.Get("as"); as != "zstd" {
 		return nil, answer.Bad("as is %.20q, allowed is zstd", as)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(q.w, q.Body, max(e.MaxBody, 1)))
+	body, err := q.ReadBody(q.w)
 	if err != nil {
 		return nil, err
 	}

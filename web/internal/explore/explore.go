@@ -20,7 +20,6 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
-	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -44,15 +43,11 @@ const (
 // Deps are the dependencies of the handlers besides the call.
 type Deps struct {
 	Server *server.Server
-	// MaxBody bounds bodies in bytes, except that of an import.
-	MaxBody int64
 	// Ask asks a member a four-letter word at its address for clients. nil: only this server is
 	// shown.
 	Ask func(ctx context.Context, address, word string) (string, error)
 	// AskPort is the port of a member whose server line has none; 0: unknown.
 	AskPort int
-	// History has earlier states of znodes. nil: there is no archive.
-	History history.Archive
 }
 
 type explorer struct {

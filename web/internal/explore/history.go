@@ -52,10 +52,11 @@ func (e *explorer) history(q *request) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(q.Context(), historyTime)
 	defer cancel()
-	if err := q.MayReadHistory(e.History, &ask); err != nil {
+	archive, err := q.History(&ask)
+	if err != nil {
 		return nil, err
 	}
-	page, err := e.History.Changes(ctx, ask)
+	page, err := archive.Changes(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (e *explorer) history(q *request) (any, error) {
 }
 
 // withoutClosed hides the changes of znodes below root that the caller may not read now, or whose
-// names the caller may not list now. For root itself MayReadHistory refuses them.
+// names the caller may not list now. For root itself History refuses them.
 func (q *request) withoutClosed(page *history.Page, root string) error {
 	zk, err := q.client()
 	closed := make(map[string]bool)

@@ -55,7 +55,7 @@ func (l *Lock) waits() iter.Seq[waiting] {
 	return func(yield func(waiting) bool) {
 		for i := range l.Queue {
 			c := &l.Queue[i]
-			if c.Session == 0 || c.Repeated || !c.isWaiting() {
+			if c.Session == 0 || c.Repeated || len(c.Before) == 0 {
 				continue
 			}
 			w := waiting{Wait: Wait{From: c.Session, Lock: l.Path, Any: c.Any, Election: l.Kind == Election}}

@@ -94,8 +94,5 @@ func Candidate(path string) (dir string, ok bool) {
 	return path[:i], ok || onlyHex.MatchString(path[i+1:])
 }
 
-// base is the element after the last slash.
-func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
-
 // parent is the part before the last slash.
 func parent(path string) string { return path[:strings.LastIndexByte(path, '/')] }

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 )
@@ -53,7 +54,7 @@ func combine(all []Lock) []Lock {
 		}
 		mutexPath := l.Path + kazooLocks
 		if l.Layout != kazooLayout {
-			if base(l.Path) != leasesDir {
+			if path.Base(l.Path) != leasesDir {
 				continue
 			}
 			l.Path = parent(l.Path)
@@ -95,6 +96,3 @@ func (l *Lock) wait(mutex *Lock) {
 		l.Queue = append(l.Queue, c)
 	}
 }
-
-// isWaiting reports whether a contender waits for others, rather than being served at this moment.
-func (c *Contender) isWaiting() bool { return len(c.Before) > 0 }

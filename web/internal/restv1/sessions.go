@@ -29,9 +29,9 @@ const (
 // caller deletes it, or sends no heartbeat for as long as was agreed. Only the identities that made
 // a session may use it.
 type Sessions struct {
-	connect func(ctx context.Context, who *access.Caller) (*client.Client, error)
-	bound   *fair.Gauge
-	after   func(time.Duration, func()) *time.Timer
+	pool  *call.Pool
+	bound *fair.Gauge
+	after func(time.Duration, func()) *time.Timer
 
 	closing sync.WaitGroup // sessions that are being closed
 	mu      sync.Mutex     // guards the fields below
@@ -47,10 +47,9 @@ type session struct {
 	leave     func()
 }
 
-// NewSessions returns no sessions. connect opens one, which does not end as long as the server
-// serves.
-func NewSessions(connect func(ctx context.Context, who *access.Caller) (*client.Client, error)) *Sessions {
-	return &Sessions{connect: connect, bound: fair.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
+// NewSessions returns no sessions. The pool connects them.
+func NewSessions(pool *call.Pool) *Sessions {
+	return &Sessions{pool: pool, bound: fair.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
 }
 
 // Get returns the client of a caller's session, and counts as a heartbeat.
@@ -84,7 +83,7 @@ func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.D
 	if !ok {
 		return nil, answer.Busy(10, "a caller may have %d sessions, and all callers %d: delete others", maxSessionsEach, maxSessions)
 	}
-	c, err := s.connect(ctx, who)
+	c, err := s.pool.Connect(ctx, who, nil)
 	if err != nil {
 		leave()
 		return nil, err

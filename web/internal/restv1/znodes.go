@@ -29,11 +29,7 @@ const (
 )
 
 // Znodes serves /znodes/v1/.
-type Znodes struct {
-	Sessions *Sessions
-	// MaxBody bounds bodies in bytes.
-	MaxBody int64
-}
+type Znodes struct{ Sessions *Sessions }
 
 // stat is a Stat in both forms of an answer.
 type stat struct {
@@ -259,7 +255,7 @@ func (h *Znodes) body(w http.ResponseWriter, r *http.Request, p *parameters) ([]
 			return nil, answer.Errorf(http.StatusUnsupportedMediaType, "Content-Type is %q, it must be %s", kind, bytes)
 		}
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
+	data, err := call.Of(r).ReadBody(w)
 	if p.query.Get("null") == "true" {
 		data = nil
 	}

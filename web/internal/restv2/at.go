@@ -31,12 +31,13 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 		return answer.Bad("stat is not possible with at: ask for each child")
 	}
 	ask := history.Query{Path: path}
-	if err := call.Of(r).MayReadHistory(h.History, &ask); err != nil {
+	archive, err := call.Of(r).History(&ask)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), historyTime)
 	defer cancel()
-	z, err := h.History.At(ctx, ask, m)
+	z, err := archive.At(ctx, ask, m)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@
 package restv2
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,7 +20,6 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
-	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -40,10 +38,6 @@ type Handler struct {
 	Streams *fair.Gauge
 	// Session returns the client of a session of /sessions/v1 that the caller has made.
 	Session func(r *http.Request, id string) (*client.Client, error)
-	// History has earlier states of znodes. nil: there is no archive.
-	History history.Archive
-	// MaxBody bounds bodies in bytes.
-	MaxBody int64
 }
 
 // params are the parameters of a query, each of which may occur once.
@@ -132,11 +126,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path string) err
 	}
 	w.Header().Set("Allow", "GET, HEAD, PUT, POST, DELETE, PATCH")
 	return answer.Errorf(http.StatusMethodNotAllowed, "%s is not a method for znodes", r.Method)
-}
-
-// body returns the body of a request. An absent body is empty data.
-func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	return io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxBody))
 }
 
 // stat returns a Stat of a znode that the caller may read, with its kind.

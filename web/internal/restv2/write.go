@@ -31,7 +31,7 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 			return err
 		}
 	}
-	data, err := h.body(w, r)
+	data, err := call.Of(r).ReadBody(w)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client
 	} else if o.Ephemeral {
 		return answer.Bad("an ephemeral znode needs a session: create one with POST /sessions/v1, and name it in the parameter session")
 	}
-	data, err := h.body(w, r)
+	data, err := call.Of(r).ReadBody(w)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Clien
 	if _, err := query(r); err != nil {
 		return err
 	}
-	body, err := h.body(w, r)
+	body, err := call.Of(r).ReadBody(w)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,6 @@ import (
 	"github.com/gozkd/gozkd/internal/cluster"
 )
 
-func notFound(what string, id int) error {
-	return fmt.Errorf("there is no %s %d, or not any more", what, id)
-}
-
 type memberAnswer struct {
 	ID      int                 `json:"id"`
 	Address string              `json:"address"`

@@ -153,7 +153,7 @@ func named[T any](q *request, what string, get func(id int) (T, bool)) (thing T,
 func byID[T any](id int, what string, get func(id int) (T, bool)) (T, error) {
 	thing, ok := get(id)
 	if !ok {
-		return thing, &statusError{http.StatusNotFound, notFound(what, id)}
+		return thing, &statusError{http.StatusNotFound, fmt.Errorf("there is no %s %d, or not any more", what, id)}
 	}
 	return thing, nil
 }

@@ -263,7 +263,7 @@ func (a *Archive) download(ctx context.Context, from base, file string) (err err
 		if err != nil {
 			return err
 		}
-		piece, err := decodePart(a.catalog.ensemble, from.baseName, i, b)
+		piece, err := partHeader(a.catalog.ensemble, from.baseName, i).decode(b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -138,7 +138,7 @@ func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *fa
 			return fmt.Errorf("archive: read the backup: %w", err)
 		}
 		left -= int64(k)
-		b := encodePart(ensemble, n, part, piece[:k])
+		b := partHeader(ensemble, n, part).encode(piece[:k])
 		for try := 0; ; try++ { // a base of many pieces must not be lost to a single failed request
 			if err = s.put(ctx, dir+partName(part, left == 0), b); err == nil || try == 5 || ctx.Err() != nil {
 				break

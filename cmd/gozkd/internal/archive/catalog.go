@@ -35,6 +35,7 @@ type catalog struct {
 	logs      []object // by byName
 	bases     []base   // by index
 	fences    []string // names
+	verified  *Verification
 	strange   []string // names that mean nothing here
 }
 
@@ -84,7 +85,8 @@ func (c *catalog) add(o store.Object) {
 			return
 		}
 	case "verified":
-		if _, err := parseVerification(rest); err == nil {
+		if v, err := parseVerification(rest); err == nil {
+			c.verified = &v // the last one of the listing, which is in the order of their times
 			return
 		}
 	case "promoted":

@@ -158,12 +158,7 @@ func readLog(
 	return entries, nil
 }
 
-// encodePart returns a piece of a base.
-func encodePart(ensemble uint64, n baseName, part int, piece []byte) []byte {
-	return header{kind: kindBase, ensemble: ensemble, first: n.index, last: uint64(part), chain: n.chain}.encode(piece)
-}
-
-// decodePart reads a piece of a base.
-func decodePart(ensemble uint64, n baseName, part int, b []byte) ([]byte, error) {
-	return header{kind: kindBase, ensemble: ensemble, first: n.index, last: uint64(part), chain: n.chain}.decode(b)
+// partHeader returns the header of a piece of a base.
+func partHeader(ensemble uint64, n baseName, part int) header {
+	return header{kind: kindBase, ensemble: ensemble, first: n.index, last: uint64(part), chain: n.chain}
 }

@@ -80,10 +80,10 @@ func TestObject_EveryByteCounts(t *testing.T) {
 	entries := entriesFrom(t, 8, 40)
 	n, b := encodeLog(ensemble, position{7, Chain{1}}, entries)
 	base := baseName{position: position{9, Chain{3}}}
-	part := encodePart(ensemble, base, 2, bytes.Repeat([]byte("page"), 50))
+	part := partHeader(ensemble, base, 2).encode(bytes.Repeat([]byte("page"), 50))
 	decode := map[string]func([]byte) error{
 		"log":  func(b []byte) error { _, err := decodeLog(ensemble, n, b); return err },
-		"base": func(b []byte) error { _, err := decodePart(ensemble, base, 2, b); return err },
+		"base": func(b []byte) error { _, err := partHeader(ensemble, base, 2).decode(b); return err },
 	}
 	for kind, good := range map[string][]byte{"log": b, "base": part} {
 		if err := decode[kind](good); err != nil {
@@ -112,7 +112,7 @@ func TestObject_EveryByteCounts(t *testing.T) {
 			t.Errorf("as %+v: %v", other, err)
 		}
 	}
-	if _, err := decodePart(ensemble, base, 3, part); !errors.Is(err, ErrCorrupt) {
+	if _, err := partHeader(ensemble, base, 3).decode(part); !errors.Is(err, ErrCorrupt) {
 		t.Error("another piece of a base: ", err)
 	}
 }

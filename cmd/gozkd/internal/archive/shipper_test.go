@@ -180,7 +180,7 @@ func TestShipper_BaseWithoutTheObjectBefore(t *testing.T) {
 		m, f := storetest.New(1), &fixedSource{log: entriesFrom(t, 1, 30)}
 		n, _ := encodeLog(ensemble, position{4, firstChain(ensemble, 4, 5)}, f.log[4:20])
 		base := baseName{position: n.after(), ms: n.ms, writer: "00000000"}
-		if err := m.Client().Put(t.Context(), base.in(ensemble)+partName(0, true), encodePart(ensemble, base, 0, []byte("x"))); err != nil {
+		if err := m.Client().Put(t.Context(), base.in(ensemble)+partName(0, true), partHeader(ensemble, base, 0).encode([]byte("x"))); err != nil {
 			t.Fatal(err)
 		}
 		f.applied.Store(30)
@@ -413,7 +413,7 @@ func TestArchive_GapWithoutABase(t *testing.T) {
 	behind, b := encodeLog(ensemble, position{30, firstChain(ensemble, 30, 5)}, all[30:40])
 	part := baseName{position: position{4, firstChain(ensemble, 4, 5)}, ms: 1, writer: "00000000"}
 	err := errors.Join(m.Client().Put(t.Context(), behind.in(ensemble), b),
-		m.Client().Put(t.Context(), part.in(ensemble)+partName(0, true), encodePart(ensemble, part, 0, bytes.Repeat([]byte("x"), 9))))
+		m.Client().Put(t.Context(), part.in(ensemble)+partName(0, true), partHeader(ensemble, part, 0).encode(bytes.Repeat([]byte("x"), 9))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +459,7 @@ func TestArchive_EntriesOfMergedObjects(t *testing.T) {
 	m, all := storetest.New(1), entriesFrom(t, 1, 60)
 	names := put(t, m, all, 10, 20, 30, 40)
 	part := baseName{position: position{4, firstChain(ensemble, 4, 5)}, ms: 1, writer: "00000000"}
-	if err := m.Client().Put(t.Context(), part.in(ensemble)+partName(0, true), encodePart(ensemble, part, 0, []byte("x"))); err != nil {
+	if err := m.Client().Put(t.Context(), part.in(ensemble)+partName(0, true), partHeader(ensemble, part, 0).encode([]byte("x"))); err != nil {
 		t.Fatal(err)
 	}
 	a, err := Open(t.Context(), m.Client(), "")

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 )
 
 // Verification is the result of a verification. All of it is in the name of its record, so that
@@ -57,16 +55,6 @@ func (a *Archive) Record(ctx context.Context, v Verification, report []byte) err
 	return err
 }
 
-// lastVerification returns the newest of the listed records; nil: there is none.
-func lastVerification(ensemble uint64, listed []store.Object) (last *Verification) {
-	for _, o := range listed { // in the order of names, which begin with the time
-		if v, err := parseVerification(strings.TrimPrefix(o.Name, verifiedFolder(ensemble))); err == nil {
-			last = &v
-		}
-	}
-	return last
-}
-
 // lookForVerification reads the result of the last verification, and fences, from a listing.
 func (s *Shipper) lookForVerification(ctx context.Context) error {
 	if s.ensemble == 0 {
@@ -76,6 +64,7 @@ func (s *Shipper) lookForVerification(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.stats.verified.Store(lastVerification(s.ensemble, listed))
-	return s.checkFence(newCatalog(s.ensemble, listed))
+	c := newCatalog(s.ensemble, listed)
+	s.stats.verified.Store(c.verified)
+	return s.checkFence(c)
 }
