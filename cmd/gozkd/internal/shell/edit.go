@@ -25,33 +25,55 @@ const editTimeout = 30 * time.Second
 
 // runEdit lets the user change a znode's data in an editor. The new data is written only if the
 // znode still has the version that was read; otherwise the edited file is kept.
-func runEdit(ctx context.Context, c *call) error {
+func runEdit(ctx context.Context, c *call) (err error) {
 	if len(c.args) != 1 {
 		return errUsage
 	}
-	path := c.args[0]
-	data, st, err := c.zk.Get(ctx, path, false)
+	znode := c.args[0]
+	data, st, err := c.zk.Get(ctx, znode, false)
 	switch {
 	case err != nil:
 		return err
 	case !utf8.Valid(data):
-		return failure("edit: the data of " + path + " is not UTF-8 text, and an editor could damage it; nothing was written")
+		return failure("edit: the data of " + znode + " is not UTF-8 text, and an editor could damage it; nothing was written")
 	}
-	text, file, err := c.runEditorOn(path, data)
+	// The file is in a directory of its own, which only its owner can read.
+	dir, err := os.MkdirTemp("", "gozkd-edit-*")
 	if err != nil {
-		return err
+		return fmt.Errorf("edit: %w", err)
 	}
-	if string(text) == string(data) {
-		return errors.Join(file.remove(), c.print(editResult{Path: path}, path+" is unchanged\n"))
+	kept, file := false, filepath.Join(dir, editFileName(znode))
+	defer func() {
+		if !kept {
+			err = cmp.Or(err, os.RemoveAll(dir))
+		}
+	}()
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return fmt.Errorf("edit: %w", err)
+	}
+	ran := c.runEditor(file)
+	text, err := os.ReadFile(file)
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		text = bytes.TrimSuffix(text, []byte("\n")) // editors end the last line
+	}
+	switch same := bytes.Equal(text, data); {
+	case err != nil || ran != nil && same:
+		return errors.Join(ran, err)
+	case ran != nil:
+		kept = true
+		return fmt.Errorf("%w; nothing was written\nYour text is in %s", ran, file)
+	case same:
+		return c.print(editResult{Path: znode}, znode+" is unchanged\n")
 	}
 	// A Ctrl-C typed in the editor was meant for the editor.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
 	defer cancel()
-	written, err := c.zk.Set(ctx, path, text, st.Version)
+	written, err := c.zk.Set(ctx, znode, text, st.Version)
 	if err != nil {
-		return failure(c.explainNotWritten(ctx, path, st.Version, err) + "\nYour text is in " + file.name)
+		kept = true
+		return failure(c.explainNotWritten(ctx, znode, st.Version, err) + "\nYour text is in " + file)
 	}
-	return errors.Join(file.remove(), c.print(editResult{path, true, c.stat(written)}, fmt.Sprintf("%s now has version %d\n", path, written.Version)))
+	return c.print(editResult{znode, true, c.stat(written)}, fmt.Sprintf("%s now has version %d\n", znode, written.Version))
 }
 
 type editResult struct {
@@ -79,21 +101,6 @@ func (c *call) explainNotWritten(ctx context.Context, path string, version int32
 	return "edit: " + message(err) + ". Nothing was written."
 }
 
-// editFile is a file with a znode's data, in a directory of its own that only its owner can read.
-type editFile struct{ name string }
-
-func newEditFile(znode string, data []byte) (editFile, error) {
-	dir, err := os.MkdirTemp("", "gozkd-edit-*") // mode 0700
-	if err != nil {
-		return editFile{}, err
-	}
-	f := editFile{filepath.Join(dir, editFileName(znode))}
-	if err := os.WriteFile(f.name, data, 0o600); err != nil {
-		return editFile{}, errors.Join(err, f.remove())
-	}
-	return f, nil
-}
-
 // editFileName returns a file name similar to the znode's: editors derive the syntax from the
 // extension.
 func editFileName(znode string) string {
@@ -107,29 +114,6 @@ func editFileName(znode string) string {
 		name = name[len(name)-200:]
 	}
 	return strings.ToValidUTF8(name, "_")
-}
-
-func (f editFile) remove() error { return os.RemoveAll(filepath.Dir(f.name)) }
-
-// runEditorOn returns the edited data and the file that holds it. After an error the file has been
-// removed, unless the error names it.
-func (c *call) runEditorOn(znode string, data []byte) ([]byte, editFile, error) {
-	f, err := newEditFile(znode, data)
-	if err != nil {
-		return nil, f, fmt.Errorf("edit: %w", err)
-	}
-	ran := c.runEditor(f.name)
-	text, err := os.ReadFile(f.name)
-	if !bytes.HasSuffix(data, []byte("\n")) {
-		text = bytes.TrimSuffix(text, []byte("\n")) // editors end the last line
-	}
-	switch {
-	case ran == nil && err == nil:
-		return text, f, nil
-	case err != nil || bytes.Equal(text, data):
-		return nil, f, errors.Join(ran, err, f.remove())
-	}
-	return nil, f, fmt.Errorf("%w; nothing was written\nYour text is in %s", ran, f.name)
 }
 
 // runEditor runs the editor and waits for it. Events are printed after it has exited.
