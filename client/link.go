@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -253,10 +254,7 @@ func (c *Client) send(l *link, k *call) {
 // put appends a frame to the output. Client.mu is held.
 func (l *link) put(frame []byte) {
 	l.out = append(l.out, frame...)
-	select {
-	case l.wake <- struct{}{}:
-	default: // the writer has been woken already
-	}
+	wakeup.Send(l.wake)
 }
 
 // frame builds the frame of a request.

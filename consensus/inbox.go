@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // mailbox is an unbounded queue from many senders to one receiver. Its senders are bounded
@@ -24,22 +25,14 @@ func newMailbox[T any](wake chan struct{}) *mailbox[T] { return &mailbox[T]{wake
 // put queues items and wakes the receiver.
 func (m *mailbox[T]) put(items ...T) {
 	m.add(items...)
-	signal(m.wake)
+	wakeup.Send(m.wake)
 }
 
-// add queues items without waking the receiver, which looks by itself or is woken by signal.
+// add queues items without waking the receiver, which looks by itself or is woken by inbox.signal.
 func (m *mailbox[T]) add(items ...T) {
 	m.mu.Lock()
 	m.items = append(m.items, items...)
 	m.mu.Unlock()
-}
-
-// signal fills a channel of capacity 1.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // take returns everything that is queued. The slice is valid until the next take.
@@ -86,7 +79,7 @@ func newInbox() *inbox {
 	return &inbox{wake, newMailbox[logResult](wake), newMailbox[event](wake), newMailbox[request](wake)}
 }
 
-func (b *inbox) signal() { signal(b.wake) }
+func (b *inbox) signal() { wakeup.Send(b.wake) }
 
 func (b *inbox) empty() bool { return b.logResults.empty() && b.events.empty() && b.requests.empty() }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // Status is a view of the node at one moment. Its slices are shared and must not be changed.
@@ -137,7 +139,7 @@ func (n *Node) publish() {
 		n.following = nil
 	}
 	if leaderChanged || old.Current != s.Current {
-		signal(b.changed)
+		wakeup.Send(b.changed)
 	}
 	n.network.setIncarnations(c)
 	if c.Cluster() != n.network.cluster.Load() {

@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/requesthook"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -266,10 +267,7 @@ func (w *wrapped[E]) followEvents() {
 			case e.Type != client.EventSession:
 			case e.State == client.Connected: // only an answer proves that the session is alive
 				w.signalReconnect()
-				select {
-				case w.k.probeSoon <- struct{}{}:
-				default:
-				}
+				wakeup.Send(w.k.probeSoon)
 			case e.State == client.Connecting:
 				w.k.markSuspended()
 			}

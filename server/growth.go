@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/capacity"
@@ -231,10 +232,7 @@ func (g *growth) applied(weight int64) {
 	g.weight.Store(weight)
 	if weight >= g.mark.Load() {
 		g.mark.Store(math.MaxInt64)
-		select {
-		case g.wake <- struct{}{}:
-		default: // run is woken already
-		}
+		wakeup.Send(g.wake)
 	}
 }
 

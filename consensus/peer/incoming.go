@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // incoming is the connection on which a peer sends frames.
@@ -263,6 +264,6 @@ func (n *Network) peerReached(from uint64) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if p := n.peers[from]; p != nil && !p.connected {
-		signal(p.wake)
+		wakeup.Send(p.wake)
 	}
 }

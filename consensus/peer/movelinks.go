@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // signalLinks wakes moveLinks.
-func (n *Network) signalLinks() { signal(n.linksChanged) }
+func (n *Network) signalLinks() { wakeup.Send(n.linksChanged) }
 
 // moveLinks makes connections again that are outdated, one at a time. A connection stays until the
 // peer accepts a trial connection.

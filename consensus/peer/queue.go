@@ -3,6 +3,8 @@ package peer
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // maxSpare is the largest slice that is reused: a burst may have made a larger slice.
@@ -39,15 +41,7 @@ func (q *queue) put(frame []byte) bool {
 }
 
 // signal wakes the writing goroutine.
-func (q *queue) signal() { signal(q.more) }
-
-// signal fills a channel of capacity 1.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (q *queue) signal() { wakeup.Send(q.more) }
 
 // take removes and returns all frames. spare becomes the memory of the queue.
 func (q *queue) take(spare [][]byte) [][]byte {

@@ -65,11 +65,13 @@ var serverTable = []box{
 		{"proto", "the format of zxids and session ids"},
 	}},
 	{pkg: "server/internal/ports", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/accept", "joins the listeners for members"},
 		{"internal/serverlist", "server lines, which have the addresses"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/zkfiles", "the passwords that ZooKeeper computes"},
 		{"internal/fair", "handshakes under way, and claims per address"},

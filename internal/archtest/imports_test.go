@@ -70,6 +70,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/sloglog", there: true, may: []arrow{{"github.com/hashicorp/go-hclog", "makes its loggers"}}},
 	{pkg: "internal/backoff", there: true},
+	{pkg: "internal/wakeup", there: true},
 	{pkg: "internal/confighook", there: true, may: []arrow{{"internal/vfs", "the disks"}}},
 	{pkg: "internal/parallel", there: true},
 	{pkg: "internal/guid", there: true},
@@ -110,10 +111,11 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids and op codes"},
 		{"proto/jute", "the encoding of the packets"},
 	}},
-	{pkg: "audit", there: true, may: []arrow{{"proto", "identities, ACLs, session ids and error codes"}, {"internal/printable", "shortens texts of clients"}}},
+	{pkg: "audit", there: true, may: []arrow{{"proto", "identities, ACLs, session ids and error codes"}, {"internal/printable", "shortens texts of clients"}, {"internal/wakeup", "wakes goroutines"}}},
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
 	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/fair", "places of strangers, and their log lines"},
 		{"internal/accept", "accepts connections, and tells TLS by the first byte"},
@@ -126,6 +128,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "consensus/internal/checkpoint", there: true, may: []arrow{
 		{"internal/vfs", "the disk is handed in"}, {"go.etcd.io/bbolt", "reads the pairs for tools"},
+		{"internal/bodyread", "keys and values of any length"},
 	}},
 	{pkg: "consensus/internal/core", there: true, may: []arrow{
 		{"go.etcd.io/raft/v3", "the consensus algorithm"},
@@ -136,6 +139,7 @@ var table = slices.Concat(webTable, []box{
 		{"go.etcd.io/raft/v3", "appends are raft's messages"},
 	}},
 	{pkg: "consensus", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/memberid", "the numbers of servers"},
 		{"consensus/internal/core", "requests, messages and the state on disk"},
 		{"consensus/internal/turn", "the order of the loop's work"},
@@ -148,6 +152,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/requesthook", there: true},
 	{pkg: "recipes", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"recipes/internal/znodepath", "joins and splits paths"},
 		{"recipes/internal/coalesce", "callers that search together for their znodes"},
 		{"internal/backoff", "pauses between attempts"},
@@ -166,6 +171,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/go-zookeeper/zk", "the connection that it wraps"},
 	}},
 	{pkg: "recipes/...", may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"recipes", "the client that recipes stand on"},
 		{"recipes/...", "a recipe may stand on another"},
 		{"internal/backoff", "pauses between attempts"},
@@ -204,6 +210,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/clientauth", there: true},
 	{pkg: "client", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/backoff", "pauses between attempts"},
 		{"internal/bodyread", "replies of any length"},
 		{"internal/clientauth", "TLS on a new connection"},

@@ -3,6 +3,8 @@ package cache
 import (
 	"context"
 	"iter"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // listener follows the events of a view. A listener keeps the reported state and the paths that
@@ -63,10 +65,7 @@ func (l *listener) noteComplete(complete bool) {
 
 func (l *listener) add(i item) {
 	l.queue = append(l.queue, i)
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	wakeup.Send(l.wake)
 }
 
 // next returns the next events, which are of one path, and false if there are none. The view's

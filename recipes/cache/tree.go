@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
@@ -22,10 +23,7 @@ func (t *treeEvents) add(e client.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, e)
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
+	wakeup.Send(t.wake)
 }
 
 func (t *treeEvents) take() (all []client.Event) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
@@ -94,10 +95,7 @@ func (e *engine) take(ctx context.Context, t *takeRequest) takeResult {
 		e.hasLeader = true
 		t.becomeLeader <- struct{}{}
 	case t.try:
-		select {
-		case e.wakeLeader <- struct{}{}:
-		default:
-		}
+		wakeup.Send(e.wakeLeader)
 	}
 	e.mu.Unlock()
 	for {

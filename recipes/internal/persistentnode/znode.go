@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/recipes"
 )
 
@@ -143,10 +144,7 @@ func (n *Znode) StartSetData(data []byte) (wait func(ctx context.Context) error)
 	if !errors.Is(n.lastErr, recipes.ErrTaken) { // the refusal may have been due to the old data
 		n.lastErr = nil
 	}
-	select {
-	case n.wake <- struct{}{}:
-	default:
-	}
+	wakeup.Send(n.wake)
 	return func(ctx context.Context) error {
 		return n.await(ctx, func() bool { return n.isPresent() && n.writtenRevision >= revision })
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // unspecifiedHost stands in a server line for all addresses.
@@ -43,15 +44,7 @@ func (p *Clients) Init(cfg ClientsConfig) { p.cfg, p.changed = cfg, make(chan st
 // Move makes Follow move the port to the address in a committed line of this server.
 func (p *Clients) Move(line serverlist.Member) {
 	p.line.Store(&line)
-	wake(p.changed)
-}
-
-// wake sends to a channel of capacity 1, unless it is full.
-func wake(changed chan struct{}) {
-	select {
-	case changed <- struct{}{}:
-	default:
-	}
+	wakeup.Send(p.changed)
 }
 
 // listenAddress returns where a server listens for clients: on listen, its own configuration's

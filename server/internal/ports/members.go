@@ -16,6 +16,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // Bounds of the time after which the server looks again whether it can close its former port for
@@ -70,7 +71,7 @@ func (m *Members) Listener() net.Listener { return m.joined }
 // Move makes Follow move the port to that address. others are the committed other members.
 func (m *Members) Move(listen string, others []serverlist.Member) {
 	m.place.Store(&place{listen, others})
-	wake(m.changed)
+	wakeup.Send(m.changed)
 }
 
 // Follow moves the port until ctx ends. The former port stays open until all other members are
