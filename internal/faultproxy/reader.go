@@ -151,9 +151,8 @@ func (c *conn) judgeFrame(b []byte) {
 	} else {
 		req.header.Decode(&d)
 	}
-	rule, body, is := c.gate.rules.find(&req)
-	if is == unknown {
-		r.more = true
+	rule, body := c.gate.rules.find(&req)
+	if r.more = req.more; r.more {
 		return
 	}
 	r.greeted, r.pass = true, req.bytes
@@ -179,24 +178,19 @@ func standIn(xid int32) []byte {
 }
 
 // find returns the first rule that takes the request, and the body of the reply if the rule fails
-// the request.
-func (r *Rules) find(req *request) (rule *Armed, body []byte, is answer) {
+// the request. There is no result if req.more is set.
+func (r *Rules) find(req *request) (rule *Armed, body []byte) {
 	for _, a := range r.armed() {
-		switch a.selects(req) {
-		case no:
-			continue
-		case unknown:
-			return nil, nil, unknown
-		}
-		if a.fault.Kind == Fail && req.header.Op == proto.OpMulti {
-			if req.lacksOps() {
-				return nil, nil, unknown
-			}
+		is := a.selects(req)
+		if is && a.fault.Kind == Fail {
 			body = failedMulti(req, a.fault.PathPrefix, a.fault.Code)
 		}
-		if a.take() {
-			return a, body, yes
+		if req.more {
+			return nil, nil
+		}
+		if is && a.take() {
+			return a, body
 		}
 	}
-	return nil, nil, no
+	return nil, nil
 }

@@ -151,15 +151,6 @@ const (
 	requestBytes = 4 + proto.RequestHeaderBytes
 )
 
-// answer says whether a rule selects a request.
-type answer uint8
-
-const (
-	no answer = iota
-	yes
-	unknown // not known before more of the request arrives
-)
-
 // request is the beginning of a request's frame.
 type request struct {
 	// From the length on; at least requestBytes, except for a connect request, and at most the
@@ -169,69 +160,55 @@ type request struct {
 	connect bool
 	session int64
 	header  proto.RequestHeader // zero for a connect request
+	more    bool                // more must be seen: what the methods return is void
 }
 
-func (a *Armed) selects(r *request) answer {
+// has reports whether n bytes of the frame are seen; otherwise it sets more.
+func (r *request) has(n int) bool {
+	r.more = r.more || len(r.seen) < n
+	return len(r.seen) >= n
+}
+
+// selects reports whether the fault is for the request.
+func (a *Armed) selects(r *request) bool {
 	f := &a.fault
 	switch {
 	case f.Session != 0 && f.Session != r.session:
-		return no
+		return false
 	case r.connect != (f.Op == OpConnect), !r.connect && !a.meaning.covers(r.header.Op):
-		return no
+		return false
 	case r.header.Xid == proto.XidEvent && f.Kind != Delay:
-		return no // its reply could not be told from an event
-	case f.PathPrefix != "":
-		return r.below(f.PathPrefix)
+		return false // its reply could not be told from an event
 	}
-	return yes
+	return f.PathPrefix == "" || r.below(f.PathPrefix)
 }
 
 // below reports whether the request names a path with the prefix.
-func (r *request) below(prefix string) answer {
-	switch {
-	case r.header.Op.Info().Path == proto.PathEach:
-		if r.lacksOps() {
-			return unknown
-		}
-		if slices.ContainsFunc(r.multi(), func(op proto.MultiOp) bool { return pathHasPrefix(op.Path, prefix) }) {
-			return yes
-		}
-		return no
-	case r.header.Op.Info().Path == proto.PathNone:
-		return no
+func (r *request) below(prefix string) bool {
+	switch r.header.Op.Info().Path {
+	case proto.PathEach:
+		return slices.ContainsFunc(r.multi(), func(op proto.MultiOp) bool { return pathHasPrefix(op.Path, prefix) })
+	case proto.PathNone:
+		return false
 	}
 	const at = requestBytes + 4
-	if r.bytes < at {
-		return no
-	}
-	if len(r.seen) < at {
-		return unknown
+	if r.bytes < at || !r.has(at) {
+		return false
 	}
 	length := int(int32(binary.BigEndian.Uint32(r.seen[requestBytes:])))
 	if length < len(prefix) || length > r.bytes-at { // null, too short, or longer than the frame
-		return no
+		return false
 	}
 	// To decide, the prefix, a sequence number and a slash are enough.
-	enough := min(length, len(prefix)+sequenceDigits+1)
-	path := r.seen[at:]
-	if len(path) < enough {
-		if seen := min(len(path), len(prefix)); string(path[:seen]) != prefix[:seen] {
-			return no
-		}
-		return unknown
-	}
-	if pathHasPrefix(string(path[:enough]), prefix) {
-		return yes
-	}
-	return no
+	enough := at + min(length, len(prefix)+sequenceDigits+1)
+	path := string(r.seen[at:min(len(r.seen), enough)])
+	seen := min(len(path), len(prefix))
+	return path[:seen] == prefix[:seen] && r.has(enough) && pathHasPrefix(path, prefix)
 }
 
-// lacksOps reports whether more of a multi must arrive before multi can be called.
-func (r *request) lacksOps() bool { return r.bytes <= maxMultiBytes && len(r.seen) < r.bytes }
-
-// multi returns the operations of a multi, nil if it is malformed or too long.
+// multi returns the operations of a multi, nil if it is malformed, too long, or not all seen.
 func (r *request) multi() []proto.MultiOp {
-	if r.bytes > maxMultiBytes {
+	if r.bytes > maxMultiBytes || !r.has(r.bytes) {
 		return nil
 	}
 	d := jute.NewDecoder(r.seen[requestBytes:r.bytes])

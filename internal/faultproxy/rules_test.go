@@ -145,8 +145,8 @@ func TestPathPrefix(t *testing.T) {
 		a := &Armed{fault: Fault{Kind: DropReply, Op: "get", PathPrefix: c.prefix}, meaning: meaning{codes: []proto.OpCode{proto.OpGetData}}}
 		for n := requestBytes; n <= len(whole); n++ {
 			r := request{seen: whole[:n], bytes: len(whole), header: proto.RequestHeader{Xid: 1, Op: proto.OpGetData}}
-			if got := a.selects(&r); got != unknown && (got == yes) != c.want || got == unknown && n == len(whole) {
-				t.Errorf("%q at %q, %d of %d bytes: %d", c.path, c.prefix, n, len(whole), got)
+			if got := a.selects(&r); !r.more && got != c.want || r.more && (got || n == len(whole)) {
+				t.Errorf("%q at %q, %d of %d bytes: %v, more %v", c.path, c.prefix, n, len(whole), got, r.more)
 			}
 		}
 	}
@@ -161,8 +161,8 @@ func TestPath_LengthLies(t *testing.T) {
 	} {
 		f := requestFrame(1, proto.OpGetData, bare(body))
 		r := request{seen: f, bytes: len(f), header: proto.RequestHeader{Xid: 1, Op: proto.OpGetData}}
-		if got := a.selects(&r); got != no {
-			t.Errorf("%s: %d", name, got)
+		if got := a.selects(&r); got || r.more {
+			t.Errorf("%s: %v, more %v", name, got, r.more)
 		}
 	}
 }
