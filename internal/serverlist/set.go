@@ -15,48 +15,24 @@ import (
 // is empty: a standalone server. No method changes a Set in place, so a Set can be shared.
 type Set []Member
 
-// NewSet returns a Set of the members. It fails if two have the same ID.
-func NewSet(members ...Member) (Set, error) {
-	sorted := make([]*Member, len(members)) // a sort of structs adds 25 KB to a program
-	for i := range members {
-		sorted[i] = &members[i]
-	}
-	slices.SortFunc(sorted, func(a, b *Member) int { return compare(*a, b.ID) })
-	var s Set
-	for _, m := range sorted {
-		s = append(s, *m)
-	}
-	for i := 1; i < len(s); i++ {
-		if s[i].ID == s[i-1].ID {
-			return nil, fmt.Errorf("members: there are two lines for %s: remove one of them", s[i].Key())
-		}
-	}
-	return s, nil
-}
-
 // ParseConfig parses the data of /zookeeper/config: server lines in any order, and version=<hex>. A
 // missing version is 0. The empty text of a standalone server gives the empty Set.
-func ParseConfig(text string) (Set, proto.Zxid, error) {
-	var list []Member
-	var version proto.Zxid
+func ParseConfig(text string) (s Set, version proto.Zxid, err error) {
 	for key, value := range Lines(text) {
 		if key == "version" {
-			v, err := parseVersion(value)
-			if err != nil {
+			if version, err = parseVersion(value); err != nil {
 				return nil, 0, fmt.Errorf("members: version %q is not a hexadecimal number", value)
 			}
-			version = v
 			continue
 		}
 		m, err := Parse(key, value)
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, m)
-	}
-	s, err := NewSet(list...)
-	if err != nil {
-		return nil, 0, err
+		if _, is := s.Get(m.ID); is {
+			return nil, 0, fmt.Errorf("members: there are two lines for %s: remove one of them", m.Key())
+		}
+		s = s.With(m)
 	}
 	return s, version, nil
 }

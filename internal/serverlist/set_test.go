@@ -63,10 +63,9 @@ func TestSet_With(t *testing.T) {
 	}
 }
 
-func drawSet(t *rapid.T) Set {
-	s, err := NewSet(rapid.SliceOfNDistinct(rapid.Custom(drawMember), 0, 7, func(m Member) uint64 { return m.ID }).Draw(t, "members")...)
-	if err != nil {
-		t.Fatal(err)
+func drawSet(t *rapid.T) (s Set) {
+	for _, m := range rapid.SliceOfNDistinct(rapid.Custom(drawMember), 0, 7, func(m Member) uint64 { return m.ID }).Draw(t, "members") {
+		s = s.With(m)
 	}
 	return s
 }
