@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/gozkd/gozkd/internal/bodyread"
 )
 
 // The format is in docs/reference/formats.md, "Checkpoint stream".
@@ -84,16 +86,7 @@ func (s *StreamReader) part(n, limit uint64) ([]byte, error) {
 	if n > limit {
 		return nil, fmt.Errorf("checkpoint stream: a part has %d bytes, at most %d are allowed", n, limit)
 	}
-	if n <= readAtOnceLimit {
-		b := make([]byte, n)
-		_, err := io.ReadFull(s.r, b)
-		return b, err
-	}
-	b, err := io.ReadAll(io.LimitReader(s.r, int64(n)))
-	if err == nil && uint64(len(b)) < n {
-		err = io.ErrUnexpectedEOF
-	}
-	return b, err
+	return bodyread.Read(s.r, nil, int(n), readAtOnceLimit)
 }
 
 // Range calls visit for each pair of the stream, as [Pairs] does, and must be called at most once.
@@ -108,11 +101,8 @@ func (s *StreamReader) Range(visit func(key, value []byte) error) error {
 			return errors.Join(errors.New("checkpoint stream: bytes follow its end"), err)
 		}
 		k, v, err := s.pair(n, err)
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
 		if err != nil {
-			return err
+			return bodyread.Within(err)
 		}
 		if err := visit(k, v); err != nil {
 			return err
