@@ -194,6 +194,18 @@ func sanitized(value string) string {
 	return strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(strings.ToValidUTF8(value, "\ufffd"))
 }
 
+// users joins the names of identities as ZooKeeper does, without empty names and without the scheme
+// super. A connection's identities are in ZooKeeper's order already.
+func users(ids []proto.ID) string {
+	var names []string
+	for _, id := range ids {
+		if n := id.User(); strings.TrimSpace(n) != "" && id.Scheme != "super" {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
 // host returns the address without the port.
 func host(client string) string {
 	if i := strings.LastIndexByte(client, ':'); i >= 0 {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 const (
@@ -92,10 +94,7 @@ func (l *Log) Record(e *Event) {
 		l.waiting = append(l.waiting, e)
 	}
 	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default: // the goroutine is about to look
-	}
+	wakeup.Send(l.wake)
 }
 
 // eventBytes estimates the memory of an event. Identities count as well: the connection that shares
@@ -120,19 +119,13 @@ func (l *Log) Room() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.room == nil {
 		l.room = make(chan struct{})
-		if !l.Full() || l.closed { // written meanwhile
-			l.openRoom()
-			return closedRoom
-		}
 	}
-	return l.room
+	room := l.room
+	if !l.Full() || l.closed { // written meanwhile
+		l.openRoom()
+	}
+	return room
 }
-
-var closedRoom = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 // openRoom releases waiting clients. The caller must hold l.mu.
 func (l *Log) openRoom() {
