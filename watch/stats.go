@@ -49,28 +49,18 @@ func (t *Table) ByConn() map[ConnID][]string {
 	defer t.mu.Unlock()
 	m := make(map[ConnID][]string, t.dataConns)
 	for path, p := range t.paths {
-		for c := range t.dataOn(p) {
+		l := t.path.at(p).lists[dataList]
+		for e, left := l.head, l.n; left > 0; left-- {
+			en := t.entry.at(e)
+			c := t.conn.at(en.conn).id
 			m[c] = append(m[c], path)
+			e = en.next[ofPath]
 		}
 	}
 	for _, paths := range m {
 		slices.Sort(paths)
 	}
 	return m
-}
-
-// dataOn ranges over the connections that the data table holds for a path.
-func (t *Table) dataOn(p uint32) func(yield func(ConnID) bool) {
-	return func(yield func(ConnID) bool) {
-		l := t.path.at(p).lists[dataList]
-		for e, left := l.head, l.n; left > 0; left-- {
-			en := t.entry.at(e)
-			if !yield(t.conn.at(en.conn).id) {
-				return
-			}
-			e = en.next[ofPath]
-		}
-	}
 }
 
 // OfConn calls yield with each path that a connection watches and the modes there, in no order,
