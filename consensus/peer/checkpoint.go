@@ -100,10 +100,8 @@ func (p *checkpointWriter) writeAll(write func(io.Writer) error) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.out.write(typeEnd, binary.LittleEndian.AppendUint64(nil, p.total)); err != nil {
-		return err
-	}
-	return p.out.flush()
+	_ = p.out.write(typeEnd, binary.LittleEndian.AppendUint64(nil, p.total)) // an error is that of Flush
+	return p.out.Flush()
 }
 
 // Write sends b in frames of at most maxPrealloc bytes.
@@ -130,10 +128,8 @@ func (p *checkpointWriter) beat() error {
 		return nil
 	}
 	defer p.mu.Unlock()
-	if err := p.out.write(typeHeartbeat, nil); err != nil {
-		return err
-	}
-	return p.out.flush()
+	_ = p.out.write(typeHeartbeat, nil) // an error is that of Flush
+	return p.out.Flush()
 }
 
 // receiveCheckpoint passes a checkpoint to the Handler and sends the result to the sender.

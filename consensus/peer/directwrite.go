@@ -110,15 +110,13 @@ func (p *peer) drain(w io.Writer, out *frameWriter, tick bool) error {
 		p.written(o)
 	}
 	if tick && !o.busy {
-		if err := out.write(typeHeartbeat, nil); err != nil {
-			return err
-		}
+		_ = out.write(typeHeartbeat, nil) // an error is that of Flush
 	}
 	o.busy = o.busy && !tick
 	for {
 		o.frames = p.queue.take(o.frames)
 		if len(o.frames) == 0 {
-			return out.flush()
+			return out.Flush()
 		}
 		for _, frame := range o.frames {
 			if err := out.write(typeData, frame); err != nil {

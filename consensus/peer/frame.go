@@ -39,37 +39,32 @@ func typeField(typ uint32, n int, checked bool) uint32 {
 
 // frameWriter writes frames. A frameWriter is not safe for concurrent use.
 type frameWriter struct {
-	w       *bufio.Writer
+	*bufio.Writer
 	checked bool
-	head    [frameHeaderBytes]byte // a field, because a local variable would be allocated for each frame
 }
 
 func newFrameWriter(w io.Writer, checked bool) *frameWriter {
-	return &frameWriter{w: bufio.NewWriterSize(w, bufferBytes), checked: checked}
+	return &frameWriter{bufio.NewWriterSize(w, bufferBytes), checked}
 }
 
 // write buffers a frame, and writes all that does not fit into the buffer. The payload is not
-// retained.
+// retained. An error is that of all later calls, too.
 func (f *frameWriter) write(typ uint32, payload []byte) error {
-	binary.LittleEndian.PutUint32(f.head[0:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(f.head[4:], typeField(typ, len(payload), f.checked))
-	binary.LittleEndian.PutUint32(f.head[8:], checksum(f.head[:8], payload))
-	if _, err := f.w.Write(f.head[:]); err != nil {
-		return err
-	}
-	_, err := f.w.Write(payload)
+	_, _ = f.Write(appendHeader(f.AvailableBuffer(), typ, payload, f.checked))
+	_, err := f.Write(payload)
 	return err
 }
 
-func (f *frameWriter) flush() error { return f.w.Flush() }
-
 // appendFrame appends an encoded frame.
 func appendFrame(b []byte, typ uint32, payload []byte, checked bool) []byte {
+	return append(appendHeader(b, typ, payload, checked), payload...)
+}
+
+func appendHeader(b []byte, typ uint32, payload []byte, checked bool) []byte {
 	start := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
 	b = binary.LittleEndian.AppendUint32(b, typeField(typ, len(payload), checked))
-	b = binary.LittleEndian.AppendUint32(b, checksum(b[start:], payload))
-	return append(b, payload...)
+	return binary.LittleEndian.AppendUint32(b, checksum(b[start:], payload))
 }
 
 // frameReader reads frames. A frameReader is not safe for concurrent use.
