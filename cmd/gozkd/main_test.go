@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 		{"history /a nowhere", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
 		{"export --zookeeper d --from nowhere", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
 		{"restore --from nowhere --into d", 1, "", "stat nowhere: no such file or directory; name the dataDir of a server, "},
-		{"cli -server 127.0.0.1:1 ls /", 1, "", "connection refused; start a server there, "},
+		{"cli -server 127.0.0.1:1 ls /", 1, "", "connection refused; name another server with -server"},
 	} {
 		var stdout, stderr strings.Builder
 		status := run("gozkd", strings.Fields(c.args), outside(&stdout, &stderr))

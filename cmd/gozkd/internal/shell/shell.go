@@ -123,7 +123,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 // more.
 func adviceFor(ctx context.Context, cfg client.Config, err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return "; start a server there, such as gozkd serve, or name another with -server"
+		return "; name another server with -server, or start one there, such as gozkd serve"
 	}
 	ctx, cancel := context.WithTimeout(ctx, readOnlyPatience)
 	defer cancel()

@@ -89,7 +89,7 @@ func TestSingleCommand_Unreachable(t *testing.T) {
 	}()
 	// A refused connection needs no timeout that a busy machine could miss.
 	got := runCLI(t, "", nil, "-server", "127.0.0.1:1", "ls", "/")
-	if want := "gozkd cli: client: no session: 127.0.0.1:1: connect: connection refused; start a server there, such as gozkd serve, or name another with -server\n"; got.status != cli.Failed || got.out != "" || got.err != want {
+	if want := "gozkd cli: client: no session: 127.0.0.1:1: connect: connection refused; name another server with -server, or start one there, such as gozkd serve\n"; got.status != cli.Failed || got.out != "" || got.err != want {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	began := time.Now()
