@@ -3,7 +3,11 @@ package web_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -134,6 +138,45 @@ func TestV2_ACL(t *testing.T) {
 	s.want(200, `"aversion":1`, "PUT", "/znodes/v2/a?acl", `{"acl":[{"scheme":"ip","id":"10.0.0.1","perms":"r"}]}`, `If-Match: "0"`)
 	s.want(403, `"code":-102`, "GET", "/znodes/v2/a", "")
 	s.want(403, `"code":-102`, "PUT", "/znodes/v2/a", "", "If-Match: *")
+
+	// At once with the creation: nobody reads the data before.
+	list := url.QueryEscape(`[{"scheme":"ip","id":"10.0.0.1","perms":"cdrwa"}]`)
+	s.want(201, "", "POST", "/znodes/v2/?name=b&newAcl="+list, "secret")
+	s.want(201, "", "PUT", "/znodes/v2/c?newAcl="+list, "secret", "If-None-Match: *")
+	for _, path := range []string{"/znodes/v2/b", "/znodes/v2/c"} {
+		s.want(403, `"code":-102`, "GET", path, "")
+	}
+	s.want(400, "If-None-Match", "PUT", "/znodes/v2/a?newAcl="+list, "", "If-Match: *")
+	for _, bad := range []string{"x", "{}", `[{"scheme":"world","id":"anyone","perms":"x"}]`} {
+		s.want(400, "cl", "POST", "/znodes/v2/?name=d&newAcl="+url.QueryEscape(bad), "")
+	}
+}
+
+// Texts of errors have no names of our packages, and a body that does not come is the caller's
+// fault.
+func TestV2_Errors(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	for _, path := range []string{"/znodes/v2/a/", "/ui/api/subtree?root=x", "/ui/api/search?name=x&root=a"} {
+		if r := s.want(400, "invalid path", "GET", path, ""); strings.Contains(r.body, "proto:") {
+			t.Error(r.body)
+		}
+	}
+	if r := s.want(413, "", "POST", "/znodes/v2/?name=a", strings.Repeat("x", 1<<20)); strings.Contains(r.body, "client:") {
+		t.Error(r.body)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/znodes/v2/?name=a", stalled{})
+	r.RemoteAddr = "127.0.0.1:1"
+	w := httptest.NewRecorder()
+	if s.h.ServeHTTP(w, r); w.Code != http.StatusRequestTimeout {
+		t.Error(w.Code, w.Body)
+	}
+}
+
+// stalled is a body of which nothing comes before the deadline of the connection.
+type stalled struct{}
+
+func (stalled) Read([]byte) (int, error) {
+	return 0, &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}
 }
 
 func TestV2_ChildrenInPages(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
@@ -55,7 +56,7 @@ func ProblemOf(err error) *answer.Problem {
 		}
 		p.Path, p.Unknown = e.Path, e.Unknown
 		if e.Cause != nil || e.Unknown {
-			p.Detail = e.Error()
+			p.Detail = Text(e)
 		}
 		return p
 	case errors.As(err, &tooLarge):
@@ -66,6 +67,8 @@ func ProblemOf(err error) *answer.Problem {
 		p = answer.Errorf(http.StatusServiceUnavailable, "%v: try again in a few seconds", err)
 		p.RetryAfter = 5
 		return p
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return answer.Errorf(http.StatusRequestTimeout, "the body of the request did not come in time")
 	case errors.Is(err, context.DeadlineExceeded):
 		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %v", err)
 	}
@@ -100,7 +103,12 @@ func Path(r *http.Request, root string) (string, error) {
 	}
 	path = "/" + path
 	if err := proto.ValidatePath(path); err != nil {
-		return "", answer.Errorf(http.StatusBadRequest, "%v", err)
+		return "", answer.Errorf(http.StatusBadRequest, "%s", Text(err))
 	}
 	return path, nil
 }
+
+var packages = strings.NewReplacer("client: ", "", "proto: ", "")
+
+// Text returns the text of an error without the names of our packages that made it.
+func Text(err error) string { return packages.Replace(err.Error()) }

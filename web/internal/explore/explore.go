@@ -171,7 +171,7 @@ func (q *request) rows() int {
 func (q *request) znode(name, missing string) string {
 	p := cmp.Or(q.query.Get(name), missing)
 	if err := proto.ValidatePath(p); err != nil {
-		q.bad("%s: %v", name, err)
+		q.bad("%s: %s", name, call.Text(err))
 	}
 	return p
 }

@@ -12,6 +12,7 @@
 package restv2
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -86,6 +87,17 @@ func (p *params) number(name string, low, high, def int64) int64 {
 		p.err = answer.Bad("the parameter %s is %q, allowed are %d to %d", name, p.values.Get(name), low, high)
 	}
 	return n
+}
+
+// newACL returns the parameter with the ACL of a znode that is created, nil for the server's
+// default.
+func (p *params) newACL() (list []proto.ACLJSON) {
+	if text := p.values.Get("newAcl"); text != "" {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			p.err = answer.Bad("the parameter newAcl is no list of ACL entries: %v", err)
+		}
+	}
+	return list
 }
 
 // ServeHTTP implements http.Handler.

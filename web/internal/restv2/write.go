@@ -16,15 +16,19 @@ import (
 
 // put sets data or an ACL, or creates a znode.
 func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
-	q, err := query(r, "acl")
+	q, err := query(r, "acl", "newAcl")
 	if err != nil {
 		return err
 	}
 	acl := q.flag("acl")
-	if q.err != nil {
-		return q.err
+	o, err := createOptions("", false, 0, q.newACL())
+	if err = errors.Join(q.err, err); err != nil {
+		return err
 	}
 	creates := r.Header.Get("If-None-Match") == "*" && !acl
+	if o.ACL != nil && !creates {
+		return answer.Bad("the parameter newAcl is for a new znode: send If-None-Match: *, or the ACL as the body with the parameter acl")
+	}
 	var want condition
 	if !creates {
 		if want, err = ifMatch(r, acl); err != nil {
@@ -42,7 +46,7 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	switch {
 	case creates:
 		status = http.StatusCreated
-		_, stat, err = cl.Create(r.Context(), path, data, client.CreateOptions{})
+		_, stat, err = cl.Create(r.Context(), path, data, o)
 		if p := call.ProblemOf(err); err != nil && p.Code == int32(proto.ErrNodeExists) {
 			p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
 			err = p
@@ -86,11 +90,11 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 
 // post creates a child.
 func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
-	q, err := query(r, "name", "mode", "sequential", "ttl", "session")
+	q, err := query(r, "name", "mode", "sequential", "ttl", "session", "newAcl")
 	if err != nil {
 		return err
 	}
-	o, err := createOptions(q.values.Get("mode"), q.flag("sequential"), q.number("ttl", 1, maxTTL, 0), nil)
+	o, err := createOptions(q.values.Get("mode"), q.flag("sequential"), q.number("ttl", 1, maxTTL, 0), q.newACL())
 	if err = errors.Join(q.err, err); err != nil {
 		return err
 	}
