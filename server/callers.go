@@ -24,6 +24,8 @@ type Caller struct {
 	Origin string
 	// TLS: the client's connection to the program is encrypted.
 	TLS bool
+	// Unsampled leaves the requests out of the hot paths and clients: they only look at the server.
+	Unsampled bool
 }
 
 // DialAs is Dial for a client with other identities. The server trusts the program: it takes the

@@ -331,7 +331,9 @@ func (c *conn) request(r *received) (p pause, err error) {
 
 // noteRequest counts a request that was routed.
 func (c *conn) noteRequest(r *received) {
-	c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, r.Op, r.body)
+	if c.as == nil || !c.as.Unsampled {
+		c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, r.Op, r.body)
+	}
 	r.stats.Received()
 	c.stats.Rhythm.Request(r.Op == proto.OpPing, r.now.Sub(c.stats.Since))
 	if r.Op != proto.OpAuth {

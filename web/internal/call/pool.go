@@ -144,6 +144,9 @@ func (p *Pool) take(who *access.Caller) (*Session, error) {
 	if who.TLS { // the audit log has it for each request
 		key += "\x00tls"
 	}
+	if who.Page {
+		key += "\x00page"
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
