@@ -162,7 +162,7 @@ func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error
 }
 
 func caller(who *access.Caller) server.Caller {
-	return server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS}
+	return server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS, Unsampled: who.Page}
 }
 
 // missed is for call.PoolConfig.

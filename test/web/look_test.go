@@ -292,3 +292,59 @@ func TestKeyboardAlone(t *testing.T) {
 	b.press("[")
 	b.until("location.hash.startsWith('#/z/')")
 }
+
+// The palette offers what a person has pinned, and what can be done with the open znode.
+func TestPalette(t *testing.T) {
+	x := furnish(t, web.Options{Anonymous: web.Write})
+	b := x.visit(t, "#/z/app/config")
+	b.see(".data", "5432")
+	b.press("p")
+	b.see(".toast", "Pinned /app/config")
+	b.until("person.all('button[aria-pressed=true]', 'Pin the path').length === 1")
+	b.gotoHash("#/z/old")
+	b.see(".crumbs", "old")
+	b.press("Control+k")
+	b.see("#completions li:first-child", "/app/config pinned")
+	b.write("new ch")
+	b.see("#completions", "New child action")
+	b.press("Enter")
+	b.see("dialog h2", "New child of /old")
+	b.press("Escape")
+	b.closed()
+	b.press("Control+k")
+	b.write("dark col")
+	b.see("#completions", "Dark colours action")
+	b.press("Enter")
+	b.until("document.documentElement.dataset.theme === 'dark'")
+	b.gotoHash("#/locks")
+	b.see("main h1", "Locks")
+	b.press("Control+k")
+	b.write("pinned no more")
+	b.gone("#completions", "action") // that of a znode
+	b.press("Control+a")
+	b.write("/config")
+	b.press("Control+a")
+	b.write("config")
+	b.see("#completions", "/app/config pinned")
+	b.press("ArrowDown", "Enter")
+	b.see(".data", "5432")
+	b.press("p")
+	b.see(".toast", "No longer pinned: /app/config")
+}
+
+// Without an archive the page says how to switch one on, and without values when they come.
+func TestEmptyStates(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	b := x.visit(t, "#/overview")
+	b.see(".numbers", "A line appears within 20 s.")
+	b.until("person.all('.numbers svg').length === 0")
+	for _, hash := range []string{"#/history?path=/zookeeper", "#/z/"} {
+		b.gotoHash(hash)
+		if hash == "#/z/" {
+			b.click("button", "Show znodes as they were")
+		}
+		b.see("main", "No archive keeps earlier versions")
+		b.see("main", "Write gozkd.archive.url=file:///backups/zk")
+		b.gone("main [role=alert]", "")
+	}
+}

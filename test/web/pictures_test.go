@@ -198,7 +198,7 @@ func TestPictures(t *testing.T) {
 // charted gives the first screen the hour of a busy server. Its own samples come every 10 s.
 func (b *tab) charted() {
 	b.t.Helper()
-	b.eval(`{ const real = fetch, hour = Array.from({length: 360}, (_, i) => ({znodes: 2400 + i / 3, bytes: 64000 + 20 * i, sessions: 11 + (i > 200),
+	b.eval(`{ const real = fetch, hour = Array.from({length: 360}, (_, i) => ({time: 10000 * i, znodes: 2400 + i / 3, bytes: 64000 + 20 * i, sessions: 11 + (i > 200),
 		changes: 160 + 60 * Math.sin(i / 45) + 12 * Math.sin(i * i), requests: 500 + 150 * Math.sin(i / 45) + 40 * Math.sin(i * i)}));
 		window.fetch = (u, o) => (String(u).includes('/ui/api/past') ? Promise.resolve(Response.json({samples: hour})) : real(u, o)); }`, nil)
 	b.press("r")

@@ -6,6 +6,7 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -126,4 +127,63 @@ func TestViewers_Large(t *testing.T) {
 	b.gotoHash("#/z/just")
 	b.see(".data", "yyyyyyyy")
 	b.see(".data", "1.0 MiB")
+}
+
+// What is folded is unfolded by one button, and before something is found in it.
+func TestViewers_Find(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	large := strings.Repeat(`{"name": "host", "ports": [1, 2]}, `, 400)
+	x.fill(map[string]string{"/large": "[" + large + `{"name": "Needle", "port": 5432}]`, "/yaml": "server:\n" + strings.Repeat("  host: x\n", 50)})
+	b := x.visit(t, "#/z/large")
+	b.see(".data", "2 members")
+	b.gone(".data", "5432")
+	b.click(".data button", "Unfold all")
+	b.see(".data", "5432")
+	b.gone(".data", "2 members")
+	b.open("#/z/large")
+	b.see(".data", "2 members")
+	b.fill("input", "Find in the data", `"needle", "port": 5432`) // across lines and elements, whatever the case
+	b.see(".data [role=status]", "0 of 0")                        // lines are no text of their own
+	b.fill("input", "Find in the data", `"name": "needle"`)
+	b.see(".data [role=status]", "1 of 1")
+	b.until("CSS.highlights.get('found-now').size === 1 && person.seen([...CSS.highlights.get('found-now')][0].startContainer.parentElement)")
+	b.gotoHash("#/z/yaml")
+	b.fill("input", "Find in the data", "HOST: x")
+	b.see(".data [role=status]", "1 of 50")
+	b.press("Enter", "Enter")
+	b.see(".data [role=status]", "3 of 50")
+}
+
+// Data inside gzip and zlib are edited as text, and packed again; a conflict is shown as text, too.
+func TestEdit_Packed(t *testing.T) {
+	x, zk, b := begin(t, web.Write, map[string]string{"/zipped": zipped(t, "host=db1"), "/zlib": zlibbed(t, "host=db1"+strings.Repeat(" ", 50))}, "#/z/zipped")
+	for path, unpack := range map[string]func(io.Reader) (io.ReadCloser, error){
+		"/zipped": func(r io.Reader) (io.ReadCloser, error) { return gzip.NewReader(r) }, "/zlib": zlib.NewReader,
+	} {
+		b.gotoHash("#/z" + path)
+		b.see(".data", "host=db1")
+		b.press("e")
+		b.see("dialog", "packed again")
+		b.fill("textarea", "Data", "host=mine")
+		if path == "/zipped" {
+			if _, err := zk.Set(t.Context(), path, []byte(zipped(t, "host=theirs")), -1); err != nil {
+				t.Fatal(err)
+			}
+			b.click("button", "=Save")
+			b.see("dialog .removed", "host=theirs")
+			b.see("dialog .added", "host=mine")
+			b.click("button", "Edit mine")
+			b.until("document.querySelector('dialog textarea')?.value === 'host=mine'")
+		}
+		b.click("button", "=Save")
+		b.closed()
+		b.see(".data", "host=mine")
+		r, err := unpack(strings.NewReader(x.text(zk, path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := io.ReadAll(r); string(raw) != "host=mine" || err != nil {
+			t.Errorf("%s: %q, %v", path, raw, err)
+		}
+	}
 }

@@ -40,6 +40,7 @@ func programs() []program {
 		{"hdfs", "directories made, the active NameNode and then a failover controller killed", installHDFS},
 		{"hbase", "rows put, the active master and then a region server killed", installHBase},
 		{"solr", "documents added, the node with the shard's leader killed and returned", installSolr},
+		{"curator", "services registered, latch and lock contended, the leading member killed", installCurator},
 		{"vitess", "its own tests of topologies, changes in a shard's lock, a worker killed", installVitess},
 		{"tooz", "work in a lock, the elected member of a group killed", installTooz},
 		{"telegraf", "the metrics of each member, znodes created", installTelegraf},

@@ -71,8 +71,16 @@ func (p *patroni) check(ctx context.Context, w *world) string {
 	p.startMember(old)
 	p.awaitCluster(ctx, members)
 	writer.more(ctx, w, some)
-	w.awaitCard(ctx, "Patroni", "cluster: leader is "+p.awaitCluster(ctx, members).name, fmt.Sprintf("cluster: %d members", members))
 	acked := values(writer.end(ctx), "acked")
+	w.await(ctx, "no lag", func() error {
+		for _, s := range p.shown(ctx) {
+			if s.Role != "leader" && s.Lag != 0.0 {
+				return fmt.Errorf("%+v is behind", s)
+			}
+		}
+		return nil
+	})
+	w.awaitCard(ctx, "Patroni", "cluster: leader is "+p.awaitCluster(ctx, members).name, fmt.Sprintf("cluster: %d members", members), "cluster: lag 0 B")
 	for _, m := range p.members {
 		w.await(ctx, "all rows on "+m.name, func() error {
 			return kept(acked, values(w.ask(ctx, "read", exec.Command(p.python, p.script, "read", strconv.Itoa(m.database))), "got"))
@@ -152,8 +160,12 @@ func (p *patroni) awaitCluster(ctx context.Context, n int) (primary *patroniMemb
 	return primary
 }
 
-// shownMember is a member as Patroni's REST API shows it.
-type shownMember struct{ Name, Role, State string }
+// shownMember is a member as Patroni's REST API shows it. Lag is a number of bytes, or says
+// that it is unknown.
+type shownMember struct {
+	Name, Role, State string
+	Lag               any
+}
 
 // shown returns the cluster as the first member that answers shows the members.
 func (p *patroni) shown(ctx context.Context) []shownMember {

@@ -27,7 +27,7 @@ export async function run(base) {
   }
   equal('normal', ['', 'a', '//a//b/', ' /a '].map(format.normal), ['/', '/a', '/a/b', '/a']);
   equal('parent', ['/', '/a', '/a/b'].map(format.parent), ['/', '/', '/a']);
-  equal('duration', [0, 999, 1500, 61000, 3600000, 90061000].map(format.duration), ['0 ms', '999 ms', '1.5 s', '1 min 1 s', '1 h', '1 d 1 h']);
+  equal('duration', [0, 0.0401, 999, 1500, 61000, 3600000, 90061000].map(format.duration), ['0 ms', '41 µs', '999 ms', '1.5 s', '1 min 1 s', '1 h', '1 d 1 h']);
   equal('bytes', [0, 1023, 1536, 20480, 1 << 20].map(format.bytes), ['0 B', '1023 B', '1.5 KiB', '20 KiB', '1.0 MiB']);
   equal('compact', [7, 999, 1000, 12345, 100000, 4500000].map(format.compact), ['7', '999', '1k', '12.3k', '100k', '4.5M']);
   equal('ago', [500, 5000, 120000, 7200000].map((ms) => format.ago(1e12 - ms, 1e12)), ['now', '5 s ago', '2 min ago', '2 h ago']);

@@ -22,9 +22,13 @@ const (
 	shownPaths  = 200 // of a subtree
 )
 
-// subtree answers with the znodes that a recursive delete would remove.
+// subtree answers with the znodes that a recursive delete would remove, or with the first ones of
+// these up to limit.
 func (e *explorer) subtree(q *request) (any, error) {
-	root := q.znode("root", "")
+	root, limit := q.znode("root", ""), int64(maxDelete)
+	if q.query.Has("limit") {
+		limit = int64(q.rows())
+	}
 	zk, err := q.client()
 	if err != nil {
 		return nil, err
@@ -46,7 +50,7 @@ func (e *explorer) subtree(q *request) (any, error) {
 	sessions := make(map[proto.SessionID]bool)
 	walk := subtree.Options{Below: subtree.All, NoSystem: true}
 	err = subtree.Walk(q.Context(), zk, root, walk, func(n *subtree.Znode) error {
-		if found.Znodes == maxDelete {
+		if found.Znodes == limit {
 			found.Truncated = true
 			return errEnough
 		}

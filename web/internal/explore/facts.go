@@ -44,6 +44,8 @@ type ensembleView struct {
 	UptimeMs   int64  `json:"uptimeMs"`
 	// LastSnapshot is when the last checkpoint was written, Unix ms; 0: none.
 	LastSnapshot int64 `json:"lastSnapshot,omitempty"`
+	// LastChange is when a sample of the last hour last saw another zxid, Unix ms; 0: none did.
+	LastChange int64 `json:"lastChange,omitempty"`
 	// Values are those of mntr that are shown: see shown.
 	Values map[string]any `json:"values"`
 }
@@ -71,7 +73,7 @@ func (e *explorer) ensemble(q *request) (any, error) {
 	if !isInsider(q.Call) {
 		stats.Growth.Largest = nil // paths
 	}
-	v.DataStatus = stats.Growth.String()
+	v.DataStatus, v.LastChange = stats.Growth.String(), e.samples.lastChange()
 	v.CheckBytes, v.LogBytes = s.DirSizes()
 	if _, at, ok := e.Server.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()

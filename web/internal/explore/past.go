@@ -31,6 +31,7 @@ type past struct {
 	stopped bool
 	samples []sample
 	before  server.Stats
+	changed int64 // when a sample last saw another zxid, Unix ms; 0: not yet
 }
 
 func newPast(s *server.Server) *past {
@@ -58,8 +59,18 @@ func (p *past) take() {
 			s.Changes = float64(now.Zxid-p.before.Zxid) / seconds
 		}
 	}
+	if p.before.Uptime > 0 && now.Zxid != p.before.Zxid {
+		p.changed = s.Time
+	}
 	p.before = now
 	p.samples = append(p.samples[max(0, len(p.samples)+1-maxSamples):], s)
+}
+
+// lastChange returns when a change was last seen, Unix ms; 0: not yet.
+func (p *past) lastChange() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changed
 }
 
 // stop ends the samples.

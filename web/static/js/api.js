@@ -22,6 +22,10 @@ export class ApiError extends Error {
   get forbidden() {
     return this.status === 403;
   }
+  /** offer is what the shell offers to a person who may not do something. */
+  get offer() {
+    return this.forbidden ? hooks.refused() : [];
+  }
   get conflict() {
     return this.status === 412 || this.code === -103;
   }
@@ -48,9 +52,10 @@ const remedies = {
 
 /**
  * hooks of the shell: unauthorised() is asked for a login after a 401 and resolves to true if the
- * request is to be repeated; reached(ok) hears whether the server answered.
+ * request is to be repeated; reached(ok) hears whether the server answered; refused() says who the
+ * person is and offers a login, in elements.
  */
-export const hooks = {unauthorised: async () => false, reached: () => {}};
+export const hooks = {unauthorised: async () => false, reached: () => {}, refused: () => []};
 
 /** url builds an address from a path below the mount point and a query; null values are left out. */
 export function url(path, query) {

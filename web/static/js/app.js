@@ -178,12 +178,12 @@ function showLogin() {
 
 function setIdentity(next) {
   identity = next;
-  const name = identity.ids?.map((id) => id.scheme === 'world' ? 'anonymous' : id.scheme + ':' + shortId(id)).join(', ');
+  const name = whoIs();
   const dark = document.documentElement.dataset.theme === 'dark';
   replace(document.getElementById('user'),
     identity.server?.version && h('span', {class: 'server dim hide-small', title: 'Server ' + identity.server.id + ', version ' + identity.server.version},
       'server ' + identity.server.id + ' · ' + identity.server.mode),
-    identity.role !== 'none' && badge(identity.role === 'read' ? 'read-only' : identity.role + (identity.anonymous ? ', open' : ''),
+    identity.role !== 'none' && badge([identity.role === 'read' ? 'read-only' : identity.role, identity.anonymous && identity.role !== 'read' && [', open', h('span', {class: 'hide-medium'}, 'to everybody on this machine')]],
       identity.role === 'read' ? '' : identity.anonymous ? 'warn' : 'accent',
       identity.anonymous ? 'Your role, and that of everybody on this machine: nobody had to log in' : 'Your role. Logged in as ' + name),
     identity.anonymous || identity.role === 'none'
@@ -191,6 +191,11 @@ function setIdentity(next) {
       : button('Log out', logout, {kind: 'quiet', iconName: 'user', title: 'Logged in as ' + name}),
     button('', () => switchTheme(!dark), {kind: 'quiet', iconName: dark ? 'sun' : 'moon', title: dark ? 'Light colours' : 'Dark colours'}),
     button('', help, {kind: 'quiet', iconName: 'help', title: 'Keyboard and help'}));
+}
+
+// whoIs names the identities of the person.
+function whoIs() {
+  return identity.ids?.map((id) => id.scheme === 'world' ? 'anonymous' : id.scheme + ':' + shortId(id)).join(', ') || 'nobody';
 }
 
 function shortId(id) {
@@ -228,9 +233,9 @@ async function logout() {
 }
 
 const keyHelp = [
-  ['/', 'Jump to a path; Tab completes'], ['Ctrl-K', 'Jump to a view, a recent path, or search'], ['j  k', 'Next, previous znode'], ['h  l  ← →', 'Fold, unfold'],
+  ['/', 'Jump to a path; Tab completes'], ['Ctrl-K', 'Jump to a view, a pinned or recent path, an action, or search'], ['j  k', 'Next, previous znode'], ['h  l  ← →', 'Fold, unfold'],
   ['Enter', 'Open'], ['u', 'Up to the parent'], ['e', 'Edit the data'], ['a', 'Edit the ACL'], ['n', 'New child'], ['d', 'Delete'],
-  ['y', 'Copy the path'], ['f', 'Follow changes live'], ['r', 'Read again'], ['[  ]', 'Previous, next tab'], ['?', 'This help'], ['Esc', 'Close, cancel'],
+  ['y', 'Copy the path'], ['p', 'Pin the path'], ['m', 'Copy or move the subtree'], ['f', 'Follow changes live'], ['r', 'Read again'], ['[  ]', 'Previous, next tab'], ['?', 'This help'], ['Esc', 'Close, cancel'],
 ];
 
 function help() {
@@ -243,6 +248,14 @@ function help() {
       h('a', {href: api.url('openapi/v2.json')}, 'its OpenAPI file'), '.'),
     ],
   });
+}
+
+// actions are what the keys of the open view do, and what the buttons of the shell do.
+function actions() {
+  const dark = document.documentElement.dataset.theme === 'dark';
+  const keys = keyHelp.filter(([key]) => /^[a-z]$/.test(key) && current?.view.keys?.[key]).map(([key, text]) => ({text, run: current.view.keys[key]}));
+  return [...keys, {text: dark ? 'Light colours' : 'Dark colours', run: () => switchTheme(!dark)}, {text: 'Keyboard and help', run: help},
+    identity.anonymous || identity.role === 'none' ? {text: 'Log in', run: login} : {text: 'Log out', run: logout}];
 }
 
 function onkey(event) {
@@ -317,11 +330,12 @@ async function start() {
     });
     return asking;
   };
+  api.hooks.refused = () => [h('p', {class: 'dim'}, 'You are ' + whoIs() + '.'), button('Log in', login, {iconName: 'user', title: 'Log in as another identity'})];
   const links = (list) => list.map(([name, label, hint]) =>
     h('a', {href: name === 'z' ? znodeHref(lastPath) : '#/' + name, dataset: {tab: name}}, label, hint && h('span', {class: 'dim'}, hint)));
   replace(menu, links(tabs.filter((t) => t[2])));
   replace(document.getElementById('nav'), h('div', {class: 'tab-row'}, links(tabs.filter((t) => !t[2]))), more, menu);
-  jump = jumpBox(document.getElementById('jump'), {go, current: () => lastPath, views: tabs});
+  jump = jumpBox(document.getElementById('jump'), {go, current: () => lastPath, views: tabs, actions});
   try {
     setIdentity(await api.identity());
   } catch (error) {

@@ -111,6 +111,7 @@ addEventListener('pointerup', (event) => {
 });
 
 const icons = {
+  pin: 'M10 3.5l2 4.3 4.6.6-3.4 3.2.9 4.7-4.1-2.3-4.1 2.3.9-4.7L3.4 8.4 8 7.8z',
   chevron: 'M7.5 5l5 5-5 5', copy: 'M7.5 7.5h8v8h-8zM12.5 7.5v-3h-8v8h3', edit: 'M4.5 15.5l.8-3.2 8-8 2.4 2.4-8 8z',
   plus: 'M10 4.5v11M4.5 10h11', trash: 'M4.5 6h11M8 6V4.5h4V6M6 6l.7 9.5h6.6L14 6', close: 'M5.5 5.5l9 9M14.5 5.5l-9 9',
   search: 'M12.8 12.8L16 16M13.5 9a4.5 4.5 0 11-9 0 4.5 4.5 0 019 0z', refresh: 'M15.5 10a5.5 5.5 0 11-1.6-3.9M15.5 4v3h-3',
@@ -165,7 +166,7 @@ export function empty(title, text, ...actions) {
 export function problem(error, retry) {
   return h('div', {class: 'problem', role: 'alert'}, icon('warn'), h('div', null,
     h('p', {class: 'problem-title'}, error.title || 'The request failed'),
-    h('p', null, error.message), error.remedy && h('p', {class: 'dim'}, error.remedy)),
+    h('p', null, error.message), error.remedy && h('p', {class: 'dim'}, error.remedy), error.offer),
     retry && button('Try again', retry, {iconName: 'refresh'}));
 }
 

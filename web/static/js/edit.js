@@ -6,6 +6,7 @@ import {diffView} from './diff.js';
 import {ownSession} from './session.js';
 import {formatJson, formatted, isJson, parseJson} from './viewers/json.js';
 import {hexLine} from './viewers/binary.js';
+import {unpacked} from './viewers/packed.js';
 import {decode} from './viewers/text.js';
 
 /** toText writes data in a form that a person can edit: 'text', 'hex' or 'base64'. */
@@ -161,11 +162,12 @@ export async function editData(ctx, seen) {
   let started = seen.data;
   let data = seen.data;
   for (;;) {
-    const box = editor(data);
+    const {inside, pack, label} = await unpacked(data);
+    const box = editor(inside);
     const outcome = await ctx.dialog({
       title: 'Edit ' + ctx.path, wide: true, id: 'edit', dirty: box.dirty,
-      body: [box.element, h('p', {class: 'hint'}, 'Saved only if the znode still has version ' + at.version + '.')],
-      actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: () => save(ctx.path, box.read(), at)}],
+      body: [box.element, h('p', {class: 'hint'}, label && 'This is inside ' + label + ', and is packed again. ', 'Saved only if the znode still has version ' + at.version + '.')],
+      actions: [{label: 'Cancel', value: null}, {label: 'Save', kind: 'primary', run: async () => save(ctx.path, await pack(box.read()), at)}],
     });
     if (!outcome) {
       return null;
@@ -228,12 +230,13 @@ async function save(path, mine, {version, czxid}) {
 }
 
 // resolve shows both versions after a conflict and lets the person choose.
-function resolve(ctx, started, {mine, theirs}) {
+async function resolve(ctx, started, {mine, theirs}) {
   const place = h('div');
+  const [base, other, own] = await Promise.all([started, theirs.data, mine].map(async (data) => comparable((await unpacked(data)).inside)));
   const views = {
-    both: ['Theirs → mine', () => diffView(comparable(theirs.data), comparable(mine), 'From their version to mine')],
-    theirs: ['What they changed', () => diffView(comparable(started), comparable(theirs.data), 'What changed on the server')],
-    mine: ['What I changed', () => diffView(comparable(started), comparable(mine), 'What I changed')],
+    both: ['Theirs → mine', () => diffView(other, own, 'From their version to mine')],
+    theirs: ['What they changed', () => diffView(base, other, 'What changed on the server')],
+    mine: ['What I changed', () => diffView(base, own, 'What I changed')],
   };
   const tabs = Object.entries(views).map(([name, [label]]) => button(label, () => show(name), {kind: 'quiet'}));
   const show = (name) => {
@@ -261,10 +264,18 @@ function aclEditor(list) {
     const scheme = select(known.map((s) => [s, s]), entry.scheme, (s) => {
       id.value = s === 'world' ? 'anyone' : s === 'auth' ? '' : id.value === 'anyone' ? '' : id.value;
       id.disabled = s === 'world' || s === 'auth';
+      digest(s);
       id.placeholder = {digest: 'user:hash', ip: '10.0.0.0/8', sasl: 'user', x509: 'CN=name', auth: 'everybody you are'}[s] || '';
     }, {'aria-label': 'Scheme'});
+    const password = h('input', {type: 'password', placeholder: 'or a password', 'aria-label': 'Password, of which the hash becomes the id', autocomplete: 'new-password', onchange: async () => {
+      const user = id.value.split(':')[0];
+      const hash = await crypto.subtle.digest('SHA-1', new TextEncoder().encode(user + ':' + password.value));
+      [id.value, password.value] = [user + ':' + api.toBase64(new Uint8Array(hash)), ''];
+    }});
+    const digest = (s) => (password.hidden = s !== 'digest' || !crypto.subtle);
+    digest(entry.scheme);
     const boxes = permissions.map(([letter, name]) => h('input', {type: 'checkbox', value: letter, checked: entry.perms.includes(letter), 'aria-label': name}));
-    const row = h('fieldset', {class: 'acl-row'}, h('legend', {class: 'offscreen'}, 'Entry'), scheme, id,
+    const row = h('fieldset', {class: 'acl-row'}, h('legend', {class: 'offscreen'}, 'Entry'), scheme, id, password,
       h('span', {class: 'row'}, permissions.map(([, name], i) => h('label', {class: 'check'}, boxes[i], name))),
       button('', () => row.remove(), {kind: 'quiet', iconName: 'trash', title: 'Remove the entry'}));
     row.read = () => ({scheme: scheme.value, id: id.value.trim(), perms: boxes.filter((b) => b.checked).map((b) => b.value).join('')});
@@ -283,10 +294,19 @@ function aclEditor(list) {
   };
 }
 
+/** masked reports whether the server has put an x in the place of a digest's hash. */
+export function masked(entry) {
+  return entry.scheme === 'digest' && entry.id.endsWith(':x');
+}
+
 /** editACL changes the ACL of the znode. */
 export async function editACL(ctx, seen) {
   if (!seen.acl) {
     ctx.toast('You may not read the ACL of ' + ctx.path + ', so you cannot edit it here.', 'bad');
+    return null;
+  }
+  if (seen.acl.acl.some(masked)) {
+    ctx.toast('The server hides the hashes of digest users from those who may not change this ACL, so it cannot be edited here.', 'bad');
     return null;
   }
   const box = aclEditor(seen.acl.acl);

@@ -30,10 +30,13 @@ export function bytes(n) {
   return (i === 0 ? n : n.toFixed(n < 10 ? 1 : 0)) + ' ' + units[i];
 }
 
-/** duration writes milliseconds in at most two units: 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min, 3 d 4 h. */
+/** duration writes milliseconds in at most two units: 40 µs, 350 ms, 4.2 s, 3 min 5 s, 2 h 10 min, 3 d 4 h. */
 export function duration(ms) {
   if (ms === null || ms === undefined || Number.isNaN(ms)) {
     return '–';
+  }
+  if (ms > 0 && ms < 1) {
+    return Math.ceil(1000 * ms) + ' µs';
   }
   if (ms < 1000) {
     return (ms < 10 && ms % 1 ? ms.toFixed(1) : Math.round(ms)) + ' ms';
@@ -79,6 +82,12 @@ export function time(ms) {
   }
   const iso = new Date(ms).toISOString();
   return h('time', {datetime: iso, title: iso.replace('T', ' ').replace('Z', ' UTC'), dataset: {ago: ms}}, ago(ms));
+}
+
+/** clock writes the time of day, and the day unless that is today. */
+export function clock(ms) {
+  const [day, today] = [new Date(ms), new Date()].map((d) => d.toDateString());
+  return day === today ? new Date(ms).toLocaleTimeString('en-GB') : new Date(ms).toLocaleString('en-GB');
 }
 
 /** tickTimes rewrites the relative times of the page. The shell calls it every few seconds. */

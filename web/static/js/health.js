@@ -8,7 +8,7 @@ const patience = 5000; // a server that takes longer to answer counts as lost
 
 let reason = ''; // why nothing can be changed
 let last = null; // {zxid, at}: the newest change, and when it was first seen
-let changedAt = 0; // when a change was last seen to happen
+let changedAt = 0; // when a change was last seen to happen, by this page or before by the server
 
 let asked = null; // {at, answer: a promise}
 
@@ -42,6 +42,7 @@ export function watchHealth(line, banner, allowed, changed) {
   let mode = null;
   const draw = (e) => {
     const rate = changes(e.zxid);
+    changedAt ||= e.lastChange || 0;
     const lost = quorumLost(e);
     const voters = e.members.filter((m) => m.role !== 'observer').length;
     const reached = e.values.gozkd_voters_connected;
@@ -106,5 +107,5 @@ function members(e, lost, reached, voters) {
   const behind = e.members.filter((m) => m.inStep === false).length;
   const lag = Math.max(0, ...e.members.map((m) => m.lagEntries || 0));
   return [h('span', null, reached + ' of ' + voters + ' voting members connected'), !lost && h('span', null, 'leader is server ' + e.leader),
-    behind > 0 && h('span', {class: 'warn'}, behind + ' not in step'), lag > 50 && h('span', {class: 'warn'}, 'up to ' + count(lag) + ' entries behind')];
+    behind > 0 && h('span', {class: 'warn'}, behind + ' not in sync'), lag > 50 && h('span', {class: 'warn'}, 'up to ' + count(lag) + ' entries behind')];
 }

@@ -4,19 +4,34 @@ import {debounce, h, icon, remember, replace, setting} from './dom.js';
 import {join, normal, znodeHref} from './format.js';
 
 const maxRecent = 12;
+const maxPinned = 50;
 
 /** visited notes a path that a person opened. */
 export function visited(path) {
   remember('recent', [path, ...setting('recent', []).filter((p) => p !== path)].slice(0, maxRecent));
 }
 
-/** jumpBox fills the form. current() returns the path which is open; views are [name, label] of the tabs. */
-export function jumpBox(form, {go, current, views}) {
-  let entries = []; // {text, hint, hash}
+/** pinned reports whether a person has pinned a path. */
+export function pinned(path) {
+  return setting('pinned', []).includes(path);
+}
+
+/** pin pins a path, or unpins it. Pinned paths are offered before all others. */
+export function pin(path) {
+  const others = setting('pinned', []).filter((p) => p !== path);
+  remember('pinned', pinned(path) ? others : [path, ...others].slice(0, maxPinned));
+}
+
+/**
+ * jumpBox fills the form. current() returns the path which is open, actions() what can be done there:
+ * {text, run}; views are [name, label] of the tabs.
+ */
+export function jumpBox(form, {go, current, views, actions}) {
+  let entries = []; // {text, hint, and hash or run}
   let chosen = -1;
   let asked = 0;
   let anything = false; // opened by Ctrl-K: begins without a path
-  const list = h('ul', {class: 'completions', id: 'completions', role: 'listbox', 'aria-label': 'Znodes and views', hidden: true});
+  const list = h('ul', {class: 'completions', id: 'completions', role: 'listbox', 'aria-label': 'Znodes, views and actions', hidden: true});
   const input = h('input', {
     type: 'text', role: 'combobox', 'aria-label': 'Jump to a path', 'aria-controls': 'completions', 'aria-expanded': 'false',
     'aria-autocomplete': 'list', placeholder: 'Jump to a path or a view', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false',
@@ -28,13 +43,13 @@ export function jumpBox(form, {go, current, views}) {
     input.removeAttribute('aria-activedescendant');
   };
   const draw = () => {
-    replace(list, entries.map(({text, hint, hash}, i) => h('li', {
-      role: 'option', id: 'completion' + i, class: hint ? '' : 'mono', 'aria-selected': String(i === chosen),
+    replace(list, entries.map((entry, i) => h('li', {
+      role: 'option', id: 'completion' + i, class: entry.text.startsWith('/') ? 'mono' : '', 'aria-selected': String(i === chosen),
       onmousedown: (e) => {
         e.preventDefault();
-        open(hash);
+        open(entry);
       },
-    }, text, hint && h('span', {class: 'dim'}, ' ' + hint))));
+    }, entry.text, entry.hint && h('span', {class: 'dim'}, ' ' + entry.hint))));
     list.hidden = entries.length === 0;
     input.setAttribute('aria-expanded', String(!list.hidden));
     if (chosen >= 0) {
@@ -44,10 +59,14 @@ export function jumpBox(form, {go, current, views}) {
       input.removeAttribute('aria-activedescendant');
     }
   };
-  const open = (hash) => {
+  const open = ({hash, run}) => {
     hide();
     input.blur();
-    go(hash);
+    if (run) {
+      run();
+    } else {
+      go(hash);
+    }
   };
   const toPath = (path) => ({text: path, hash: znodeHref(path)});
   const paths = async (text) => {
@@ -60,12 +79,16 @@ export function jumpBox(form, {go, current, views}) {
       return [];
     }
   };
-  // Words of views and recent paths, then the names of the root that begin so, then a search.
+  // Views, pinned and recent paths and actions with the text, then the names of the root that begin so, then a search.
   const others = async (text) => {
     const like = (name) => name.toLowerCase().includes(text.toLowerCase());
+    const pins = setting('pinned', []).filter(like).map((path) => ({...toPath(path), hint: 'pinned'}));
     return [
+      ...(text ? [] : pins),
       ...views.filter(([, label]) => like(label)).map(([name, label]) => ({text: label, hint: 'view', hash: name === 'z' ? '#/z/' : '#/' + name})),
-      ...setting('recent', []).filter(like).map((path) => ({...toPath(path), hint: 'recent'})),
+      ...(text ? pins : []),
+      ...setting('recent', []).filter((path) => like(path) && !pinned(path)).map((path) => ({...toPath(path), hint: 'recent'})),
+      ...actions().filter((action) => like(action.text)).map((action) => ({...action, hint: 'action'})),
       ...(text ? await paths('/' + text) : []),
       ...(text ? [{text: 'Search for names with “' + text + '”', hint: 'in all znodes', hash: '#/search?' + new URLSearchParams({root: '/', name: '*' + text + '*'})}] : []),
     ];
@@ -116,11 +139,11 @@ export function jumpBox(form, {go, current, views}) {
     e.preventDefault();
     const text = input.value;
     if (chosen >= 0) {
-      open(entries[chosen].hash);
+      open(entries[chosen]);
     } else if (text.startsWith('/')) {
-      open(znodeHref(normal(text)));
+      open(toPath(normal(text)));
     } else {
-      open((await others(text))[0]?.hash || znodeHref(normal('/' + text)));
+      open((await others(text))[0] || toPath(normal('/' + text)));
     }
   });
   form.append(icon('search'), input, h('kbd', {class: 'hide-small'}, '/'), list);

@@ -94,6 +94,7 @@ export function table({columns, rows = [], caption, sort = null, descending = fa
     });
     const list = shown();
     replace(body, list.slice(0, limit).map((row) => line(row)));
+    body.parentElement.hidden = all.length === 0;
     if (all.length === 0) {
       replace(note, empty(emptyTitle, emptyText));
     } else if (list.length === 0) {

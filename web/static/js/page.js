@@ -1,8 +1,10 @@
 // The page of one znode: path, badges, data, children, stat, ACL, quota.
 import * as api from './api.js';
 import {badge, button, download, empty, h, loading, problem, replace} from './dom.js';
-import {base, bytes, count, duration, join, overHTTP, parent, time, znodeHref, znodeLink} from './format.js';
+import {base, bytes, clock, count, duration, join, overHTTP, parent, time, znodeHref, znodeLink} from './format.js';
 import {childTable} from './children.js';
+import {masked} from './edit.js';
+import {pinned} from './jump.js';
 import {moment} from './past.js';
 import {isEphemeral} from './tree.js';
 import {viewData} from './viewers/index.js';
@@ -53,7 +55,8 @@ export function page({ctx, act, following, showTree, updated}) {
     replace(head, h('h1', {class: 'offscreen'}, path),
       h('span', {class: 'only-small'}, button('', showTree, {kind: 'quiet', iconName: 'tree', title: 'Show the tree'})),
       h('nav', {class: 'crumbs mono', 'aria-label': 'Path'}, h('ol', null, crumbs)),
-      button('', () => act('copy'), {kind: 'quiet', iconName: 'copy', title: 'Copy the path (y)'}), status,
+      button('', () => act('copy'), {kind: 'quiet', iconName: 'copy', title: 'Copy the path (y)'}),
+      button('', () => act('pin'), {kind: 'quiet', iconName: 'pin', title: 'Pin the path (p)', pressed: pinned(path)}), status,
       h('div', {class: 'row actions'}, actions()));
   }
 
@@ -81,9 +84,10 @@ export function page({ctx, act, following, showTree, updated}) {
 
   function drawFacts() {
     const s = seen.stat;
+    const moments = (ms) => [time(ms), ms > 0 && h('div', {class: 'dim'}, clock(ms))];
     const zxid = (value) => h('span', {class: 'mono'}, value);
     replace(factCard, h('header', null, h('h2', null, 'Stat')), h('dl', {class: 'facts'}, [
-      ['Created', time(s.ctime)], ['Changed', time(s.mtime)], ['Version', s.version], ['Version of children', s.cversion], ['Version of ACL', s.aversion],
+      ['Created', moments(s.ctime)], ['Changed', moments(s.mtime)], ['Version', s.version], ['Version of children', s.cversion], ['Version of ACL', s.aversion],
       ['czxid', zxid(s.czxid)], ['mzxid', zxid(s.mzxid)], ['pzxid', zxid(s.pzxid)], ['Size', bytes(s.dataLength)], ['Children', count(s.numChildren)],
       isEphemeral(s) && ['Owner', zxid(s.ephemeralOwner)], s.ttlMs && ['TTL', duration(s.ttlMs)],
     ].filter(Boolean).map(([name, value]) => [h('dt', null, name), h('dd', null, value)])),
@@ -91,6 +95,7 @@ export function page({ctx, act, following, showTree, updated}) {
       s.numChildren > 0 && h('a', {href: '#/history?below=3600&path=' + encodeURIComponent(ctx().path)}, 'Changes below'),
       h('a', {href: '#/compare?left=' + encodeURIComponent(ctx().path)}, 'Compare'),
       h('a', {href: '#/transfer?root=' + encodeURIComponent(ctx().path)}, 'Export'),
+      h('button', {type: 'button', class: 'link', onclick: () => act('duplicate'), disabled: Boolean(mayNot()), title: mayNot() || 'Copy or move the subtree (m)'}, 'Copy or move'),
       h('a', {href: '#/search?root=' + encodeURIComponent(ctx().path)}, 'Search'),
       h('a', {href: '#/watches?path=' + encodeURIComponent(ctx().path)}, 'Watches')));
   }
@@ -105,7 +110,7 @@ export function page({ctx, act, following, showTree, updated}) {
       return;
     }
     replace(aclCard, header, h('ul', {class: 'plain'}, result.value.acl.map((entry) => h('li', {class: 'acl'},
-      h('span', {class: 'mono break'}, entry.scheme + ':' + entry.id),
+      h('span', {class: 'mono break'}, entry.scheme + ':' + entry.id, masked(entry) && [' ', badge('hash hidden', '', 'Whoever may not change the ACL does not see the hash of the password')]),
       h('span', {class: 'perms mono', title: [...entry.perms].map((p) => meaning[p]).join(', ')}, [...'cdrwa'].map((p) =>
         h('span', {class: entry.perms.includes(p) ? 'on' : ''}, entry.perms.includes(p) ? p : '–')))))));
   }

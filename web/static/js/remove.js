@@ -135,7 +135,7 @@ export async function removeSelected(ctx, items) {
 }
 
 /** deleteRounds deletes a subtree in as many requests as it takes; tell hears how many znodes have gone. */
-async function deleteRounds(path, zxid, stop, tell) {
+export async function deleteRounds(path, zxid, stop, tell) {
   let before = 0;
   for (let end = {more: true}; end.more; before += end.deleted) {
     tell(before);
@@ -160,7 +160,7 @@ function rest(error, deleted) {
 function subtreeSummary(s) {
   const sessions = s.sessions || [];
   return [
-    h('p', null, icon('warn'), ' ', h('strong', null, count(s.znodes ?? s.count) + (s.truncated ? ' or more' : '') + ' znodes'), ' with ' + bytes(s.bytes ?? 0) + ' go for good.'),
+    h('p', null, icon('warn'), ' ', h('strong', null, count(s.znodes ?? s.count) + (s.truncated ? ' or more' : '') + ' znodes'), ' with ' + bytes(s.bytes ?? 0) + ' are deleted permanently.'),
     s.ephemerals > 0 && h('p', null, badge(count(s.ephemerals) + ' ephemeral', 'warn'), ' of ' + sessions.length + (sessions.length === 1 ? ' session: a live client' : ' sessions: live clients') + ' may depend on them.'),
     s.paths?.length > 0 ? h('pre', {class: 'code short'}, s.paths.slice(0, 100).join('\n') + (s.paths.length > 100 || s.truncated ? '\n…' : '')) : s.znodes === 0 && empty('Nothing below'),
   ];

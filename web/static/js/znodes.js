@@ -1,9 +1,10 @@
 // The view of znodes: the tree at the side, the page of the open znode beside it.
 import * as api from './api.js';
+import {copySubtree} from './copy.js';
 import {button, copy, h, remember, replace, setting} from './dom.js';
 import {join, parent, znodeHref} from './format.js';
 import * as edit from './edit.js';
-import {visited} from './jump.js';
+import {pin, pinned, visited} from './jump.js';
 import {follow, tail} from './live.js';
 import {page} from './page.js';
 import {timeBar} from './past.js';
@@ -134,6 +135,11 @@ export default function (first) {
         await copy(ctx.path);
         ctx.toast('Copied ' + ctx.path);
         return;
+      case 'pin':
+        pin(ctx.path);
+        main.drawHead();
+        ctx.toast((pinned(ctx.path) ? 'Pinned ' : 'No longer pinned: ') + ctx.path + (pinned(ctx.path) ? ': Ctrl-K offers it first' : ''));
+        return;
       case 'follow':
         toggleTail();
         return;
@@ -153,7 +159,7 @@ export default function (first) {
       return;
     }
     const result = items ? await remove.removeSelected(ctx, items)
-      : await {edit: edit.editData, acl: edit.editACL, create: edit.createChild, remove: remove.removeZnode}[name](ctx, seen);
+      : await {edit: edit.editData, acl: edit.editACL, create: edit.createChild, remove: remove.removeZnode, duplicate: copySubtree}[name](ctx, seen);
     if (!result) {
       return;
     }
@@ -161,6 +167,9 @@ export default function (first) {
       side.touch(ctx.path, 'deleted');
       ctx.go(znodeHref(parent(ctx.path)));
     } else if (result.created) {
+      if (result.moved) {
+        side.touch(ctx.path, 'deleted');
+      }
       side.touch(result.created, 'created');
       ctx.go(znodeHref(result.created));
     } else {
@@ -216,7 +225,7 @@ export default function (first) {
       j: () => side.move(1), k: () => side.move(-1), h: () => side.left(), l: () => side.right(), ArrowLeft: () => side.left(), ArrowRight: () => side.right(),
       Enter: (e) => (e.target.closest('a, button, summary, tr') ? false : ctx.go(znodeHref(side.cursor()))),
       e: () => act('edit'), a: () => act('acl'), n: () => act('create'), d: () => act('remove'),
-      y: () => act('copy'), f: () => act('follow'), r: () => act('refresh'),
+      y: () => act('copy'), p: () => act('pin'), m: () => act('duplicate'), f: () => act('follow'), r: () => act('refresh'),
       u: () => ctx.go(znodeHref(parent(ctx.path))),
       Escape: () => layout.classList.remove('show-tree'),
     },

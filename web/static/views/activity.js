@@ -24,8 +24,8 @@ export default function (ctx) {
     push(rates.connections, a.connections);
     before = a;
     return [
-      h('div', {class: 'grid'}, chart('Packets received per second', rates.in, 'two minutes'), chart('Packets sent per second', rates.out, 'two minutes'),
-        chart('Writes under way', rates.waiting, 'two minutes'), chart('Connections', rates.connections, 'two minutes')),
+      h('div', {class: 'grid'}, chart('Packets received per second', rates.in, 'The last two minutes', '3 s'), chart('Packets sent per second', rates.out, 'The last two minutes', '3 s'),
+        chart('Writes under way', rates.waiting, 'The last two minutes', '3 s'), chart('Connections', rates.connections, 'The last two minutes', '3 s')),
       h('div', {class: 'row'}, badge('latency ' + duration(a.latencyMs.avg) + ' on average'), badge('at most ' + duration(a.latencyMs.max), '', 'Since the start, or the word srst'),
         badge(count(a.sessions) + ' sessions'), badge(count(a.znodes) + ' znodes')),
       a.hot ? hot(a.hot, keep) : h('p', {class: 'dim'}, 'Hot paths and clients are for administrators.'),

@@ -1,4 +1,5 @@
 // Differences of two subtrees, also of two ensembles.
+import {many} from '../js/apps.js';
 import {badge, field, h, replace} from '../js/dom.js';
 import {diffView} from '../js/diff.js';
 import {bytes, count, join, normal, time, znodeLink} from '../js/format.js';
@@ -20,7 +21,7 @@ export default function (ctx) {
     replace(status, badge('comparing …'));
     stop = flow(ctx.api, 'ui/api/compare', query, {
       difference: (d) => list.append(differenceCard(d, query)),
-      end: (x) => replace(status, badge(count(x.found) + ' differences', x.found ? 'accent' : 'good'), badge(count(x.visited - x.found) + ' equal'),
+      end: (x) => replace(status, badge(many(x.found, 'difference'), x.found ? 'accent' : 'good'), badge(count(x.visited - x.found) + ' equal'),
         badge(...(reasons[x.reason] || [x.reason, 'bad']))),
       failed: (error) => replace(status, h('span', {role: 'alert'}, badge('failed', 'bad'), ' ', error.message)),
     });

@@ -1,9 +1,9 @@
 // Earlier versions of a znode, and what changed below one, from the archive.
 import {many} from '../js/apps.js';
 import {badge, button, empty, h, problem, replace, select} from '../js/dom.js';
-import {bytes, normal, time, znodeHref, znodeLink} from '../js/format.js';
+import {bytes, clock, normal, time, znodeHref, znodeLink} from '../js/format.js';
 import {table} from '../js/list.js';
-import {moment, noArchive} from '../js/past.js';
+import {noArchive} from '../js/past.js';
 import {dataDiff, dataText, page, sessionLink} from './list.js';
 
 // How far back the changes of a subtree go; '' is for the versions of the znode alone.
@@ -74,12 +74,6 @@ function versions(path) {
     }
     compare();
   }};
-}
-
-// clock writes the time of day, and the day unless that is today.
-function clock(ms) {
-  const [day, today] = [new Date(ms), new Date()].map((d) => d.toDateString());
-  return day === today ? new Date(ms).toLocaleTimeString('en-GB') : moment(ms);
 }
 
 // changes shows what happened to the znodes of a subtree, each with a link to the difference that it made.

@@ -1,4 +1,5 @@
 // Locks and elections: their queues, and which sessions wait for which.
+import {many} from '../js/apps.js';
 import {badge, button, h, replace, svg} from '../js/dom.js';
 import {filterBox} from '../js/list.js';
 import {base, count, time, znodeLink} from '../js/format.js';
@@ -30,9 +31,10 @@ export default function (ctx) {
       last = data;
       drawList();
       const known = people(data.locks);
+      const elections = data.locks.filter((l) => l.kind === 'election').length;
       const waiting = data.locks.reduce((n, l) => n + l.queue.filter((c) => !c.holds).length, 0);
       return [
-        h('div', {class: 'row'}, badge(count(data.locks.length) + ' locks'), badge(count(waiting) + ' waiting', waiting ? 'accent' : ''),
+        h('div', {class: 'row'}, badge(many(data.locks.length - elections, 'lock')), badge(many(elections, 'election')), badge(count(waiting) + ' waiting', waiting ? 'accent' : ''),
           badge(data.cycles.length ? data.cycles.length + (data.cycles.length === 1 ? ' deadlock' : ' deadlocks') : 'no deadlocks', data.cycles.length ? 'bad' : 'good', 'Sessions that wait for each other across locks; elections keep nobody from going on'),
           data.denied ? badge(data.denied + ' not readable', 'warn', 'The ACLs of these directories do not let you read them') : null, more(data.truncated)),
         data.cycles.map((c) => cycleCard(c, known, ctx, () => view.reload())), graphCard(data, known), list,
@@ -99,9 +101,9 @@ function lockCard(lock, cycles) {
       {class: 'lane' + (c.holds ? ' holds' : '') + (inCycle.has(c.session) ? ' stuck' : '')},
       h('span', {class: 'lane-place'}, c.holds ? (lock.kind === 'election' ? 'leads' : 'holds') : String(i - holders + 1)),
       h('span', {class: 'lane-body'},
-        h('span', null, c.role && c.role !== 'lease' ? badge(c.role) : null, ' ', sessionLink(c.session), ' ', h('span', {class: 'mono dim'}, c.address || '')),
-        h('span', {class: 'dim'}, c.text ? '“' + c.text + '” · ' : '', c.holds ? 'in the queue since ' : 'waits since ', time(c.since),
-          c.waitsFor?.length ? ' for ' + (c.any ? 'one of ' : '') + c.waitsFor.slice(0, 4).map((n) => lock.queue[n].session || 'no session').join(', ') + (c.waitsFor.length > 4 ? ', …' : '') : ''),
+        h('span', null, c.role && c.role !== 'lease' ? badge(c.role) : null, ' ', c.text && [h('b', null, c.text), ' '], sessionLink(c.session), ' ', h('span', {class: 'mono dim'}, c.address || '')),
+        h('span', {class: 'dim'}, 'queued ', time(c.since),
+          c.waitsFor?.length ? ' · waits for ' + (c.any ? 'one of ' : '') + c.waitsFor.slice(0, 4).map((n) => lock.queue[n].text || lock.queue[n].session || 'no session').join(', ') + (c.waitsFor.length > 4 ? ', …' : '') : ''),
         c.suspect ? h('span', {class: 'suspect'}, badge('left over?', 'warn'), ' ', c.suspect) : null),
       h('a', {class: 'dim mono lane-name hide-small', href: znodeLink(c.path).getAttribute('href'), title: c.path}, base(c.path).slice(-22))))),
     lock.queue.length > maxPlaces && h('p', {class: 'dim'}, (lock.queue.length - maxPlaces) + ' more wait.'));

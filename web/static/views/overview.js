@@ -1,63 +1,81 @@
 // The first screen: is it well, and what lives here?
 import {findApps, many} from '../js/apps.js';
 import {chart} from '../js/chart.js';
-import {badge, h} from '../js/dom.js';
+import {h} from '../js/dom.js';
 import {bytes, compact, count, join, znodeHref, znodeLink} from '../js/format.js';
 import {ensemble, quorumLost} from '../js/health.js';
 import {page} from './list.js';
 
 const appsEvery = 15_000;
 const maxSubtrees = 12;
+const maxCounted = 10_000; // znodes of one of them
 
 export default function (ctx) {
   let apps = {at: 0, list: []};
+  const sizes = new Map(); // of subtrees beside the applications: {znodes, bytes, truncated}, null while they are counted
   const load = async () => {
     const fresh = Date.now() - apps.at < appsEvery;
-    const [past, e, locks, top, found] = await Promise.all([
-      ctx.api.get('past'), ensemble(), ctx.api.get('locks').catch(() => null),
+    const [past, e, locks, activity, top, found] = await Promise.all([
+      ctx.api.get('past'), ensemble(), ctx.api.get('locks').catch(() => null), ctx.api.get('activity'),
       ctx.api.children('/', {limit: 200}).catch(() => null), fresh ? apps.list : findApps(),
     ]);
     if (!fresh) {
       apps = {at: Date.now(), list: found};
     }
-    return {past, e, locks, top, found};
+    const rest = top && unknown(top.children, found);
+    measure((rest || []).map((c) => join('/', c.name)));
+    return {past, e, locks, hot: activity.hot, rest, found};
   };
-  return page({title: 'Overview', interval: 5000, load, draw: ({past, e, locks, top, found}) => [
+  // One after the other, and once: each is a walk of the server.
+  const measure = async (paths) => {
+    for (const root of paths.filter((path) => !sizes.has(path))) {
+      sizes.set(root, null);
+      sizes.set(root, await ctx.api.get('subtree', {root, limit: maxCounted}).catch(() => null));
+    }
+  };
+  return page({title: 'Overview', interval: 5000, load, draw: ({past, e, locks, hot, rest, found}) => [
     verdict(e, found, locks),
-    h('h2', null, 'The last hour'),
+    h('h2', null, span(past.samples)),
     numbers(past.samples, e),
     h('h2', null, 'What lives here'),
     (found.length > 0 || locks?.locks.length > 0) && h('div', {class: 'grid'}, lockCard(locks), found.map(appCard)),
-    subtrees(top, found),
+    subtrees(rest, found, sizes, hot),
   ]});
 }
 
-// verdict says in a sentence whether somebody has to do something.
+// verdict says in a sentence whether somebody has to do something, and leads there.
 function verdict(e, found, locks) {
   const lost = quorumLost(e);
   const away = e.members.filter((m) => !m.own && m.connected === false).map((m) => m.id);
   const bad = [
-    lost && 'There is no quorum: nobody can change anything.',
-    away.length > 0 && 'No connection to server ' + away.join(', ') + '.',
-    e.dataStatus && 'The data are near or at their limit.',
-    e.values.digest_mismatches_count > 0 && 'Members disagree about the data.',
-    e.values.gozkd_archive_gaps_total > 0 && 'The archive has gaps.',
-    locks?.cycles.length > 0 && (locks.cycles.length === 1 ? 'There is a deadlock.' : 'There are ' + locks.cycles.length + ' deadlocks.'),
-    ...found.filter((a) => a.bad.length > 0).map((a) => a.name + ' at ' + a.path + ': ' + a.bad.join(', ') + '.'),
+    lost && ['There is no quorum: nobody can change anything.', '#/ensemble'],
+    away.length > 0 && ['No connection to server ' + away.join(', ') + '.', '#/ensemble'],
+    e.dataStatus && ['The data are near or at their limit.', '#/ensemble'],
+    e.values.digest_mismatches_count > 0 && ['Members disagree about the data.', '#/ensemble'],
+    e.values.gozkd_archive_gaps_total > 0 && ['The archive has gaps.', '#/ensemble'],
+    locks?.cycles.length > 0 && [locks.cycles.length === 1 ? 'There is a deadlock.' : 'There are ' + locks.cycles.length + ' deadlocks.', '#/locks'],
+    ...found.flatMap((a) => a.facts.filter((f) => f.wrong).map((f) => [a.name + ' at ' + a.path + ': ' + f.text + '.', znodeHref(f.path)])),
   ].filter(Boolean);
   return h('section', {class: 'card verdict ' + (bad.length ? lost ? 'bad' : 'warn' : 'good')},
-    h('strong', null, bad.length ? lost ? 'Not well' : 'Somebody should look' : 'All is well'),
-    bad.length ? h('ul', {class: 'plain'}, bad.map((b) => h('li', null, b)))
+    h('strong', null, bad.length ? lost ? 'No quorum' : 'Needs attention' : 'All is well'),
+    bad.length ? h('ul', {class: 'plain'}, bad.map(([text, href]) => h('li', null, h('a', {href}, text))))
       : h('span', {class: 'dim'}, e.mode === 'standalone' ? 'A standalone server: if it stops, nobody serves.' : 'All ' + e.members.length + ' members are connected; the leader is server ' + e.leader + '.'));
 }
 
+// numbers are those of the last hour, or since the server has started.
 function numbers(samples, e) {
   const of = (key) => samples.map((s) => s[key]);
   const now = (key, value) => (samples.length ? of(key) : value === undefined ? [] : [value]);
-  return h('div', {class: 'numbers'}, chart('Changes/s', of('changes'), 'the last hour', {href: '#/activity'}),
-    chart('Requests/s', of('requests'), 'the last hour', {href: '#/activity'}),
-    chart('Znodes', now('znodes', e.znodes), 'the last hour', {show: compact, href: '#/z/'}), chart('Data', now('bytes', e.dataBytes), 'the last hour', {show: bytes, href: '#/ensemble'}),
-    chart('Sessions', of('sessions'), 'the last hour', {href: '#/sessions'}));
+  const draw = (title, values, options) => chart(title, values, span(samples), '20 s', options);
+  return h('div', {class: 'numbers'}, draw('Changes/s', of('changes'), {href: '#/activity'}), draw('Requests/s', of('requests'), {href: '#/activity'}),
+    draw('Znodes', now('znodes', e.znodes), {show: compact, href: '#/z/'}), draw('Data', now('bytes', e.dataBytes), {show: bytes, href: '#/ensemble'}),
+    draw('Sessions', of('sessions'), {href: '#/sessions'}));
+}
+
+// span names the time of the samples.
+function span(samples) {
+  const minutes = samples.length > 1 ? Math.round((samples.at(-1).time - samples[0].time) / 60_000) : 0;
+  return samples.length < 2 ? 'Now' : minutes > 55 ? 'The last hour' : minutes < 2 ? 'The last minute' : 'The last ' + minutes + ' minutes';
 }
 
 function lockCard(data) {
@@ -65,26 +83,44 @@ function lockCard(data) {
     return null;
   }
   const [elections, waiting] = [data.locks.filter((l) => l.kind === 'election').length, data.locks.reduce((n, l) => n + l.queue.filter((c) => !c.holds).length, 0)];
-  return h('section', {class: 'card app'}, h('header', null, h('h3', null, h('a', {href: '#/locks'}, 'Locks and elections')),
-    data.cycles.length > 0 && badge(data.cycles.length === 1 ? 'a deadlock' : data.cycles.length + ' deadlocks', 'bad')),
-  h('p', null, many(data.locks.length - elections, 'lock') + ', ' + many(elections, 'election') + ', ' + count(waiting) + ' waiting' + (data.truncated ? ' and more' : '')));
+  const say = (text, wrong) => ({text, href: '#/locks', wrong});
+  return card('Locks and elections', '#/locks', data.truncated ? 'and more' : '', [
+    data.cycles.length > 0 && say(many(data.cycles.length, 'deadlock'), true), elections < data.locks.length && say(many(data.locks.length - elections, 'lock')),
+    elections > 0 && say(many(elections, 'election')), say(count(waiting) + ' waiting')].filter(Boolean));
 }
 
-function appCard(app) {
-  return h('section', {class: 'card app'}, h('header', null, h('h3', null, h('a', {href: znodeHref(app.path)}, app.name)), h('span', {class: 'mono dim'}, app.path)),
-    h('ul', {class: 'plain'}, app.bad.map((f) => h('li', null, badge(f, 'bad'))), app.facts.map((f) => h('li', null, f))));
+function appCard({name, path, facts}) {
+  return card(name, znodeHref(path), path, facts.map((f) => ({...f, href: znodeHref(f.path)})));
 }
 
-// subtrees are the children of the root with most children, beside the applications.
-function subtrees(top, found) {
+// card shows facts {text, href, wrong}, each with a link to where a person sees it.
+function card(title, href, at, facts) {
+  return h('section', {class: 'card app'}, h('header', null, h('h3', null, h('a', {href}, title)), h('span', {class: 'mono dim'}, at)),
+    h('ul', {class: 'plain'}, facts.map((f) => h('li', null, h('a', {href: f.href, class: f.wrong ? 'badge bad' : ''}, f.text)))));
+}
+
+// unknown returns the children of the root beside the applications, those with most children first.
+function unknown(children, found) {
   const known = new Set(found.map((a) => a.path));
-  if (!top) {
+  return children.filter((c) => c.name !== 'zookeeper' && c.stat && !known.has(join('/', c.name)))
+    .sort((a, b) => b.stat.numChildren - a.stat.numChildren || b.stat.dataLength - a.stat.dataLength).slice(0, maxSubtrees);
+}
+
+// subtrees shows how large they are, and for those who may see hot paths, how busy.
+function subtrees(rest, found, sizes, hot) {
+  if (!rest) {
     return h('p', {class: 'dim'}, 'The root is not readable for you.');
   }
-  const rest = top.children.filter((c) => c.name !== 'zookeeper' && c.stat && !known.has(join('/', c.name)))
-    .sort((a, b) => b.stat.numChildren - a.stat.numChildren || b.stat.dataLength - a.stat.dataLength).slice(0, maxSubtrees);
-  return h('section', {class: 'card'}, h('header', null, h('h2', null, known.size ? 'Other znodes' : 'Znodes'), h('a', {href: '#/z/'}, 'open the tree')),
-    rest.length === 0 ? h('p', {class: 'dim'}, known.size ? 'None.' : 'None yet: nobody has created any.')
-      : h('dl', {class: 'facts'}, rest.map((c) => [h('dt', {class: 'mono'}, znodeLink(join('/', c.name))),
-        h('dd', {class: 'dim'}, c.stat.numChildren ? count(c.stat.numChildren) + (c.stat.numChildren === 1 ? ' child' : ' children') : bytes(c.stat.dataLength))])));
+  const others = found.some((a) => a.path !== '/');
+  const rows = rest.map(({name, stat}) => {
+    const path = join('/', name);
+    const busy = (hot?.paths || []).filter((p) => p.path === path || p.path.startsWith(path + '/'));
+    const rate = (key) => Math.round(busy.reduce((n, p) => n + p[key], 0));
+    return {path, size: sizes.get(path), stat, rates: [rate('reads'), rate('writes')]};
+  }).sort((a, b) => (b.size?.znodes ?? 0) - (a.size?.znodes ?? 0));
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, others ? 'Other znodes' : 'Znodes'), h('a', {href: '#/z/'}, 'open the tree')),
+    rows.length === 0 ? h('p', {class: 'dim'}, others ? 'None.' : 'None yet: nobody has created any.')
+      : h('dl', {class: 'facts'}, rows.map(({path, size, stat, rates: [reads, writes]}) => [h('dt', {class: 'mono'}, znodeLink(path)),
+        h('dd', {class: 'dim'}, size ? [many(size.znodes, 'znode') + (size.truncated ? ' or more' : ''), ', ', bytes(size.bytes)] : many(stat.numChildren, 'child', 'children'),
+          reads + writes > 0 && ', ' + many(reads, 'read') + ' and ' + many(writes, 'write') + ' per second')])));
 }

@@ -15,11 +15,11 @@ export default function (ctx) {
         : h('span', {class: 'dim'}, s.connected ? 'in the process' : 'not on this server'))]},
     {key: 'identities', title: 'Identities', hide: 'small', value: (s) => (s.identities || []).join(', ')},
     {key: 'timeoutMs', title: 'Timeout', align: 'right', cell: (s) => duration(s.timeoutMs)},
-    {key: 'heard', title: 'Heard', align: 'right', cell: (s) => time(s.heard)},
+    {key: 'heard', title: 'Last heard', align: 'right', cell: (s) => time(s.heard)},
     {key: 'ephemerals', title: 'Ephemerals', align: 'right'},
     {key: 'watches', title: 'Watches', align: 'right', value: (s) => s.watches || 0,
       cell: (s) => s.watches ? h('a', {href: '#/watches?session=' + s.id}, count(s.watches)) : '0'},
-    {key: 'avgLatencyMs', title: 'Latency', align: 'right', hide: 'small', value: (s) => s.avgLatencyMs || 0, cell: (s) => s.connected ? duration(s.avgLatencyMs || 0) : '–'},
+    {key: 'avgLatencyMs', title: 'Latency', align: 'right', hide: 'medium', value: (s) => s.avgLatencyMs || 0, cell: (s) => s.connected ? duration(s.avgLatencyMs || 0) : '–'},
     {key: 'end', title: '', align: 'right', cell: (s) => button('End', () => end(s), {kind: 'quiet', reason: mayEnd(ctx)})},
   ];
   const view = page({
@@ -50,7 +50,7 @@ function ended(past, keep) {
       s.ephemerals.map((p) => [znodeLink(p), ' ']), s.more_ephemerals > 0 && 'and ' + count(s.more_ephemerals) + ' more')]},
   ], caption: 'Ended sessions', sort: 'ended_ms', descending: true, emptyTitle: 'No ended sessions', emptyText: 'This server remembers no end that fits.'}));
   list.set(past.ended);
-  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Ended lately'), more(past.truncated),
+  return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Ended recently'), more(past.truncated),
     h('span', {class: 'dim'}, 'As far as this server knows. Others may know more: ', h('code', null, 'gozkd why SESSION'))), list.element);
 }
 

@@ -49,7 +49,7 @@ export default function (ctx) {
     h('p', {class: 'dim'}, 'A file of JSON lines, the same as of gozkd’s shell: kinds, data and ACLs of all znodes below a path.'),
     h('div', {class: 'halves'},
       h('form', {class: 'card stack', onsubmit: save}, h('header', null, h('h2', null, 'Export')), field('Subtree', from), size,
-        h('div', {class: 'row'}, button('How much is it?', look), h('button', {type: 'submit', class: 'button primary'}, 'Download'))),
+        h('div', {class: 'row'}, button('Count the znodes', look), h('button', {type: 'submit', class: 'button primary'}, 'Download'))),
       h('form', {class: 'card stack', onsubmit: load}, h('header', null, h('h2', null, 'Import')), field('Into', to), field('File', file),
         field('Znodes that exist', select([['refuse', 'stop with an error'], ['keep', 'keep them'], ['replace', 'replace data and ACL']], existing, (v) => {
           existing = v;

@@ -1,5 +1,5 @@
 // Chooses a viewer for data: by looking at the data, unless a person has chosen one for the place.
-import {button, copy, download, h, loading, remember, replace, select, setting} from '../dom.js';
+import {button, copy, debounce, download, h, loading, remember, replace, select, setting} from '../dom.js';
 import {base, bytes as size, parent} from '../format.js';
 import {hex, protobuf} from './binary.js';
 import {json} from './json.js';
@@ -15,6 +15,7 @@ import {decode, properties, text, xml, yaml} from './text.js';
 export const viewers = [text, json, yaml, properties, xml, hex, base64, gzip, zlib, zstd, snappy, curator, kafka, clickhouse, protobuf];
 
 const maxNesting = 4;
+const leastFind = 200; // bytes of data in which a person wants to find something
 
 /** sniff returns the viewers that fit, the best one first. */
 export function sniff(input) {
@@ -43,6 +44,51 @@ function choose(place, id) {
   remember('viewers', Object.fromEntries(entries.slice(-200)));
 }
 
+const maxFound = 1000;
+
+// ranges returns where a text occurs in what an element shows, also across its elements, whatever the case.
+function ranges(element, text) {
+  const nodes = [];
+  let all = '';
+  for (const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT); walker.nextNode();) {
+    nodes.push({node: walker.currentNode, from: all.length});
+    all += walker.currentNode.data;
+  }
+  const literal = new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'gi');
+  const at = (offset) => nodes.findLast((n) => n.from <= offset);
+  return text === '' ? [] : [...all.matchAll(literal)].slice(0, maxFound).map(({index}) => {
+    const [first, last] = [at(index), at(index + text.length - 1)];
+    const range = new Range();
+    range.setStart(first.node, index - first.from);
+    range.setEnd(last.node, index + text.length - last.from);
+    return range;
+  });
+}
+
+// finder is an input that marks what is found in the data; Enter goes to the next place.
+function finder(body) {
+  const note = h('span', {class: 'dim num', role: 'status'});
+  let [found, now] = [[], 0];
+  const mark = () => {
+    CSS.highlights?.set('found', new Highlight(...found));
+    CSS.highlights?.set('found-now', new Highlight(...found.slice(now, now + 1)));
+    note.textContent = input.value ? (found.length ? now + 1 : 0) + ' of ' + found.length + (found.length === maxFound ? '+' : '') : '';
+    found[now]?.startContainer.parentElement.scrollIntoView({block: 'nearest'});
+  };
+  const look = () => {
+    body.querySelector('.unfold:not(:disabled)')?.click(); // what is folded is not there
+    [found, now] = [ranges(body.querySelector('.code') || body, input.value), 0];
+    mark();
+  };
+  const input = h('input', {type: 'search', class: 'find', placeholder: 'Find', 'aria-label': 'Find in the data', oninput: debounce(150, look), onkeydown: (event) => {
+    if (event.key === 'Enter' && found.length) {
+      now = (now + (event.shiftKey ? found.length - 1 : 1)) % found.length;
+      mark();
+    }
+  }});
+  return h('span', {class: 'row'}, note, input);
+}
+
 /**
  * viewData shows data with a choice of viewers. actions are further buttons for the head. Viewers of
  * data inside of data have a depth and no actions.
@@ -58,6 +104,7 @@ export function viewData(path, data, {actions = [], depth = 0, outer = ''} = {})
     remember('wrap', !setting('wrap', true));
     draw();
   }, {kind: 'quiet', title: 'Break long lines'});
+  const find = finder(body);
   const draw = async () => {
     wrap.setAttribute('aria-pressed', String(setting('wrap', true)));
     body.classList.toggle('wrap', setting('wrap', true));
@@ -69,9 +116,10 @@ export function viewData(path, data, {actions = [], depth = 0, outer = ''} = {})
       if (viewer.render) {
         replace(body, viewer.render(input));
         wrap.hidden = !body.querySelector(':scope > .code:not(.hex)');
+        find.hidden = wrap.hidden || data.length < leastFind;
         return;
       }
-      wrap.hidden = true;
+      wrap.hidden = find.hidden = true;
       replace(body, loading(2));
       const inside = await viewer.unpack(data);
       replace(body, viewData(path, inside, {depth: depth + 1, outer: outer + '|' + viewer.id}));
@@ -89,7 +137,7 @@ export function viewData(path, data, {actions = [], depth = 0, outer = ''} = {})
   return h('section', {class: depth > 0 ? 'nested' : 'data', 'aria-label': depth > 0 ? 'Data inside' : 'Data'},
     h('header', {class: 'data-head'}, h(depth > 0 ? 'h3' : 'h2', null, depth > 0 ? 'Inside' : 'Data'),
       h('span', {class: 'dim'}, data.length > 0 ? size(data.length) : 'none'), choice, h('span', {class: 'spring'}),
-      data.length > 0 && [wrap, input.text !== null && button('', () => copy(input.text), {kind: 'quiet', iconName: 'copy', title: 'Copy the data'}),
+      data.length > 0 && [find, wrap, input.text !== null && button('', () => copy(input.text), {kind: 'quiet', iconName: 'copy', title: 'Copy the data'}),
         button('', () => download(base(path) === '/' ? 'root' : base(path), data), {kind: 'quiet', iconName: 'download', title: 'Download the data'})], actions),
     body);
 }

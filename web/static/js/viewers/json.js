@@ -1,9 +1,10 @@
 // JSON as a tree that folds. The parser keeps numbers as they are written: JSON.parse would round
 // those beyond 2^53. Also used to check what a person types.
-import {h, icon} from '../dom.js';
+import {button, h, icon} from '../dom.js';
 
 const maxDepth = 200;
 const chunk = 200;
+const fits = 300; // values that are unfolded at once
 
 /** JsonError says where a text stops being JSON. */
 export class JsonError extends Error {
@@ -191,7 +192,7 @@ function line(label, node, open, last) {
   let filled = 0;
   const fill = () => {
     const end = Math.min(node.items.length, filled + chunk);
-    const many = size(node, 300) > 300;
+    const many = size(node, fits) > fits;
     const lines = [];
     for (let i = filled; i < end; i++) {
       const item = node.items[i];
@@ -222,9 +223,18 @@ function line(label, node, open, last) {
   return element;
 }
 
-/** jsonTree shows a parsed value. */
+/** jsonTree shows a parsed value. One that is too large to be unfolded at once has a button for it. */
 export function jsonTree(node) {
-  return h('div', {class: 'code json', tabindex: '0', 'aria-label': 'JSON'}, line(null, node, true, true));
+  const tree = h('div', {class: 'code json', tabindex: '0', 'aria-label': 'JSON'}, line(null, node, true, true));
+  const shown = document.createDocumentFragment();
+  shown.append(size(node, fits) > fits ? button('Unfold all', (event) => {
+    event.currentTarget.disabled = true;
+    for (let closed = true; closed;) {
+      closed = tree.querySelector('.json-toggle[aria-expanded=false], .json-more');
+      closed?.click();
+    }
+  }, {kind: 'quiet unfold'}) : '', tree);
+  return shown;
 }
 
 function parsed(input) {

@@ -9,8 +9,8 @@ function begins(data, ...magic) {
   return magic.every((byte, i) => data[i] === byte);
 }
 
-async function inflate(data, format) {
-  const reader = new Blob([data]).stream().pipeThrough(new DecompressionStream(format)).getReader();
+async function pipe(data, transform) {
+  const reader = new Blob([data]).stream().pipeThrough(transform).getReader();
   const parts = [];
   let length = 0;
   for (;;) {
@@ -45,13 +45,23 @@ export function isZlib(data) {
 
 export const gzip = {
   id: 'gzip', label: 'gzip', score: (input) => (begins(input.data, 0x1f, 0x8b, 8) ? 1 : 0),
-  unpack: (data) => inflate(data, 'gzip'),
+  unpack: (data) => pipe(data, new DecompressionStream('gzip')), pack: (data) => pipe(data, new CompressionStream('gzip')),
 };
 
 export const zlib = {
   id: 'zlib', label: 'zlib', score: (input) => (input.text === null && isZlib(input.data) ? 0.9 : 0),
-  unpack: (data) => inflate(data, 'deflate'),
+  unpack: (data) => pipe(data, new DecompressionStream('deflate')), pack: (data) => pipe(data, new CompressionStream('deflate')),
 };
+
+/** unpacked returns what is inside of data that can be packed again: {inside, pack, label}; pack of others changes nothing. */
+export async function unpacked(data) {
+  const viewer = [gzip, zlib].find((v) => v.score({data, text: decode(data)}) > 0);
+  try {
+    return viewer ? {inside: await viewer.unpack(data), pack: viewer.pack, label: viewer.label} : {inside: data, pack: async (same) => same, label: ''};
+  } catch (error) {
+    return {inside: data, pack: async (same) => same, label: ''}; // damaged: shown as it is
+  }
+}
 
 export const zstd = {
   id: 'zstd', label: 'zstd', score: (input) => (begins(input.data, 0x28, 0xb5, 0x2f, 0xfd) ? 1 : 0),
