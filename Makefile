@@ -20,7 +20,7 @@ RACE       = $(shell CGO_ENABLED=1 $(GO) build -race runtime/cgo >/dev/null 2>&1
 # The tests check that no goroutine is left.
 export GORACE ?= atexit_sleep_ms=0
 
-.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants mutants-generated hostile attacks tidy version release upgrade testkits chart alerts web web-pictures openapi help
+.PHONY: build test race inv exhaustive fuzz bench bench-compare lint fmt compat compat-full golden regress killtest recipesim archivetest sim simservers jepsen mutants mutants-generated hostile attacks tidy version release upgrade testkits chart alerts web web-pictures web-axe openapi help
 .DEFAULT_GOAL := help
 
 build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
@@ -138,6 +138,9 @@ web:      ## the explorer in headless Chromium, as a person uses it; WEB for fla
 	GOZKD_BROWSER="$(BROWSER)" $(GO) test -count=1 -timeout 15m ./test/web $(WEB)
 web-pictures: ## the pictures of docs/guide/rest.md
 	GOZKD_PICTURES="$(CURDIR)/docs/guide/explorer" $(MAKE) web WEB='-run TestPictures'
+web-axe:  ## the rules of axe-core, a package of npm, on every view of the explorer
+	npm install --silent --no-save --prefix .cache/axe axe-core@4.10.3
+	GOZKD_AXE="$(CURDIR)/.cache/axe/node_modules/axe-core/axe.min.js" $(MAKE) web WEB='-run TestAccessibility'
 openapi:  ## check the OpenAPI files with openapi-spec-validator, a package of Python
 	python3 -m openapi_spec_validator web/internal/restv2/openapi.json testkit/openapi.json
 help:     ## this list

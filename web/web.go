@@ -173,7 +173,7 @@ func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f serve
 // notServing returns a Problem while the server does not answer clients.
 func (h *Handler) notServing() error {
 	if err := h.server.NotServing(); err != nil {
-		return answer.Errorf(http.StatusServiceUnavailable, "%v", err)
+		return answer.Errorf(http.StatusServiceUnavailable, "%s", call.Text(err))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package web
 import (
 	_ "embed"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -71,13 +72,30 @@ func (b *tab) dark(dark bool) {
 	b.until("document.documentElement.dataset.theme === " + quote(scheme))
 }
 
+// axe returns what the script GOZKD_AXE, that of axe-core, finds on the page; make web-axe sets it.
+func (b *tab) axe() []string {
+	b.t.Helper()
+	file := os.Getenv("GOZKD_AXE")
+	if file == "" {
+		return nil
+	}
+	script, err := os.ReadFile(file)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if !ask[bool](b, "Boolean(window.axe)") {
+		b.eval(string(script)+"; null", nil)
+	}
+	return ask[[]string](b, "axe.run().then((r) => r.violations.map((v) => v.impact + ' ' + v.id + ': ' + v.nodes[0].html))")
+}
+
 // The rules of accessibility hold in every view and dialog, in light and in dark.
 func TestAccessibility(t *testing.T) {
 	x := furnish(t, web.Options{Anonymous: web.Admin})
 	b := x.visit(t, "#/z/")
 	check := func(where string) {
 		t.Helper()
-		for _, broken := range ask[[]string](b, rulesJS) {
+		for _, broken := range append(ask[[]string](b, rulesJS), b.axe()...) {
 			t.Errorf("%s: %s", where, broken)
 		}
 	}

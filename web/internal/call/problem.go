@@ -108,7 +108,7 @@ func Path(r *http.Request, root string) (string, error) {
 	return path, nil
 }
 
-var packages = strings.NewReplacer("client: ", "", "proto: ", "")
+var packages = strings.NewReplacer("client: ", "", "proto: ", "", "server: ", "")
 
 // Text returns the text of an error without the names of our packages that made it.
 func Text(err error) string { return packages.Replace(err.Error()) }

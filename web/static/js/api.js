@@ -48,6 +48,7 @@ const remedies = {
   403: 'Log in as another identity, or ask for the role or the permission in the ACL.',
   429: 'Too many requests at once. Wait a few seconds and try again.',
   501: 'This server is not configured for it.',
+  503: 'The page reads again by itself as soon as the server serves.',
 };
 
 /**

@@ -6,7 +6,7 @@ import {compact} from './format.js';
  * chart is a card with the last of some values, and all of them as a line; span names their time, soon
  * when a line appears if there are too few. show writes a value; href leads to more.
  */
-export function chart(title, values, span, soon, {show = (v) => compact(Math.round(v)), href = null} = {}) {
+export function chart(title, values, span, soon, {show = (v) => compact(v < 10 ? Math.round(10 * v) / 10 : Math.round(v)), href = null} = {}) {
   const now = values.at(-1);
   return h('section', {class: 'card'}, h('header', null, h('h2', null, href ? h('a', {href}, title) : title), h('strong', {class: 'num'}, now === undefined ? '–' : show(now))),
     values.length > 1 ? [line(title, values, span, show), h('div', {class: 'dim', title: 'In ' + span}, 'peak ' + show(Math.max(...values)))]

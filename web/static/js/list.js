@@ -68,7 +68,7 @@ export function table({columns, rows = [], caption, sort = null, descending = fa
   const body = h('tbody');
   const note = h('div', {class: 'table-note'});
   const heads = columns.map((column) => h('th', {scope: 'col', class: cls(column)},
-    column.title && h('button', {type: 'button', class: 'sort', onclick: () => {
+    !column.title ? h('span', {class: 'offscreen'}, column.key) : h('button', {type: 'button', class: 'sort', onclick: () => {
       descending = sort === column.key ? !descending : column.align === 'right';
       sort = column.key;
       draw();

@@ -107,7 +107,7 @@ const kinds = {created: ['created', 'good'], changed: ['changed', ''], acl: ['AC
 
 function versionCard(path, v, choices) {
   return h('section', {class: 'card'},
-    h('header', null, time(v.time), badge(...kinds[v.change]), h('span', {class: 'mono dim'}, v.zxid),
+    h('header', null, time(v.time), h('span', {class: 'dim'}, clock(v.time)), badge(...kinds[v.change]), h('span', {class: 'mono dim'}, v.zxid),
       v.acl && h('span', {class: 'dim'}, 'version ' + v.version + ', ' + bytes(v.dataLength)), choices,
       v.acl && h('a', {href: znodeHref(path) + '?at=' + v.zxid}, 'The tree then')),
     h('div', {class: 'row'}, v.op && h('span', {class: 'mono dim'}, v.op), v.session && sessionLink(v.session), (v.by || []).map((who) => badge(who))),

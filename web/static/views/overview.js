@@ -49,7 +49,7 @@ function verdict(e, found, locks) {
   const away = e.members.filter((m) => !m.own && m.connected === false).map((m) => m.id);
   const bad = [
     lost && ['There is no quorum: nobody can change anything.', '#/ensemble'],
-    away.length > 0 && ['No connection to server ' + away.join(', ') + '.', '#/ensemble'],
+    away.length > 0 && [(away.length === 1 ? 'No connection to server ' : 'No connection to servers ') + away.join(', ') + '.', '#/ensemble'],
     e.dataStatus && ['The data are near or at their limit.', '#/ensemble'],
     e.values.digest_mismatches_count > 0 && ['Members disagree about the data.', '#/ensemble'],
     e.values.gozkd_archive_gaps_total > 0 && ['The archive has gaps.', '#/ensemble'],
@@ -121,6 +121,6 @@ function subtrees(rest, found, sizes, hot) {
   return h('section', {class: 'card'}, h('header', null, h('h2', null, others ? 'Other znodes' : 'Znodes'), h('a', {href: '#/z/'}, 'open the tree')),
     rows.length === 0 ? h('p', {class: 'dim'}, others ? 'None.' : 'None yet: nobody has created any.')
       : h('dl', {class: 'facts'}, rows.map(({path, size, stat, rates: [reads, writes]}) => [h('dt', {class: 'mono'}, znodeLink(path)),
-        h('dd', {class: 'dim'}, size ? [many(size.znodes, 'znode') + (size.truncated ? ' or more' : ''), ', ', bytes(size.bytes)] : many(stat.numChildren, 'child', 'children'),
+        h('dd', {class: 'dim'}, size ? [many(size.znodes, 'znode') + (size.truncated ? ' or more' : ''), ', ', bytes(size.bytes)] : stat.numChildren ? many(stat.numChildren, 'child', 'children') : bytes(stat.dataLength),
           reads + writes > 0 && ', ' + many(reads, 'read') + ' and ' + many(writes, 'write') + ' per second')])));
 }
