@@ -41,7 +41,7 @@ func shop(t *testing.T) *site {
 		"/kafka/brokers/topics/payments/partitions/0/state": `{"leader":-1}`,
 		"/solr/live_nodes/solr1:8983_solr":                  "", "/solr/live_nodes/solr2:8983_solr": "", "/solr/collections/products": "",
 		"/solr/overseer_elect/leader": `{"id":"72057-solr1:8983_solr-n_0000000003"}`,
-		"/service/pg/members/pg-1":    "{}", "/service/pg/members/pg-2": "{}", "/service/pg/initialize": "7", "/service/pg/leader": "pg-1",
+		"/service/pg/members/pg-1":    "{}", "/service/pg/members/pg-2": `{"xlog_location":83886080}`, "/service/pg/status": `{"optime":83886080}`, "/service/pg/initialize": "7", "/service/pg/leader": "pg-1",
 		"/shop/config/database":         `{"host": "db1.example", "port": 5432, "pool": {"min": 4, "max": 64}, "tls": true, "replicas": ["db2.example", "db3.example"]}`,
 		"/shop/config/features":         "checkout:\n  express: true\n  limit: 250\nsearch:\n  engine: v2\n",
 		"/shop/config/log4j.properties": "rootLogger=INFO, stdout\nappender.stdout.type=Console\n",

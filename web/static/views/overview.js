@@ -38,7 +38,7 @@ export default function (ctx) {
     h('h2', null, span(past.samples)),
     numbers(past.samples, e),
     h('h2', null, 'What lives here'),
-    (found.length > 0 || locks?.locks.length > 0) && h('div', {class: 'grid'}, lockCard(locks), found.map(appCard)),
+    (found.length > 0 || locks?.locks.length > 0) && h('div', {class: 'apps'}, lockCard(locks), found.map(appCard)),
     subtrees(rest, found, sizes, hot),
   ]});
 }
