@@ -3,6 +3,8 @@ package web
 import (
 	_ "embed"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -365,4 +367,25 @@ func TestEmptyStates(t *testing.T) {
 		b.see("main", "Write gozkd.archive.url=file:///backups/zk")
 		b.gone("main [role=alert]", "")
 	}
+}
+
+// Below a prefix of a proxy the explorer asks for nothing outside of it.
+func TestPrefix(t *testing.T) {
+	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	x.fill(map[string]string{"/app/a": "one"})
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set("X-Forwarded-Prefix", "/zk")
+		http.StripPrefix("/zk", x.handler).ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	x.origin = proxy.URL + "/zk"
+	b := x.visit(t, "#/z/app/a")
+	b.see(".data", "one")
+	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.press("e")
+	b.fill("textarea", "Data", "two")
+	b.click("button", "=Save")
+	b.see(".data", "two")
+	b.gotoHash("#/overview")
+	b.see(".verdict", "All is well")
 }
