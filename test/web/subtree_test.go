@@ -69,7 +69,7 @@ func TestCopy(t *testing.T) {
 	b.until("location.hash === '#/z/copy'")
 	b.gotoHash("#/z/app")
 	x.create(zk, "/app/live", "", client.CreateOptions{Ephemeral: true})
-	say("/moved", true, "1 ephemeral znodes belong to clients")
+	say("/moved", true, "1 ephemeral znode of a client")
 	b.press("Escape")
 	b.closed()
 	if err := zk.Delete(t.Context(), "/app/live", -1); err != nil {

@@ -1,5 +1,6 @@
 // The dialog that copies or moves a subtree, by an export and an import of it.
 import * as api from './api.js';
+import {many} from './apps.js';
 import {field, h} from './dom.js';
 import {bytes, count, normal} from './format.js';
 import {deleteRounds} from './remove.js';
@@ -10,7 +11,7 @@ export async function copySubtree(ctx) {
   const move = h('input', {type: 'checkbox', disabled: ctx.path === '/'});
   const progress = h('p', {class: 'dim', role: 'status'}, 'Counting …');
   const counted = api.get('subtree', {root: ctx.path});
-  counted.then((s) => (progress.textContent = count(s.znodes) + (s.truncated ? ' or more' : '') + ' znodes, ' + bytes(s.bytes) + '.'), () => (progress.textContent = ''));
+  counted.then((s) => (progress.textContent = many(s.znodes, 'znode') + (s.truncated ? ' or more' : '') + ', ' + bytes(s.bytes) + '.'), () => (progress.textContent = ''));
   const run = async () => {
     const target = normal(to.value);
     if (target === ctx.path || target.startsWith(ctx.path + '/')) {
@@ -18,7 +19,7 @@ export async function copySubtree(ctx) {
     }
     const seen = await counted;
     if (move.checked && (seen.ephemerals || seen.denied)) {
-      throw new Error('It cannot be moved: ' + (seen.denied ? count(seen.denied) + ' znodes are not readable for you.' : count(seen.ephemerals) + ' ephemeral znodes belong to clients. Copy it instead.'));
+      throw new Error('It cannot be moved: ' + (seen.denied ? 'you may not read all of it.' : 'it has ' + many(seen.ephemerals, 'ephemeral znode of a client', 'ephemeral znodes of clients') + '. Copy it instead.'));
     }
     progress.textContent = 'Copying …';
     const file = await (await api.request('GET', 'ui/api/export', {query: {root: ctx.path}})).blob();
@@ -39,6 +40,6 @@ export async function copySubtree(ctx) {
   if (!done) {
     return null;
   }
-  ctx.toast(count(done.created) + ' znodes ' + (move.checked ? 'moved' : 'copied') + ' to ' + done.target, 'good');
+  ctx.toast(many(done.created, 'znode') + (move.checked ? ' moved' : ' copied') + ' to ' + done.target, 'good');
   return {created: done.target, moved: move.checked};
 }

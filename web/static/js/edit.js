@@ -253,6 +253,7 @@ async function resolve(ctx, started, {mine, theirs}) {
 }
 
 const permissions = [['c', 'create'], ['d', 'delete'], ['r', 'read'], ['w', 'write'], ['a', 'admin']];
+const example = {digest: 'user:hash', ip: '10.0.0.0/8', sasl: 'user', x509: 'CN=name', auth: 'everybody you are'};
 const schemes = ['world', 'auth', 'digest', 'ip', 'sasl', 'x509'];
 
 // aclEditor edits the entries in place and returns them with read().
@@ -260,12 +261,12 @@ function aclEditor(list) {
   const rows = h('div', {class: 'stack'});
   const add = (entry) => {
     const known = schemes.includes(entry.scheme) ? schemes : [...schemes, entry.scheme];
-    const id = h('input', {value: entry.id, 'aria-label': 'Id', class: 'mono grow', spellcheck: 'false', autocapitalize: 'off', disabled: entry.scheme === 'auth' || entry.scheme === 'world'});
+    const id = h('input', {value: entry.id, placeholder: example[entry.scheme], 'aria-label': 'Id', class: 'mono grow', spellcheck: 'false', autocapitalize: 'off', disabled: entry.scheme === 'auth' || entry.scheme === 'world'});
     const scheme = select(known.map((s) => [s, s]), entry.scheme, (s) => {
       id.value = s === 'world' ? 'anyone' : s === 'auth' ? '' : id.value === 'anyone' ? '' : id.value;
       id.disabled = s === 'world' || s === 'auth';
       digest(s);
-      id.placeholder = {digest: 'user:hash', ip: '10.0.0.0/8', sasl: 'user', x509: 'CN=name', auth: 'everybody you are'}[s] || '';
+      id.placeholder = example[s] || '';
     }, {'aria-label': 'Scheme'});
     const password = h('input', {type: 'password', placeholder: 'or a password', 'aria-label': 'Password, of which the hash becomes the id', autocomplete: 'new-password', onchange: async () => {
       const user = id.value.split(':')[0];

@@ -76,7 +76,7 @@ function finder(body) {
     found[now]?.startContainer.parentElement.scrollIntoView({block: 'nearest'});
   };
   const look = () => {
-    body.querySelector('.unfold:not(:disabled)')?.click(); // what is folded is not there
+    body.querySelector('.unfold:not([hidden])')?.click(); // what is folded is not there
     [found, now] = [ranges(body.querySelector('.code') || body, input.value), 0];
     mark();
   };

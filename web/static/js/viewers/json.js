@@ -228,7 +228,7 @@ export function jsonTree(node) {
   const tree = h('div', {class: 'code json', tabindex: '0', 'aria-label': 'JSON'}, line(null, node, true, true));
   const shown = document.createDocumentFragment();
   shown.append(size(node, fits) > fits ? button('Unfold all', (event) => {
-    event.currentTarget.disabled = true;
+    event.currentTarget.hidden = true;
     for (let closed = true; closed;) {
       closed = tree.querySelector('.json-toggle[aria-expanded=false], .json-more');
       closed?.click();
