@@ -2,8 +2,6 @@ package recipes
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,35 +91,26 @@ func (p *callCounter) wait(limit time.Duration) int {
 
 // abandonedCalls holds the requests whose callers stopped waiting. The zero value is empty. Safe
 // for concurrent use.
-type abandonedCalls struct {
-	mu  sync.Mutex
-	all map[chan struct{}]struct{} // each is closed when its request has ended
-}
+type abandonedCalls struct{ all sync.Map } // its keys are closed when their requests have ended
 
 func (l *abandonedCalls) add() chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = make(map[chan struct{}]struct{})
-	}
 	finished := make(chan struct{})
-	l.all[finished] = struct{}{}
+	l.all.Store(finished, nil)
 	return finished
 }
 
 func (l *abandonedCalls) remove(finished chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.all, finished)
+	l.all.Delete(finished)
 	close(finished)
 }
 
 // wait waits until the requests that are present now have ended. The call fails when ctx ends or
 // closing is closed.
 func (l *abandonedCalls) wait(ctx context.Context, closing <-chan struct{}) error {
-	l.mu.Lock()
-	now := slices.Collect(maps.Keys(l.all))
-	l.mu.Unlock()
+	var now []chan struct{}
+	for finished := range l.all.Range {
+		now = append(now, finished.(chan struct{}))
+	}
 	for _, finished := range now {
 		select {
 		case <-finished:
