@@ -1,6 +1,6 @@
 // Command testkits builds the test kits for other languages and tests each as its user would: what
-// was built is installed into an empty project, away from the repository. With -all it builds the
-// packages of all platforms, and tests nothing.
+// was built is installed into an empty project, away from the repository, and runs without a
+// network. With -all it builds the packages of all platforms, and tests nothing.
 package main
 
 import (
@@ -109,8 +109,8 @@ func (b *build) python(ctx context.Context) {
 	project := b.project("python", "python", func(dir, code string) {
 		must.Do(os.WriteFile(filepath.Join(dir, "test_page.py"), []byte(code), 0o644))
 	})
-	pytest := []string{"-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"}
-	fmt.Print(install.Output(ctx, project, interpreter, pytest...))
+	pytest := []string{"-m", "pytest", "-q", "-rP", "-n", "2", "-p", "no:cacheprovider"}
+	fmt.Print(install.Offline(ctx, project, interpreter, pytest...))
 }
 
 // java builds the jars, installs them into a local repository, and runs the tests of a project with
@@ -143,7 +143,9 @@ func (b *build) java(ctx context.Context) {
 	project := b.project("java", "java", func(dir, code string) {
 		must.Do(os.WriteFile(filepath.Join(dir, "src", "test", "java", "PageTest.java"), []byte(code), 0o644))
 	})
-	fmt.Print(install.Mvn(ctx, b.root, project, "test", "-Dtestkit.version="+b.version, "-Dplatform="+platform))
+	test := []string{"test", "-Dtestkit.version=" + b.version, "-Dplatform=" + platform}
+	install.Mvn(ctx, b.root, project, append(test, "-Dtest=PerMethodTest")...) // fetches all that a test needs
+	fmt.Print(install.Mvn(ctx, b.root, project, append(test, "-o")...))
 }
 
 // js builds the packages for npm, and runs the tests of a project with that of this machine.
@@ -161,12 +163,12 @@ func (b *build) js(ctx context.Context) {
 	// The packages of other platforms are not there to be asked for.
 	npm := []string{"install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--omit=optional"}
 	install.Output(ctx, project, "npm", append(npm, packages...)...)
-	install.Output(ctx, project, "npx", "--no-install", "tsc", "-p", ".")
+	install.Offline(ctx, project, "npx", "--no-install", "tsc", "-p", ".")
 	tests := must.Get(filepath.Glob(filepath.Join(project, "*.test.js")))
-	fmt.Print(install.Output(ctx, project, "node", append([]string{"--test"}, tests...)...))
+	fmt.Print(install.Offline(ctx, project, "node", append([]string{"--test"}, tests...)...))
 	// Not with the kit: vitest has packages for each platform, too. A project finds them above.
 	install.Output(ctx, b.dir, "npm", "install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "vitest@3.2.4", "jest@30.2.0")
 	runners := filepath.Join(b.dir, "node_modules", ".bin")
-	fmt.Print(install.Output(ctx, project, filepath.Join(runners, "vitest"), "run", "vitest.spec.js"))
-	install.Output(ctx, project, filepath.Join(runners, "jest"), "--testMatch", "**/jest.spec.cjs") // reports on stderr
+	fmt.Print(install.Offline(ctx, project, filepath.Join(runners, "vitest"), "run", "vitest.spec.js"))
+	install.Offline(ctx, project, filepath.Join(runners, "jest"), "--testMatch", "**/jest.spec.cjs") // reports on stderr
 }

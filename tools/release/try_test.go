@@ -35,6 +35,7 @@ func (u *user) try(out string) {
 	u.tryPackage(one(out, "*_linux_"+runtime.GOARCH+".deb"), version[1:])
 	image := one(out, "*_image_"+runtime.GOARCH+".tar")
 	u.tryImage(image, version[1:])
+	u.tryKits(out, version[1:])
 	u.environment(proxy)
 	u.tryCompose(image, version)
 	u.checkUse(version)

@@ -101,12 +101,21 @@ def test_refusals():
                 wrong()
 
 
-def test_next_server_is_quick():
-    Server().close()
+START_TIMES = """
+import statistics, time
+from gozkd_testkit import Server
+ms = []
+for _ in range(51):
     began = time.monotonic()
-    for _ in range(50):
-        Server().close()
-    print(f"{(time.monotonic() - began) / 50 * 1000:.1f} ms for a server")  # pytest -s; measured, not judged
+    server = Server()
+    ms.append((time.monotonic() - began) * 1000)
+    server.close()
+print(f"Python: first server {ms[0]:.0f} ms, next {statistics.median(ms[1:]):.1f} ms")
+"""
+
+
+def test_start_times():  # measured, not judged: the machine may be busy; pytest -rP shows them
+    print(subprocess.run([sys.executable, "-c", START_TIMES], check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 def test_ends_with_its_interpreter(tmp_path):

@@ -18,12 +18,18 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.state.ConnectionState;
@@ -301,15 +307,34 @@ class TestkitTest {
         }
     }
 
-    /** Measured, not judged. */
+    /** The times are measured, not judged: the machine may be busy. */
     @Test
-    void nextServerIsQuick() throws Exception {
-        new TestingServer().close();
-        long began = System.nanoTime();
-        for (int i = 0; i < 50; i++) {
-            new TestingServer().close();
+    void startTimesAndMemory() throws Exception {
+        String said = java(StartTimes.class).lines().collect(Collectors.joining("\n"));
+        System.out.println(said);
+        Matcher memory = Pattern.compile("200 servers: (\\d+) MB").matcher(said);
+        assertTrue(memory.find() && Integer.parseInt(memory.group(1)) <= 300);
+    }
+
+    /** Another JVM; what it prints. */
+    private static BufferedReader java(Class<?> main, String... flags) throws IOException {
+        List<String> words = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString()));
+        words.addAll(List.of(flags));
+        words.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
+        Process other = new ProcessBuilder(words).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        return new BufferedReader(new InputStreamReader(other.getInputStream()));
+    }
+
+    @Test
+    void aDamagedProgramIsReplaced(@TempDir Path home) throws Exception {
+        for (int i = 0; i < 2; i++) {
+            assertTrue(Integer.parseInt(java(TestkitTest.class, "-Duser.home=" + home).readLine()) > 0);
+            try (Stream<Path> all = Files.walk(home.resolve(".cache").resolve("gozkd-testkit"))) {
+                Path program = all.filter(Files::isRegularFile).findFirst().get();
+                Files.delete(program); // a running program cannot be overwritten
+                Files.writeString(program, "damaged");
+            }
         }
-        System.out.printf("%.1f ms for a server%n", (System.nanoTime() - began) / 50e6);
     }
 
     /** Starts a server and ends without closing it. */
@@ -321,9 +346,7 @@ class TestkitTest {
 
     @Test
     void endsWithItsJvm() throws Exception {
-        Process other = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp",
-                System.getProperty("java.class.path"), TestkitTest.class.getName()).start();
-        int port = Integer.parseInt(new BufferedReader(new InputStreamReader(other.getInputStream())).readLine());
+        int port = Integer.parseInt(java(TestkitTest.class).readLine());
         eventually(() -> {
             try {
                 new Socket("127.0.0.1", port).close();
