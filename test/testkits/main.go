@@ -94,10 +94,11 @@ func (b *build) project(kit, language string, examples func(dir, code string)) (
 	return dir
 }
 
-// python builds wheels, and runs the tests with that of this machine in two workers.
+// python checks the descriptions of our HTTP interfaces, builds wheels, and runs the tests with that of this machine in two workers.
 func (b *build) python(ctx context.Context) {
 	kit := filepath.Join(b.root, "testkit", "python")
 	interpreter := install.Python(ctx, b.root, "testkit", filepath.Join(kit, "tests", "requirements.txt"))
+	install.Output(ctx, b.root, interpreter, "-m", "openapi_spec_validator", "testkit/openapi.json", "web/internal/restv2/openapi.json")
 	install.Output(ctx, "", interpreter, filepath.Join(kit, "build.py"), b.version, b.out, b.programs)
 	if b.all {
 		return

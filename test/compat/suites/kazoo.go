@@ -24,6 +24,12 @@ done
 SERVER_JVMFLAGS=$flags exec "$SUITES_BIN/zkServer.sh" start-foreground "$a"
 `
 
+// kazooKit is a plugin of pytest that puts our kit in the place of kazoo's harness.
+const kazooKit = `import sys
+import gozkd_testkit.kazoo
+sys.modules["kazoo.testing"] = gozkd_testkit.kazoo
+`
+
 // installKazoo prepares kazoo's own tests, which its package contains. Three servers are started
 // for each file of tests.
 func installKazoo(ctx context.Context, root string) installed {
@@ -55,13 +61,12 @@ func installKazoo(ctx context.Context, root string) installed {
 		}
 		switch {
 		case t.kit != "":
-			// The import is all that changes.
-			file := filepath.Join(dir, filepath.Base(files[part]))
-			text := string(must.Get(os.ReadFile(files[part])))
-			text = strings.ReplaceAll(text, "from kazoo.testing import", "from gozkd_testkit.kazoo import")
-			must.Do(os.WriteFile(file, []byte(text), 0o644))
-			cmd.Args[len(cmd.Args)-1] = file
-			cmd.Env = append(cmd.Env, "GOZKD_TESTKIT="+t.kit, "PYTHONPATH="+filepath.Join(root, "testkit", "python"))
+			// What "from kazoo.testing import" means is all that changes, also in the files that others
+			// inherit their tests from.
+			must.Do(os.WriteFile(filepath.Join(dir, "ourkit.py"), []byte(kazooKit), 0o644))
+			cmd.Args = append(cmd.Args, "-p", "ourkit")
+			cmd.Env = append(cmd.Env, "GOZKD_TESTKIT="+t.kit, "ZOOKEEPER_CLASSPATH=", // not for kazoo's harness
+				"PYTHONPATH="+dir+string(filepath.ListSeparator)+filepath.Join(root, "testkit", "python"))
 		case !t.own:
 			must.Do(os.WriteFile(filepath.Join(dir, "java"), []byte(javaShim), 0o755))
 			cmd.Env = append(cmd.Env, "SUITES_BIN="+t.bin, "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"))

@@ -246,7 +246,7 @@ flags of serve:
   --id N                 number of this server among the server lines (myid); default: the file DIR/myid
   --client-port PORT     port for clients; 0: any free port (clientPort)
   --client-address HOST  address to listen on for clients (clientPortAddress)
-  --port-file FILE       when ready, write one JSON line with the addresses: {"client":"127.0.0.1:2181"}
+  --port-file FILE       while it serves, a file with one JSON line: {"client":"127.0.0.1:2181"}
   --ensemble N           for a first look: run an ensemble of N servers, 1 to 9, in this process, with
                          consecutive ports and the data in DIR/1, DIR/2, ...
   --log-level LEVEL      trace, debug, info, warn, error or off (gozkd.logLevel)

@@ -27,8 +27,8 @@ public abstract class Servers implements Closeable {
     final List<Member> members = new ArrayList<>();
     private volatile String at;
 
-    /** Reserves the ports. The members are down. */
-    Servers(List<InstanceSpec> specs) {
+    /** Reserves the ports, and starts the members or leaves them down. */
+    Servers(List<InstanceSpec> specs, boolean start) {
         specs.forEach(spec -> members.add(new Member(this, spec, members.size() + 1)));
         // A server that was stopped gives way to another one: with its directory, or with its port.
         for (Servers before : OPEN) {
@@ -49,6 +49,9 @@ public abstract class Servers implements Closeable {
                 before.at = null;
                 OPEN.remove(before);
                 OPEN.add(this);
+                if (start) {
+                    startMembers();
+                }
                 return;
             }
             if (down) {
@@ -76,7 +79,7 @@ public abstract class Servers implements Closeable {
             body.put("dirs", specs.stream().map(s -> s.getDataDirectory().getAbsolutePath()).collect(Collectors.toList()));
         }
         body.put("tls", specs.stream().anyMatch(InstanceSpec::tls));
-        body.put("down", true);
+        body.put("down", !start);
         Map<?, ?> answer = (Map<?, ?>) Testkit.ask("POST", Testkit.url() + "/servers", body);
         at = Testkit.url() + "/servers/" + answer.get("id");
         for (int i = 0; i < specs.size(); i++) {
@@ -98,7 +101,9 @@ public abstract class Servers implements Closeable {
     }
 
     /** Starts the members that are down. */
-    public void start() throws Exception { members.stream().filter(Member::isDown).forEach(Member::start); }
+    public void start() throws Exception { startMembers(); }
+
+    private void startMembers() { members.stream().filter(Member::isDown).forEach(Member::start); }
 
     /** Stops the members. Ports and data stay. */
     public void stop() throws IOException {

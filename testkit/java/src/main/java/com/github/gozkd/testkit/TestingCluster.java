@@ -20,7 +20,7 @@ public class TestingCluster extends Servers {
 
     public TestingCluster(InstanceSpec... specs) { this(Arrays.asList(specs)); }
 
-    public TestingCluster(Collection<InstanceSpec> specs) { super(new ArrayList<>(specs)); }
+    public TestingCluster(Collection<InstanceSpec> specs) { super(new ArrayList<>(specs), false); }
 
     public Collection<InstanceSpec> getInstances() { return members.stream().map(Member::getInstanceSpec).collect(Collectors.toList()); }
 

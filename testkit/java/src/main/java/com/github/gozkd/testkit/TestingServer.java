@@ -24,11 +24,8 @@ public class TestingServer extends Servers {
     }
 
     public TestingServer(InstanceSpec spec, boolean start) throws Exception {
-        super(List.of(spec));
+        super(List.of(spec), start);
         this.spec = spec;
-        if (start) {
-            start();
-        }
     }
 
     public int getPort() { return spec.getPort(); }
