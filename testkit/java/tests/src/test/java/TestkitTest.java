@@ -207,6 +207,12 @@ class TestkitTest {
         try (TestingCluster second = new TestingCluster(ensemble.getInstances())) {
             second.start();
             assertEquals("1", second.tree("/a").get("/a"));
+            second.stop();
+            try (TestingCluster two = new TestingCluster(List.copyOf(second.getInstances()).subList(1, 3))) { // a majority
+                two.start();
+                assertEquals("1", two.tree("/a").get("/a"));
+                assertTrue(two.getServers().contains(two.leader()));
+            }
         }
     }
 

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 
 /** A server of an ensemble, or a single one. Methods return when their effect is complete. */
-public final class Member {
+public class Member {
     private final Servers servers;
     final InstanceSpec spec;
     private final int number;

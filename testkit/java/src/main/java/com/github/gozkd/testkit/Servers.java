@@ -18,33 +18,34 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BiPredicate;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 
 /** What a single server and an ensemble have in common. Methods return when their effect is complete. */
 public abstract class Servers implements Closeable {
     private static final Set<Servers> OPEN = ConcurrentHashMap.newKeySet();
 
-    final List<Member> members = new ArrayList<>();
+    final List<TestingZooKeeperServer> members = new ArrayList<>();
     private volatile String at;
 
     /** Reserves the ports, and starts the members or leaves them down. */
     Servers(List<InstanceSpec> specs, boolean start) {
-        specs.forEach(spec -> members.add(new Member(this, spec, members.size() + 1)));
+        specs.forEach(spec -> members.add(new TestingZooKeeperServer(this, spec, members.size() + 1)));
         // A server that was stopped gives way to another one: with its directory, or with its port.
         for (Servers before : OPEN) {
             boolean port = before.shares(specs, (one, other) -> one.assigned() == other.assigned());
             boolean data = before.shares(specs, (one, other) -> one.getDataDirectory().equals(other.getDataDirectory()));
             boolean down = (port || data) && before.members.stream().allMatch(Member::isDown);
-            boolean adopt = down && specs.size() == before.members.size() && IntStream.range(0, specs.size()).allMatch(i -> {
-                InstanceSpec old = before.members.get(i).spec;
-                boolean samePort = specs.get(i).assigned() == 0 || specs.get(i).assigned() == old.assigned();
-                return samePort && specs.get(i).getDataDirectory().equals(old.getDataDirectory());
-            });
+            // All members, or some.
+            List<TestingZooKeeperServer> same = specs.stream().flatMap(spec -> before.members.stream().filter(m -> (spec.assigned() == 0
+                    || spec.assigned() == m.spec.assigned()) && spec.getDataDirectory().equals(m.spec.getDataDirectory()))).collect(Collectors.toList());
+            boolean adopt = down && same.size() == specs.size();
             if (data && !(down && before.onDisk() || adopt)) {
                 throw new TestkitException("the directory of " + specs + " is that of " + before.members + ": stop it, and use its port or -1", null);
             }
             if (data && adopt && !before.onDisk()) {
-                IntStream.range(0, specs.size()).forEach(i -> specs.get(i).assign(before.members.get(i).spec.assigned()));
+                for (int i = 0; i < specs.size(); i++) {
+                    specs.get(i).assign(same.get(i).spec.assigned());
+                    members.set(i, new TestingZooKeeperServer(this, specs.get(i), same.get(i).number()));
+                }
                 at = before.at;
                 before.at = null;
                 OPEN.remove(before);

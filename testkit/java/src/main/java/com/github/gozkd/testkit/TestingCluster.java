@@ -22,12 +22,18 @@ public class TestingCluster extends Servers {
 
     public TestingCluster(Collection<InstanceSpec> specs) { super(new ArrayList<>(specs), false); }
 
+    /** The same as members. */
+    public List<TestingZooKeeperServer> getServers() { return new ArrayList<>(members); }
+
     public Collection<InstanceSpec> getInstances() { return members.stream().map(Member::getInstanceSpec).collect(Collectors.toList()); }
 
     public List<Member> members() { return new ArrayList<>(members); }
 
     /** The member that leads; waits until there is one. */
-    public Member leader() { return members.get(this.<Long>get("/leader", "id").intValue() - 1); }
+    public Member leader() {
+        int number = this.<Long>get("/leader", "id").intValue();
+        return members.stream().filter(m -> m.number() == number).findFirst().get();
+    }
 
     /** Cuts the links between members of different groups of numbers, such as List.of(1), List.of(2, 3). */
     @SafeVarargs
@@ -43,7 +49,7 @@ public class TestingCluster extends Servers {
     public boolean restartServer(InstanceSpec instance) throws Exception { return with(instance, Member::restart); }
 
     private boolean with(InstanceSpec instance, Consumer<Member> what) {
-        Optional<Member> found = members.stream().filter(m -> m.getInstanceSpec().equals(instance)).findFirst();
+        Optional<? extends Member> found = members.stream().filter(m -> m.getInstanceSpec().equals(instance)).findFirst();
         found.ifPresent(what);
         return found.isPresent();
     }
