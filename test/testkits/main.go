@@ -94,7 +94,8 @@ func (b *build) project(kit, language string, examples func(dir, code string)) (
 	return dir
 }
 
-// python checks the descriptions of our HTTP interfaces, builds wheels, and runs the tests with that of this machine in two workers.
+// python checks the descriptions of our HTTP interfaces, builds wheels, and runs the tests with the
+// wheel of this machine in two workers.
 func (b *build) python(ctx context.Context) {
 	kit := filepath.Join(b.root, "testkit", "python")
 	interpreter := install.Python(ctx, b.root, "testkit", filepath.Join(kit, "tests", "requirements.txt"))

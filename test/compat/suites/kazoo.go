@@ -61,8 +61,8 @@ func installKazoo(ctx context.Context, root string) installed {
 		}
 		switch {
 		case t.kit != "":
-			// What "from kazoo.testing import" means is all that changes, also in the files that others
-			// inherit their tests from.
+			// All that changes is what "from kazoo.testing import" means, also in files from which
+			// others inherit tests.
 			must.Do(os.WriteFile(filepath.Join(dir, "ourkit.py"), []byte(kazooKit), 0o644))
 			cmd.Args = append(cmd.Args, "-p", "ourkit")
 			cmd.Env = append(cmd.Env, "GOZKD_TESTKIT="+t.kit, "ZOOKEEPER_CLASSPATH=", // not for kazoo's harness
