@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
+	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -23,13 +22,17 @@ type localEnsemble struct {
 	*ensemble.Ensemble
 	inv    *config.Invocation
 	config config.Config
+	trail  *auditTrail
 	common server.Config  // of all members
-	serve  atomic.Int32   // members
-	admins []string       // their admin endpoints; "": not served
 	pages  sync.WaitGroup // of members, with sessions whose end takes a majority
+
+	mu      sync.Mutex        // guards the rest
+	admins  map[string]string // by name, of the members that serve: the admin endpoint; "": not served
+	written bool              // the port file
 }
 
-// serveEnsemble runs an ensemble until stop ends or a member fails.
+// serveEnsemble runs an ensemble until stop ends or a member fails. A full disk stops a member, and
+// the others go on.
 func serveEnsemble(
 	stop context.Context, inv *config.Invocation, c config.Config, trail *auditTrail, log hclog.Logger,
 ) error {
@@ -39,7 +42,7 @@ func serveEnsemble(
 		return err
 	}
 	defer places.Close()
-	e := &localEnsemble{Ensemble: places, inv: inv, config: c, admins: make([]string, inv.Ensemble)}
+	e := &localEnsemble{Ensemble: places, inv: inv, config: c, trail: trail, admins: make(map[string]string)}
 	if e.common, err = ensembleConfig(c, trail, log); err != nil {
 		return err
 	}
@@ -49,7 +52,7 @@ func serveEnsemble(
 	}
 	defer log.Info("all members have ended")
 	defer func() {
-		if int(e.serve.Load()) == len(members) { // the file was written
+		if e.written {
 			e.Ports().Remove(inv.PortFile)
 		}
 	}()
@@ -68,7 +71,7 @@ func serveEnsemble(
 type localMember struct {
 	*ensemble.Member
 	of             *localEnsemble
-	clients, peers net.Listener // peers is nil if it has none
+	clients, peers net.Listener // of the next server; nil: not open yet, or it has none
 }
 
 // listen opens the ports of all members, before the first admin endpoint could take one of them.
@@ -86,23 +89,41 @@ func (e *localEnsemble) listen() (members []*localMember, err error) {
 	return members, nil
 }
 
-// run runs the member until ctx ends or the member fails. The first admin endpoint is at the
-// configured port, those of the other members are at the following ports.
+// run runs servers of the member, one after the other, until ctx ends or one fails: after a full
+// disk the next one starts when there is room. The first admin endpoint is at the configured port,
+// those of the other members are at the following ports.
 func (m *localMember) run(ctx context.Context) error {
 	closed := sync.OnceFunc(m.of.pages.Done)
 	defer closed()
 	cfg, c := m.of.common, m.of.config
-	cfg.MemberID, cfg.Listener, cfg.Members = uint8(m.ID()), m.clients, m.of.Lines()
+	cfg.MemberID, cfg.Members = uint8(m.ID()), m.of.Lines()
 	cfg.Dir, cfg.LogDir = m.Dir(), m.Own(cfg.LogDir)
 	if m.peers != nil {
-		cfg.Logger, cfg.PeerListener, cfg.PeerDial = cfg.Logger.Named(m.Host()), m.peers, m.DialPeer
+		cfg.Logger, cfg.PeerDial = cfg.Logger.Named(m.Host()), m.DialPeer
 	}
+	if c.Server.Dir, c.Server.LogDir = cfg.Dir, cfg.LogDir; c.AdminPort > 0 {
+		c.AdminPort += m.ID() - 1
+	}
+	same := func() (*config.Invocation, config.Config, error) { return m.of.inv, c, nil } // see notAgain
+	w := roomWait{inv: m.of.inv, c: c, again: same, free: freeAt, reopen: m.of.trail.reopen, log: cfg.Logger}
+	return w.serve(ctx, systemd{cfg.Logger}, func(<-chan os.Signal) (err error) {
+		if m.clients == nil {
+			if m.clients, m.peers, err = m.Listen(); err != nil {
+				return err
+			}
+		}
+		cfg.Listener, cfg.PeerListener, m.clients = m.clients, m.peers, nil
+		defer m.of.ends(m)
+		return m.serve(ctx, cfg, c, closed)
+	})
+}
+
+// serve runs a server of the member. It calls closed when the server stops because ctx ends, and
+// has no open pages.
+func (m *localMember) serve(ctx context.Context, cfg server.Config, c config.Config, closed func()) error {
 	s, err := server.New(cfg)
 	if err != nil {
-		return errors.Join(err, m.clients.Close())
-	}
-	if c.Server.Dir = cfg.Dir; c.AdminPort > 0 {
-		c.AdminPort += m.ID() - 1
+		return errors.Join(err, cfg.Listener.Close())
 	}
 	r := &reloader{server: s, tls: &portTLS{log: cfg.Logger}, again: notAgain, started: c, last: c, log: cfg.Logger}
 	ends := openEndpoints(ctx, m.of.inv, c, s, r, nil, cfg.Logger)
@@ -131,14 +152,29 @@ func (m *localMember) run(ctx context.Context) error {
 
 // serves notes that a member serves with an admin endpoint. The last one writes the port file.
 func (e *localEnsemble) serves(m *localMember, admin string) error {
-	e.admins[m.ID()-1] = admin
-	if int(e.serve.Add(1)) < len(e.admins) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.admins[m.Name()] = admin; len(e.admins) < len(e.Members) {
 		return nil
 	}
 	where := e.Ports()
-	where.Admin = strings.Join(slices.DeleteFunc(e.admins, func(admin string) bool { return admin == "" }), ",")
+	var served []string
+	for _, m := range e.Members {
+		if admin := e.admins[m.Name()]; admin != "" {
+			served = append(served, admin)
+		}
+	}
+	where.Admin, e.written = strings.Join(served, ","), true
 	e.common.Logger.Info("all members serve", "connect", where.Client, "admin", where.Admin)
 	return where.Write(e.inv.PortFile)
+}
+
+// ends notes that a server of a member has ended.
+func (e *localEnsemble) ends(m *localMember) {
+	e.mu.Lock()
+	delete(e.admins, m.Name())
+	e.mu.Unlock()
+	m.Hold()
 }
 
 // notAgain is the loader of members of an ensemble, whose configuration is not reloaded.

@@ -51,7 +51,6 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	}
 	defer func() { err = errors.Join(err, trail.close()) }()
 	if inv.Ensemble > 0 {
-		signal.Ignore(syscall.SIGHUP) // which reloads a server, and would end the process
 		return serveEnsemble(stop, inv, c, trail, log)
 	}
 	manager := systemd{log.Named("systemd")}
