@@ -208,6 +208,7 @@ func (c *Cluster) zooCfg(id int) string {
 	delete(keys, "znode.container.checkIntervalMs")
 	if c.cfg.SmallDisk && c.cfg.Product.Name == Gozkd && c.cfg.Product.Previous == nil {
 		keys["gozkd.diskReserveKB"] = strconv.Itoa(diskReserve >> 10) // counts on each member
+		keys["snapCount"] = "100"                                     // a full disk must be noticed before it is freed
 	}
 	if c.cfg.Burst {
 		maps.Copy(keys, burstKeys)
