@@ -1,12 +1,16 @@
 package server
 
 import (
+	"math"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/link"
 )
 
 // tableServer returns a server that was not started, with a connection in its table.
@@ -78,4 +82,37 @@ func TestForget_AfterAClaim(t *testing.T) {
 			t.Errorf("session %v was heard at %v, want 7 at %v", id, at, claimed)
 		}
 	})
+}
+
+// If there are many connections, few of them are handled at the same time, so that few hold buffers
+// for replies while they wait for locks. Otherwise none waits for its turn.
+func TestBurst_FewAtATime(t *testing.T) {
+	s, _ := tableServer(t)
+	for _, many := range []bool{true, false} {
+		s.conns.links.SetCount(map[bool]int{true: math.MaxInt32}[many])
+		s.state.Lock()
+		var bursts sync.WaitGroup
+		var begun atomic.Int32
+		for range 2 * maxBursts {
+			_, ours := memnet.Pipe("client", "server")
+			c := newConn(s, ours, portPlain, "client")
+			bursts.Go(func() {
+				begun.Add(1)
+				if p, err := c.burst(new(link.Input), time.Now(), false); p != pauseInput || err != nil {
+					t.Errorf("no input: %v, %v", p, err)
+				}
+			})
+		}
+		for begun.Load() < 2*maxBursts || many && len(s.conns.turns.bursts) < maxBursts {
+			runtime.Gosched()
+		}
+		if n := len(s.conns.turns.bursts); !many && n > 0 {
+			t.Errorf("%d connections of few have turns", n)
+		}
+		s.state.Unlock()
+		bursts.Wait()
+		if n := len(s.conns.turns.bursts); n > 0 {
+			t.Errorf("%d turns do not end", n)
+		}
+	}
 }

@@ -159,6 +159,9 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 // expensive request.
 func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	s := c.server
+	if s.conns.links.Many() {
+		defer s.conns.turns.burst()()
+	}
 	s.state.RLock()
 	defer s.state.RUnlock()
 	c.Lock()

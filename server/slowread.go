@@ -128,11 +128,26 @@ func (r *partialRead) read(tree *datatree.Tree, op *proto.MultiOp, who datatree.
 // only some of them may read for long.
 type turns struct {
 	expensive chan struct{}
-	yield     func() // lets other goroutines go on; tests replace it
+	bursts    chan struct{} // of a server with many connections: each holds a buffer for its replies
+	yield     func()        // lets other goroutines go on; tests replace it
 }
 
 func newTurns() *turns {
-	return &turns{expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), yield: runtime.Gosched}
+	return &turns{
+		expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), bursts: make(chan struct{}, maxBursts),
+		yield: runtime.Gosched,
+	}
+}
+
+// maxBursts is how many connections are handled at the same time if there are many. Few run then,
+// but under a collection hundreds may stand still, or wait for the lock of one that does.
+const maxBursts = 32
+
+// burst waits for a turn to handle requests, and returns what ends it. The caller holds no lock,
+// and waits for no client and no other turn meanwhile.
+func (t *turns) burst() (end func()) {
+	t.bursts <- struct{}{}
+	return func() { <-t.bursts }
 }
 
 // begin waits for a turn to do something expensive. The caller holds no lock, and calls end soon.

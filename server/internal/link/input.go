@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
@@ -19,7 +20,13 @@ const (
 	// SmallBytes is the size of the read buffer before a connection has a session. The longest
 	// first request of a client has 49 bytes; a client may send more requests right after it.
 	SmallBytes = 1 << 10
+	// fewLarge buffers of InputBytes are borrowed at the same time if there are many links. Under a
+	// collection hundreds of readers may stand still, each with its buffer.
+	fewLarge = 16
 )
+
+// largeInputs is how many buffers are borrowed from inputs.
+var largeInputs atomic.Int64
 
 // inputs, smallInputs and longInputs hold free read buffers. A connection borrows a buffer only
 // while there are bytes to handle.
@@ -37,6 +44,7 @@ type Input struct {
 	pooled *[InputBytes]byte // nil: buf is not from inputs
 	few    *[SmallBytes]byte // nil: buf is not from smallInputs
 	small  bool              // the next buffer has SmallBytes
+	many   bool              // so has the next one if fewLarge are borrowed
 	waited bool              // the last fill found nothing at first
 	behind bool              // ReadAhead left bytes in the socket, which may have come at any time
 	long   *bounds.Places    // if frames wait for these, the next buffer has SmallBytes
@@ -91,11 +99,11 @@ func (in *Input) Announced() int {
 // there are many links, the buffer is about as large as the arrived bytes: thousands of readers may
 // wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
-	in.waited, in.long = false, l.host.Long
+	in.waited, in.long, in.many = false, l.host.Long, l.host.many.Load()
 	if in.r == in.w {
 		l.Drop(in)
 		err := in.first(l)
-		if l.host.many.Load() {
+		if in.many {
 			in.fit()
 		}
 		return err
@@ -108,7 +116,7 @@ func (in *Input) Fill(l *Link) error {
 		in.w = copy(in.buf, part.Bytes())
 		part.Release()
 	}
-	in.grow(l.host.many.Load())
+	in.grow(in.many)
 	l.holdInput(len(in.buf), true)
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
 	if in.w += n; l.place != nil && n > 0 {
@@ -228,7 +236,7 @@ func (in *Input) grow(fit bool) {
 	case in.w == len(in.buf):
 		full, w, frame := *in, in.w, 4+in.Announced()
 		if len(full.buf) < InputBytes && !(fit && frame > w) {
-			in.small, in.long = false, nil
+			in.small, in.many, in.long = false, false, nil
 			in.borrow()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
@@ -242,11 +250,12 @@ func (in *Input) grow(fit bool) {
 
 func (in *Input) borrow() {
 	in.r, in.w = 0, 0
-	if in.small || in.long.Crowded() {
+	if in.small || in.long.Crowded() || in.many && largeInputs.Load() >= fewLarge {
 		in.pooled, in.few = nil, smallInputs.Get().(*[SmallBytes]byte)
 		in.buf = in.few[:]
 		return
 	}
+	largeInputs.Add(1)
 	in.pooled, in.few = inputs.Get().(*[InputBytes]byte), nil
 	in.buf = in.pooled[:]
 }
@@ -255,6 +264,7 @@ func (in *Input) borrow() {
 func (in *Input) Release() {
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
+		largeInputs.Add(-1)
 	}
 	if in.few != nil {
 		smallInputs.Put(in.few)

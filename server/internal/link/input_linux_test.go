@@ -57,6 +57,47 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 	}
 }
 
+// If there are many links, few of them hold large buffers at the same time, and the others read all
+// nevertheless.
+func TestInput_FewLargeBuffers(t *testing.T) {
+	frame := bytes.Repeat([]byte{7}, InputBytes/2+1) // which stays in a large buffer
+	var held []Input
+	large := 0
+	for range 2 * fewLarge {
+		l, send := newSocketLink(t)
+		l.host.Memory.Limit.Store(8 * 10 * InputBytes)
+		l.host.SetCount(11)
+		send(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...))
+		var in Input
+		if err := in.Fill(l); err != nil {
+			t.Fatal(err)
+		}
+		if len(in.buf) == InputBytes {
+			large++
+		} else if len(in.buf) > SmallBytes {
+			t.Errorf("a buffer has %d bytes", len(in.buf))
+		}
+		for in.Len() < 4+len(frame) {
+			if err := in.Fill(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f, err := in.Frame(1 << 20); err != nil || !bytes.Equal(f, frame) || in.Len() != 0 {
+			t.Fatalf("%d bytes arrived, %v, and %d more", len(f), err, in.Len())
+		}
+		held = append(held, in)
+	}
+	if large != fewLarge {
+		t.Errorf("%d links hold large buffers", large)
+	}
+	for i := range held {
+		held[i].Release()
+	}
+	if n := largeInputs.Load(); n != 0 {
+		t.Errorf("%d buffers count after their release", n)
+	}
+}
+
 // While frames wait for places, another long frame waits with little in memory, and that is
 // charged. A burst of short frames arrives nevertheless.
 func TestInput_CrowdedLinksHoldLittle(t *testing.T) {

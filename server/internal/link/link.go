@@ -55,7 +55,7 @@ type Host struct {
 	Memory    bounds.Memory // of all links
 	lingering lingering
 	parking   parking
-	many      atomic.Bool // links: their readers must not hold large buffers
+	many      atomic.Bool // links: see SetCount
 	// A moment on two clocks: HostConfig.Now, which may jump, and the runtime's. Links keep times
 	// as durations since that moment.
 	wall, mono time.Time
@@ -82,8 +82,11 @@ func (h *Host) Init(cfg HostConfig) {
 }
 
 // SetCount says how many links there are: many, if large input buffers of all of them would take
-// more than an eighth of the memory for output that waits for clients.
+// more than an eighth of the memory for output that waits for clients. Then readers hold little.
 func (h *Host) SetCount(links int) { h.many.Store(int64(links)*InputBytes > h.Memory.Limit.Load()/8) }
+
+// Many reports whether there are many links.
+func (h *Host) Many() bool { return h.many.Load() }
 
 // Stop closes the sockets that linger, and those to come at once. No link is parked any more.
 func (h *Host) Stop() {
