@@ -144,7 +144,7 @@ func (g *growth) measure() {
 		g.collected()
 		g.collected()
 	}
-	a := g.gauge.Measure(g.room())
+	a := g.ability()
 	mark := int64(math.MaxInt64)
 	if room := a.Weight - weight; room > 0 {
 		mark = weight + room/8
@@ -161,6 +161,16 @@ func (g *growth) measure() {
 		b := binary.AppendUvarint([]byte{reportAbility, byte(a.Cause)}, uint64(a.Weight))
 		g.node.Send(st.Leader, b)
 	}
+}
+
+// ability returns what this server can hold. The clients that are there count in full, as if they
+// came now: quiet connections take less memory.
+func (g *growth) ability() capacity.Ability {
+	a := g.gauge.Measure(g.room())
+	if used, _ := g.crowd(false); g.gauge.Allowed > 0 {
+		a = a.Least(capacity.Ability{Weight: capacity.RoomBeside(g.gauge.Allowed, used), Cause: capacity.Memory})
+	}
+	return a
 }
 
 // room returns how much room the disk has, or nil if the disk does not count.

@@ -150,6 +150,22 @@ func TestState_WeighsTheLargestOfManySubtrees(t *testing.T) {
 	}
 }
 
+// The data leave room for the clients that are there, although quiet connections take little.
+func TestGrowth_LeavesRoomForClients(t *testing.T) {
+	const allowed = 39 << 20
+	s, err := New(Config{DataLimit: allowed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.growth
+	for used, most := range map[int64]int64{0: allowed, 20 << 20: 13 << 20, 24 << 20: 8 << 20, 100 << 20: allowed / 8} {
+		g.connections.Store(used)
+		if a := g.ability(); a.Weight > most || a.Weight < allowed/8 || a.Cause != capacity.Memory {
+			t.Errorf("beside %d bytes of connections the data may take %+v, want at most %d", used, a, most)
+		}
+	}
+}
+
 func first[T any](_ T, err error) error { return err }
 
 func second[T, U any](_ T, _ U, err error) error { return err }

@@ -14,7 +14,30 @@ const (
 	fewConnections = 100
 	// ownCost is the memory of a server without data and clients.
 	ownCost = 6 << 20
+	// garbage is the memory that a small heap needs besides live objects: for garbage, for the gaps
+	// between live objects, and for the collector.
+	garbage = 11 << 20
 )
+
+// together returns how many bytes the state, the connections and the watches of a server may take:
+// an eighth more than allowed, which is three quarters of the memory, if that leaves room for
+// garbage.
+func together(allowed int64) int64 {
+	return min(allowed/8*9, max(allowed, allowed/3*4-garbage)) - ownCost
+}
+
+// always returns how many bytes are for connections and watches whatever the state weighs.
+func always(allowed int64) int64 { return max(allowed/16, fewConnections*ConnectionCost) }
+
+// RoomBeside returns the largest weight of a state that leaves room for connections and watches
+// which take that many bytes, if all end, and come again. Few have room in any case, and so has an
+// eighth of allowed for the state.
+func RoomBeside(allowed, used int64) int64 {
+	if used <= always(allowed) {
+		return math.MaxInt64
+	}
+	return max(allowed/8, together(allowed)-used/int64(NewSession)*16)
+}
 
 // Newcomer is the purpose of a new connection. Its value is how many sixteenths of a CrowdLimit may
 // be in use when it comes.
@@ -30,17 +53,17 @@ const (
 
 // CrowdLimit returns how many bytes the connections and watches of a server may take beside a state
 // of that weight. allowed is [Gauge.Allowed]; 0: no bound. They may take three quarters of it, and
-// with the state an eighth more than it, so that a state which is full of data leaves room for
-// clients. If the server loads its state, only those that are always let in may wait for it.
+// with the state up to an eighth more than it, so that a state which is full of data leaves room
+// for clients. If the server loads its state, only those that are always let in may wait for it.
 func CrowdLimit(allowed, weight int64, loading bool) int64 {
 	if allowed <= 0 {
 		return math.MaxInt64
 	}
-	least := max(allowed/16, fewConnections*ConnectionCost)
+	least := always(allowed)
 	if loading {
 		return least
 	}
-	return max(least, min(allowed/4*3, allowed+allowed/8-ownCost-weight))
+	return max(least, min(allowed/4*3, together(allowed)-weight))
 }
 
 // Fits reports whether there is room for a newcomer while that much is in use.

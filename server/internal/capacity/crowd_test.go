@@ -63,6 +63,26 @@ func TestCrowd_BoundedAndEnds(t *testing.T) {
 	})
 }
 
+// A state that is as large as the clients leave it lets all of them come back, as new ones if need
+// be, and what lives leaves room for garbage.
+func TestCrowd_ComesBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		allowed := rapid.Int64Range(2<<20, 1<<30).Draw(t, "allowed")
+		used := rapid.Int64Range(0, CrowdLimit(allowed, 0, false)).Draw(t, "used")
+		weight := RoomBeside(allowed, used)
+		limit := CrowdLimit(allowed, weight, false)
+		if weight > allowed/8 && limit < allowed/4*3 && !NewSession.Fits(used-16, limit) {
+			t.Errorf("%d bytes of connections do not fit beside %d, of %d: the limit is %d", used, weight, allowed, limit)
+		}
+		if most := allowed / 3 * 4; used > always(allowed) && allowed > 4*garbage && weight > allowed/8 && used+weight+ownCost+garbage > most {
+			t.Errorf("%d and %d bytes leave no room for garbage, of %d", used, weight, most)
+		}
+		if few := used <= always(allowed); weight < allowed/8 || few != (weight > allowed/8*9) {
+			t.Errorf("the state may take %d, of %d", weight, allowed)
+		}
+	})
+}
+
 // TestCrowd_OfManyClients: 5,000 clients with 40 watches each fit one server with 200 MiB, and half
 // of them come back to one that is full of data as well; a third of them fit with 64 MiB.
 func TestCrowd_OfManyClients(t *testing.T) {
