@@ -389,6 +389,14 @@ func TestOutdated_ByAHeartbeat(t *testing.T) {
 			t.Errorf("term %d, commit %d: passes %v, %v, outdated %q", tc.term, tc.commit, ok, err, c.Outdated())
 		}
 	}
+	// Raft must not see such a heartbeat, even if it proves nothing about this member: raft would
+	// panic.
+	c := newOutdated(t, 5)
+	c.proof, c.Admission.past.incarnation = "", 0
+	r := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), To: &c.id, From: new(uint64(2)), Term: new(uint64(6)), Commit: new(uint64(2))}
+	if err := c.Step(&Message{To: c.id, From: 2, Raft: r}); err != nil || c.Outdated() != "" {
+		t.Errorf("%v, outdated %q", err, c.Outdated())
+	}
 }
 
 // An outdated member follows nobody, and keeps the first proof.

@@ -19,7 +19,7 @@ import (
 func TestFormat_Examples(t *testing.T) {
 	batch := appendRun(appendBatchHeader(nil, 1_700_000_000_000),
 		&RequestRun{Server: 1, Incarnation: 7, First: 300, Payloads: [][]byte{[]byte("ab"), {}}})
-	meta := Meta{Member: 2, Cluster: 77, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
+	meta := Meta{Member: 2, Level: Level1, Cluster: 77, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
 		Conf: &raftpb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}, Streams: Streams{2: {4, 9}, 1: {7, 301}}}
 	raised := meta
 	raised.Level = 2
@@ -115,7 +115,7 @@ func TestMeta_RoundTripAndDamage(t *testing.T) {
 		}
 		b := m.Append(nil)
 		got, err := DecodeMeta(b)
-		if err != nil || !bytes.Equal(got.Append(nil), b) || fmt.Sprint(got.Streams) != fmt.Sprint(m.Streams) || got.TimeMs != m.TimeMs || got.Level != m.Level {
+		if err != nil || !bytes.Equal(got.Append(nil), b) || fmt.Sprint(got.Streams) != fmt.Sprint(m.Streams) || !proto.Equal(got.Conf, m.Conf) || got.TimeMs != m.TimeMs || got.Level != m.Level {
 			t.Fatalf("%v %v, want %v", got, err, m)
 		}
 		bad := slices.Clone(b)

@@ -148,6 +148,14 @@ func TestUvarints_Malformed(t *testing.T) {
 	if _, err := DecodeMessage(1, 2, slices.Concat([]byte{frameForward, 2, 1, 1}, many)); err == nil {
 		t.Error("a run of 2^60 requests is taken")
 	}
+	hello := Uvarints{Rest: many}
+	if got := ReadIncarnation(&hello, 1); got != 0 || !hello.Bad {
+		t.Errorf("a hello with 2^60 incarnations has %d", got)
+	}
+	meta := (&Meta{Conf: &raftpb.ConfState{}}).Append(nil)
+	if _, err := DecodeMeta(withChecksum(append(meta[:len(meta)-5], many...))); err == nil {
+		t.Error("a meta with 2^60 streams is taken")
+	}
 	for what, b := range map[string][]byte{
 		"empty": nil, "another version": {9, 3}, "a run that is cut off": {batchVersion, 3, 1}, "2^60 requests": slices.Concat([]byte{batchVersion, 3, 1, 1, 1}, many),
 	} {
@@ -231,6 +239,7 @@ func TestNonsense(t *testing.T) {
 		{"an entry of an earlier term than the one before", nil, appends(5, normal(21, 6), normal(22, 5)), "entry 22 of term 5 does not follow on entry 21 of term 6"},
 		{"an entry of a later term than the message", nil, appends(5, normal(21, 8)), "does not follow"},
 		{"a batch", nil, appends(5, entry(raftpb.EntryNormal, 21, 5, appendBatchHeader(nil, 3))), ""},
+		{"a batch of one byte", nil, appends(5, entry(raftpb.EntryNormal, 21, 5, []byte{batchVersion})), "entry 21: "},
 		{"a damaged batch", nil, appends(5, entry(raftpb.EntryNormal, 21, 5, []byte{batchVersion, 0xff})), "entry 21: "},
 		{"a later format", nil, appends(5, entry(raftpb.EntryNormal, 21, 5, []byte{9, 0xff})), ""},
 		{"a change", nil, appends(5, entry(raftpb.EntryConfChangeV2, 21, 5, change(1, MaxMemberID))), ""},
@@ -278,7 +287,7 @@ func TestCore_Accepts(t *testing.T) {
 		{"the ensemble's identity", clusterStream, 0, 0, 0, nil, 0, true, 0x78787878_78787878},
 	} {
 		c := newFollower(t)
-		c.own.incarnation, c.cluster = 7, 0
+		c.own.incarnation, c.cluster, c.Admission.past.incarnation = 7, 0, 6
 		c.Propose([]byte("a"), "a")
 		c.streams[9] = StreamPosition{4, 10}
 		c.accept(tc.server, tc.incarnation, tc.number, []byte("xxxxxxxx"))
@@ -294,7 +303,7 @@ func TestCore_Accepts(t *testing.T) {
 		if pending := 1; tc.ref != nil != (c.Pending() < pending) {
 			t.Errorf("%s: %d pending", tc.what, c.Pending())
 		}
-		if outdated := c.Outdated() != ""; outdated != (tc.server == 3 && tc.incarnation == 8) && c.Admission.past.incarnation != 0 {
+		if outdated := c.Outdated() != ""; outdated != (tc.server == 3 && tc.incarnation == 8) {
 			t.Errorf("%s: outdated %v", tc.what, outdated)
 		}
 	}

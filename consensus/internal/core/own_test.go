@@ -148,6 +148,129 @@ func TestProposer_RefusesInvalid(t *testing.T) {
 	if string(g.Payloads[0]) != "x other" {
 		t.Error("the message of the other member was changed")
 	}
+	g.Payloads = slices.Repeat(g.Payloads[:1], 1000)
+	if n := testing.AllocsPerRun(1, func() { run := *g; c.refuseInvalid(&run) }); n > 100 {
+		t.Errorf("%v allocations to refuse 1000 requests", n)
+	}
+}
+
+// countingLogger counts the errors that are logged.
+type countingLogger struct {
+	raft.Logger
+	errors int
+}
+
+func (l *countingLogger) Errorf(string, ...any) { l.errors++ }
+
+// A member that sends nonsense does not fill the disk with log lines.
+func TestRefused_Logs(t *testing.T) {
+	l, others := newLeader(t, 2, 0)
+	c := l.core
+	c.proposer.validate = func([]byte) error { return errBadMessage }
+	for what, refuse := range map[string]func(){
+		"messages": func() { c.refuse(&raftpb.Message{From: &others[0]}, "nonsense") },
+		"requests": func() { c.refuseInvalid(&RequestRun{Server: others[0], Payloads: [][]byte{nil}}) },
+	} {
+		lines := &countingLogger{Logger: quiet}
+		c.logger = lines
+		for i, want := range []int{1, 2, 2, 3, 3, 3, 3, 4, 4} {
+			if refuse(); lines.errors != want {
+				t.Errorf("%d %s: %d lines, want %d", i+1, what, lines.errors, want)
+			}
+		}
+	}
+}
+
+// What a leader proposes after it has lost its leadership, or while it hands it over, is not
+// counted, not under way, and not sent by raft, which knows no streams.
+func TestProposer_NoLongerLeads(t *testing.T) {
+	for what, do := range map[string]func(l *member, other uint64){
+		"another leads": func(l *member, other uint64) {
+			r := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), To: &l.id, From: &other, Term: new(l.core.raftTerm + 1)}
+			if err := l.core.Step(&Message{To: l.id, From: other, Raft: r}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it hands over": func(l *member, other uint64) { l.core.HandOver(other) },
+	} {
+		l, others := newLeader(t, 3, 0)
+		before := l.core.Proposed()
+		do(l, others[0])
+		l.propose()
+		out, err := l.core.Ready(l.w.nowMs)
+		if err != nil || l.core.Proposed() != before || l.core.proposer.inFlight != 0 {
+			t.Errorf("%s: %v, %d requests are counted, %d entries under way", what, err, l.core.Proposed()-before, l.core.proposer.inFlight)
+		}
+		for _, m := range out.Messages {
+			if m.Raft.GetType() == raftpb.MsgProp {
+				t.Errorf("%s: raft sends %v", what, m.Raft)
+			}
+		}
+	}
+}
+
+// A leader that is removed no longer leads.
+func TestStanding_RemovedLeader(t *testing.T) {
+	l, _ := newLeader(t, 3, 0)
+	if err := l.core.raft.ProposeConfChange(&raftpb.ConfChangeV2{Changes: []*raftpb.ConfChangeSingle{confChange(raftpb.ConfChangeRemoveNode, l.id)}}); err != nil {
+		t.Fatal(err)
+	}
+	l.w.calm(func() bool { return !l.core.inConf(l.id) })
+	if l.pump(); l.core.role == raft.StateLeader {
+		t.Error("it leads")
+	}
+}
+
+// Raft sees the messages that it can answer. An answer of a member that is none, which is late, is
+// no error.
+func TestStanding_Feeds(t *testing.T) {
+	l, _ := newLeader(t, 3, 0)
+	late := &raftpb.Message{Type: raftpb.MsgHeartbeatResp.Enum(), To: &l.id, From: new(uint64(99)), Term: &l.core.raftTerm}
+	if err := l.core.feed(late); err != nil {
+		t.Error(err)
+	}
+	if err := l.core.feed(&raftpb.Message{Type: raftpb.MsgHup.Enum(), To: &l.id, From: new(uint64(2))}); err == nil {
+		t.Error("an error of raft is lost")
+	}
+	outdated := newFollower(t)
+	outdated.proof = "proof"
+	beat := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), To: &outdated.id, From: new(uint64(4)), Term: new(uint64(9))}
+	if err := outdated.feed(beat); err != nil || outdated.raft.BasicStatus().HardState.GetTerm() == 9 {
+		t.Error("the raft of an outdated member gets a message", err)
+	}
+}
+
+// A member without a part in the ensemble appends what follows on the entries that it has applied,
+// and commits it.
+func TestStanding_Follows(t *testing.T) {
+	for _, tc := range []struct {
+		what       string
+		term, last uint64 // of this member; of its log afterwards
+		entries    []uint64
+	}{
+		{"nothing", 1, 1, nil}, {"the next entry", 1, 2, []uint64{2}}, {"the next entries", 1, 3, []uint64{2, 3}},
+		{"an entry that was applied", 1, 1, []uint64{1}}, {"also an entry that was applied", 1, 3, []uint64{1, 2, 3}},
+		{"entries after a gap", 1, 1, []uint64{3, 4}}, {"entries of an earlier term than its own", 6, 3, []uint64{2, 3}},
+	} {
+		m := newWorld(t, 1, 3).members[0]
+		m.state.Term = tc.term
+		m.start()
+		m.pump()
+		var entries []*raftpb.Entry
+		for _, index := range tc.entries {
+			entries = append(entries, &raftpb.Entry{Index: &index, Term: new(uint64(4)), Type: raftpb.EntryNormal.Enum()})
+		}
+		if err := m.core.Follow(entries); err != nil {
+			t.Fatal(tc.what, err)
+		}
+		term := tc.term
+		if tc.last > 1 {
+			term = max(term, 4)
+		}
+		if s := m.core.raft.BasicStatus(); s.HardState.GetCommit() != tc.last || s.HardState.GetTerm() != term || s.Lead != raft.None {
+			t.Errorf("%s: %+v, want %+v", tc.what, s, tc)
+		}
+	}
 }
 
 // A member knows where its log ends, at the start and after each append, and who belongs to a

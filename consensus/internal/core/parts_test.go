@@ -98,6 +98,7 @@ func TestCommitNotice(t *testing.T) {
 		{"an entry of its log", 3, 2, nil, 3},
 		{"an entry of another log", 3, 3, nil, 1},
 		{"beyond its log", 5, 2, nil, 1},
+		{"beyond its log, of no term", 5, 0, nil, 1},
 		{"what it has applied", 1, 1, nil, 1},
 		{"with a leader", 3, 2, func(c *Core) { c.leader = 4 }, 1},
 		{"outdated", 3, 2, func(c *Core) { c.proof = "proof" }, 1},
@@ -111,6 +112,7 @@ func TestCommitNotice(t *testing.T) {
 		}
 		m.state.Term = 2
 		m.start()
+		m.pump()
 		if tc.do != nil {
 			tc.do(m.core)
 		}
@@ -119,6 +121,9 @@ func TestCommitNotice(t *testing.T) {
 		}
 		if got := m.core.raft.BasicStatus(); got.HardState.GetCommit() != tc.want || got.Lead != raft.None {
 			t.Errorf("%s: %d is committed, the leader is %d", tc.what, got.HardState.GetCommit(), got.Lead)
+		}
+		if works := m.core.raft.HasReady(); works != (tc.want > 1) {
+			t.Errorf("%s: raft gets the notice: %v", tc.what, works)
 		}
 	}
 }
@@ -168,9 +173,10 @@ func TestCore_TicksItsParts(t *testing.T) {
 	c.reads.rounds[1] = nil
 	c.Retention.pinned[4] = pinnedIndex{1, 9}
 	c.own.firstSeen, c.own.retryAfter = c.own.first, ElectionTicks
+	c.Acks.held = &raftpb.Message{}
 	c.Tick()
 	if c.own.idle != 1 || c.Clock.campaignIn != 4 || c.reads.age != 1 || c.Retention.pinned[4].ticks != 8 ||
-		c.Membership.idleTicks != 1 || c.Relays.source.age != 1 || c.LogStall.probes.ticks != 1 || c.Clock.leaderSilence != 1 {
+		c.Membership.idleTicks != 1 || c.Relays.source.age != 1 || c.LogStall.probes.ticks != 1 || c.Clock.leaderSilence != 1 || c.Acks.held != nil {
 		t.Errorf("%+v", c)
 	}
 }
@@ -184,19 +190,21 @@ func TestCore_Unreachable(t *testing.T) {
 	clear(c.LogStall.probes.last)
 	c.LogStall.probes.last[learner] = probe{1, 1}
 	c.Relays.feeds = []*relayFeed{{learner: learner}, {learner: 9}}
+	c.Acks.to, c.Acks.term = learner, 5
 	c.Unreachable(learner, false)
 	replicates := false
 	c.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
 		replicates = replicates || id == learner && pr.State.String() == "StateReplicate"
 	})
 	_, level := c.Levels.peers[learner]
-	if c.connected[learner] != 0 || level || len(c.LogStall.probes.last) > 0 || len(c.Relays.feeds) != 1 || replicates {
-		t.Errorf("connected %v, level %v, probes %v, %d feeds, raft sends entries ahead: %v",
-			c.connected, level, c.LogStall.probes.last, len(c.Relays.feeds), replicates)
+	if c.connected[learner] != 0 || level || len(c.LogStall.probes.last) > 0 || len(c.Relays.feeds) != 1 || c.Relays.feeds[0].learner != 9 || replicates || c.Acks.term != 0 {
+		t.Errorf("connected %v, level %v, probes %v, %d feeds, raft sends entries ahead: %v, answers of term %d are left out",
+			c.connected, level, c.LogStall.probes.last, len(c.Relays.feeds), replicates, c.Acks.term)
 	}
 	c.LogStall.probes.last[learner] = probe{1, 1}
-	if c.Reachable(learner); c.connected[learner] != connectionUp || len(c.LogStall.probes.last) > 0 {
-		t.Error("a new connection does not let the next probe leave")
+	c.Acks.term = 5
+	if c.Reachable(learner); c.connected[learner] != connectionUp || len(c.LogStall.probes.last) > 0 || c.Acks.term != 0 {
+		t.Error("a new connection does not let the next probe and the next answer leave")
 	}
 }
 

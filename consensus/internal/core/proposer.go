@@ -128,12 +128,10 @@ func (c *Core) draft() (d entryDraft) {
 	if c.proposer.othersFirst {
 		c.draftIncoming(&d)
 	}
-	if c.own.sent < len(c.own.pending) {
-		if g := c.nextRun(d.size); len(g.Payloads) > 0 {
-			c.refuseInvalid(&g)
-			d.add(g)
-			d.own = len(g.Payloads)
-		}
+	if g := c.nextRun(d.size); len(g.Payloads) > 0 {
+		c.refuseInvalid(&g)
+		d.add(g)
+		d.own = len(g.Payloads)
 	}
 	if !c.proposer.othersFirst {
 		c.draftIncoming(&d)

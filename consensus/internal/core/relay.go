@@ -138,19 +138,19 @@ func (rel *Relays) tickSource() {
 	if s.id != 0 && (s.silence > relayPatience || !rel.mayRelay(s.id)) {
 		s.giveUp()
 	}
-	if s.id != 0 || !rel.wanted || !rel.isLearner(rel.id) || !rel.Current() || !rel.takesPart() {
+	if s.id != 0 || !rel.wanted || !rel.Current() || !rel.takesPart() {
 		return
 	}
 	candidates := slices.Sorted(slices.Values(rel.conf.GetVoters()))
 	candidates = slices.DeleteFunc(candidates, func(id uint64) bool { return !rel.mayRelay(id) })
 	if n := uint64(len(candidates)); n > 0 {
-		s.id, s.silence, s.reported = candidates[(rel.id+s.skipped)%n], 0, 0
+		s.id, s.silence = candidates[(rel.id+s.skipped)%n], 0
 	}
 }
 
 // mayRelay reports whether a member can be the relay of this learner.
 func (rel *Relays) mayRelay(id uint64) bool {
-	return rel.wanted && rel.isLearner(rel.id) && rel.isVoter(id) && id != rel.leader && rel.connected[id] != 0
+	return rel.isLearner(rel.id) && rel.isVoter(id) && id != rel.leader && rel.connected[id] != 0
 }
 
 // giveUp makes the learner choose another relay at the next tick.

@@ -88,12 +88,17 @@ func TestRelays_Choose(t *testing.T) {
 		t.Errorf("another voter is unreachable: %+v", rel.source)
 	}
 	rel.source.active = true
-	if rel.Source() != 3 {
-		t.Errorf("the source is %d", rel.Source())
+	if rel.Source() != 3 || rel.idle() {
+		t.Errorf("the source is %d, idle %v", rel.Source(), rel.idle())
 	}
 	rel.unreachable(3)
 	if rel.source.id != 0 || !rel.source.lost || rel.Source() != 0 {
 		t.Errorf("the relay is unreachable: %+v", rel.source)
+	}
+	rel.tick()
+	rel.unreachable(rel.source.id)
+	if rel.source.id != 0 || !rel.source.lost {
+		t.Errorf("the next is unreachable, and the leader was not told of the first: %+v", rel.source)
 	}
 	rel.leases[5], rel.feeds = &relayLease{}, make([]*relayFeed, 1)
 	rel.source = relaySource{id: 3, active: true, skipped: 2, lost: true, silence: 3}
@@ -274,6 +279,9 @@ func (rel *Relays) sends() (sent []string) {
 	rel.feedLearners(&out)
 	for _, m := range out.Messages {
 		sent = append(sent, fmt.Sprintf("%d+%d to %d", m.Raft.GetIndex(), len(m.Raft.GetEntries()), m.To))
+		if context := m.Raft.GetContext(); !slices.Equal(context, []byte{relayed}) {
+			sent = append(sent, fmt.Sprintf("with context %x", context))
+		}
 	}
 	return sent
 }
@@ -300,8 +308,10 @@ func TestRelays_Feeds(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	expect("nothing is new")
+	rel.applied = 11
+	expect("another is applied", "10+1 to 5")
 	rel.applied = 12
-	expect("two more are applied", "10+2 to 5")
+	expect("one more is applied", "11+1 to 5")
 	request(5, 12)
 	expect("it has all, and is answered", "12+0 to 5")
 	rel.applied, f.window = 20, 1
@@ -330,8 +340,8 @@ func TestRelays_Feeds(t *testing.T) {
 	if request(5, 15); f.next != 18 || f.waiting != 0 {
 		t.Errorf("progress: %+v", f)
 	}
-	f.waiting, f.have = relayPatience+1, 17
-	if request(5, 17); f.waiting != 0 {
+	f.waiting, f.have, f.mark, f.window = relayPatience+1, 17, 99, 7
+	if request(5, 17); f.waiting != 0 || f.window != 7 {
 		t.Errorf("it has all that was sent: %+v", f)
 	}
 	if request(5, 30); f.next != 31 {
@@ -345,9 +355,11 @@ func TestRelays_Feeds(t *testing.T) {
 	if err := rel.storage.Compact(19); err != nil {
 		t.Fatal(err)
 	}
-	rel.feeds[0].next = 19
-	rel.feeds[0].answered = false
-	expect("entries of one are gone", "19+1 to 4")
+	f.next, f.answered, f.window = 19, false, 0
+	expect("entries of one are gone, whose window is used up", "19+1 to 4")
+	if f = request(5, 18); true {
+		expect("entries of one are gone")
+	}
 	if got := rel.Learners(); !slices.Equal(got, []uint64{4}) {
 		t.Errorf("the learners are %v", got)
 	}
@@ -450,6 +462,11 @@ func TestRelays_Leases(t *testing.T) {
 	if rel.tick(); lease.idle != 0 || lease.goal != rel.applied {
 		t.Errorf("the goal is reached: %+v", *lease)
 	}
+	lease.ticks, lease.idle, lease.goal, lease.match = 2, ElectionTicks, match+1, match
+	if rel.tick(); lease.ticks != 0 || lease.refused != patienceTicks {
+		t.Errorf("left behind in the last tick of a lease: %+v", *lease)
+	}
+	lease.refused = 0
 	rel.noteLease(learner, true)
 	rel.conf = &raftpb.ConfState{Voters: rel.conf.GetVoters()}
 	if rel.tick(); len(rel.leases) != 0 {

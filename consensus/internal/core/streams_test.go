@@ -59,6 +59,12 @@ func TestOwnStream_Steady(t *testing.T) {
 	if held != pending {
 		t.Errorf("the array holds %d requests, of which %d are pending", held, pending)
 	}
+	array := make([]pendingRequest, 16)
+	o = ownStream{first: 1, pending: array[:2], array: array}
+	o.take(1)
+	if o.add(pendingRequest{}); &o.pending[0] != &array[1] {
+		t.Error("requests are moved although there is room after them")
+	}
 }
 
 // TestC2_OwnStreamKeepsRequestsUntilApplied: whatever is proposed and taken, the refs come back in
