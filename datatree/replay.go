@@ -155,11 +155,7 @@ func (r *Replay) addZnode(z *zkfiles.Znode, acls map[int64][]proto.ACL) error {
 	case t.get(z.Path) != nil:
 		return fmt.Errorf("it comes twice")
 	}
-	if err := r.insert(p, z.Path, &rec); err != nil {
-		return err
-	}
-	t.hashPending()
-	return nil
+	return r.insert(p, z.Path, &rec)
 }
 
 // aclKey returns the encoding of a list of ZooKeeper's. To ZooKeeper an empty list is open.

@@ -1,7 +1,6 @@
 package datatree
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,14 +47,13 @@ func (r *Replay) Finish() (unknown int, err error) {
 	for _, q := range t.quotas {
 		t.writeStats(q)
 	}
-	t.hashPending()
 	return unknown, nil
 }
 
 // unresolved returns an error if a znode's ACL was neither in the snapshot nor in the log.
 func (r *Replay) unresolved() error {
 	for _, a := range r.t.acls.lists {
-		if a == nil || len(a.list) != 1 || a.list[0].ID.Scheme != unresolvedScheme || a.list[0].Perms != 0 {
+		if a == nil || a.list[0].ID.Scheme != unresolvedScheme {
 			continue
 		}
 		for n := range r.t.znodes.all() {
@@ -63,7 +61,6 @@ func (r *Replay) unresolved() error {
 				return fmt.Errorf("%s has the ACL number %s, which is neither in the snapshot nor in the log behind it", n.path(), a.list[0].ID.ID)
 			}
 		}
-		return errors.New("an ACL is not in the snapshot")
 	}
 	return nil
 }
@@ -75,7 +72,6 @@ func (r *Replay) Keep(path string) bool {
 		return false
 	}
 	r.keep(r.t.root, path)
-	r.t.hashPending()
 	return true
 }
 

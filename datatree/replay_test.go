@@ -1,14 +1,21 @@
 package datatree
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"hash/adler32"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // history generates transactions that a ZooKeeper server can have written, and applies them.
@@ -234,6 +241,133 @@ func TestReplay_OfAFuzzySnapshot(t *testing.T) {
 	}
 }
 
+// logged returns the transaction that ZooKeeper logs for a request with this result. tree has
+// applied the request. ephemerals are those of the request's session before.
+func logged(t *rapid.T, tree *Tree, h Header, r *Request, res Result, ephemerals []string) *zkfiles.Record {
+	x := zkfiles.Record{Session: r.Session, Zxid: h.Zxid, TimeMs: h.TimeMs, Txn: zkfiles.Txn{Op: proto.OpError, Err: res.Err}}
+	if res.Err != proto.OK || res.MultiFailed {
+		return &x
+	}
+	var multi proto.MultiRequest
+	d := jute.NewDecoder(r.Body)
+	switch r.Op {
+	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		var c proto.CreateRequest
+		c.Decode(&d, r.Op)
+		multi.Ops = []proto.MultiOp{createOp(r.Op, &c)}
+	case proto.OpSetData:
+		var c proto.SetDataRequest
+		c.Decode(&d)
+		multi.Ops = []proto.MultiOp{{Op: r.Op, Path: c.Path, Data: c.Data}}
+	case proto.OpSetACL:
+		var c proto.SetACLRequest
+		c.Decode(&d)
+		n := tree.get(c.Path)
+		x.Txn = zkfiles.Txn{Op: r.Op, Path: c.Path, ACL: tree.aclOf(n).acls(), Version: tree.record(n).aversion}
+		return &x
+	case proto.OpDelete, proto.OpDeleteContainer:
+		multi.Ops = []proto.MultiOp{{Op: r.Op, Path: d.String()}}
+	case proto.OpMulti:
+		if err := multi.Decode(&d, r.Op); err != nil {
+			t.Fatal(err)
+		}
+	case proto.OpCreateSession, proto.OpReattachSession: // the latter may have another timeout
+		var body CreateSessionBody
+		body.decode(&d)
+		x.Session, x.Txn = res.SessionID, zkfiles.Txn{Op: proto.OpCreateSession, TimeoutMs: body.TimeoutMs}
+		return &x
+	case proto.OpCloseSession, proto.OpExpireSession:
+		x.Txn = zkfiles.Txn{Op: proto.OpCloseSession, HasPaths: h.Zxid%2 == 0}
+		if x.Txn.HasPaths {
+			x.Txn.Paths = ephemerals
+		}
+		return &x
+	default: // what ZooKeeper does not log in this way
+		return &x
+	}
+	x.Txn = zkfiles.Txn{Op: proto.OpMulti}
+	for i, op := range multi.Ops {
+		result := proto.MultiResult{Path: res.Path, Stat: res.Stat}
+		if r.Op == proto.OpMulti {
+			result = res.Multi[i]
+		}
+		one := zkfiles.Txn{Op: op.Op, Path: op.Path, Data: op.Data, Version: result.Stat.Version}
+		switch op.Op {
+		case proto.OpSetData, proto.OpDelete, proto.OpDeleteContainer, proto.OpCheck:
+		default:
+			one.Op, one.Path, one.ParentCversion = proto.OpCreate, result.Path, zkfiles.NoCversion
+			if p := tree.get(proto.ParentPath(one.Path)); p != nil && r.Op != proto.OpMulti {
+				one.ParentCversion = tree.record(p).cversion
+			}
+			n := tree.get(one.Path)
+			if n == nil {
+				break // a later operation has deleted it
+			}
+			one.ACL = tree.aclOf(n).acls()
+			switch rec := tree.record(n); rec.kind {
+			case ephemeral:
+				one.Ephemeral = true
+			case container:
+				one.Op = proto.OpCreateContainer
+			case ttl:
+				one.Op, one.TTLMs = proto.OpCreateTTL, int64(rec.owner)
+			}
+		}
+		x.Txn.Ops = append(x.Txn.Ops, one)
+	}
+	if r.Op != proto.OpMulti {
+		x.Txn = x.Txn.Ops[0]
+	}
+	return &x
+}
+
+// The transactions that ZooKeeper would log for what a tree did give the same znodes, sessions and
+// events. What members keep by themselves, below /zookeeper, is left out.
+func TestReplay_DoesWhatTheTreeDid(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tree, r, g := New(Options{}), NewReplay(New(Options{})), newGenerator()
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			h, request := g.next(rt)
+			ephemerals := tree.Ephemerals(request.Session, nil)
+			res, wantEvents := tree.Apply(h, request)
+			g.saw(request, res)
+			events, err := r.Apply(logged(rt, tree, h, request, res, ephemerals))
+			if err != nil {
+				rt.Fatal(err)
+			}
+			ours := func(events []Event) []Event {
+				return slices.DeleteFunc(slices.Clone(events), func(e Event) bool {
+					return e.Path == "/zookeeper" || protected(e.Path) && e.Path != "/" || within(e.Path, quotaPath)
+				})
+			}
+			if got, want := ours(events), ours(wantEvents); !slices.EqualFunc(got, want, sameEvent) {
+				rt.Fatalf("%v: events %v, want %v", request.Op, got, want)
+			}
+			for _, side := range [][2]*Tree{{tree, r.t}, {r.t, tree}} {
+				for n := range side[0].znodes.all() {
+					if path := n.path(); within(path, "/zookeeper") {
+						continue
+					}
+					if twin := side[1].get(n.path()); twin == nil || side[0].record(n) != side[1].record(twin) {
+						rt.Fatalf("%v: %s is %+v here, and not there", request.Op, n.path(), side[0].record(n))
+					}
+				}
+				for s := range side[0].Sessions() {
+					if twin, known := side[1].Session(s.ID); !known || twin.TimeoutMs != s.TimeoutMs {
+						rt.Fatalf("%v: session %+v here, %+v there", request.Op, s, twin)
+					}
+				}
+			}
+			if err := r.t.Check(); err != nil {
+				rt.Fatal(err)
+			}
+			if fresh := NewReplay(r.t); fresh.Digest() != r.Digest() {
+				rt.Fatal("ZooKeeper's digest is wrong")
+			}
+		}
+	})
+}
+
 // replayed returns a tree after transactions of a session, numbered from 1.
 func replayed(t *testing.T, txns ...zkfiles.Txn) *Replay {
 	t.Helper()
@@ -291,7 +425,7 @@ func TestReplay_LaterZnodeAtThePath(t *testing.T) {
 // A fuzzy snapshot without its log is refused: for its zxids, or for an ACL that is in neither.
 func TestReplay_FuzzySnapshotWithoutItsLog(t *testing.T) {
 	r := NewReplay(New(Options{}))
-	z := zkfiles.Znode{Path: "/a", ACL: 7, Stat: zkfiles.Stat{Czxid: 9, Mzxid: 9, Pzxid: 9}}
+	z := zkfiles.Znode{Path: "/a", ACL: 12, Stat: zkfiles.Stat{Czxid: 9, Mzxid: 9, Pzxid: 9}}
 	if err := r.addZnode(&z, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +437,7 @@ func TestReplay_FuzzySnapshotWithoutItsLog(t *testing.T) {
 		t.Error("a znode whose ACL is not known is readable")
 	}
 	r.SetZxid(9)
-	if _, err := r.Finish(); err == nil || !strings.Contains(err.Error(), "/a has the ACL number 7") {
+	if _, err := r.Finish(); err == nil || !strings.Contains(err.Error(), "/a has the ACL number 12") {
 		t.Error(err)
 	}
 	if _, err := r.Apply(&zkfiles.Record{Zxid: 10, Txn: zkfiles.Txn{Op: proto.OpSetACL, Path: "/a", ACL: proto.ReadACL(), Version: 1}}); err != nil {
@@ -332,13 +466,13 @@ func TestReplay_EphemeralOfNoSession(t *testing.T) {
 
 func TestReplay_Keep(t *testing.T) {
 	r := NewReplay(New(Options{}))
-	for i, path := range []string{"/a", "/a/b", "/a/b/c", "/a/x", "/ab", "/zookeeper/quota/a", "/zookeeper/quota/a/b", "/zookeeper/quota/a/b/zookeeper_limits", "/zookeeper/quota/ab"} {
+	for i, path := range []string{"/a", "/a/b", "/a/b/c", "/a/bc", "/a/x", "/ab", "/zookeeper/quota/a", "/zookeeper/quota/a/b", "/zookeeper/quota/a/b/zookeeper_limits", "/zookeeper/quota/ab"} {
 		x := zkfiles.Record{Zxid: proto.Zxid(i + 1), Txn: zkfiles.Txn{Op: proto.OpCreate, Path: path, Data: []byte("count=5"), ACL: proto.OpenACL(), ParentCversion: int32(i) + 1}}
 		if _, err := r.Apply(&x); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if r.Keep("/missing") || !r.Keep("/a/b") {
+	if all := r.t.NumZnodes(); r.Keep("/missing") || !r.Keep("/") || r.t.NumZnodes() != all || !r.Keep("/a/b") {
 		t.Fatal("Keep does not know which znodes there are")
 	}
 	var left []string
@@ -349,5 +483,178 @@ func TestReplay_Keep(t *testing.T) {
 	}
 	if err := r.t.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// What ZooKeeper cannot have written is refused, with a reason.
+func TestReplay_Refused(t *testing.T) {
+	noTTL := zkfiles.OwnerOf(zkfiles.TTL, 0, 0)
+	for _, tc := range []struct {
+		znode zkfiles.Znode
+		want  string
+	}{
+		{zkfiles.Znode{Path: "/x", Stat: zkfiles.Stat{Owner: noTTL}}, "means a time to live of 0"},
+		{zkfiles.Znode{Path: "/zookeeper", Stat: zkfiles.Stat{Owner: 5}}, "its owner is 0x5"},
+		{zkfiles.Znode{Path: "/x/y"}, "its parent is not before it"},
+		{zkfiles.Znode{Path: "/a"}, "it comes twice"},
+		{zkfiles.Znode{Path: "/x"}, "is one more than 5 znodes"},
+	} {
+		r := replayed(t, zkfiles.Txn{Op: proto.OpCreate, Path: "/a", ParentCversion: 1})
+		r.t.mostZnodes = r.t.index.len()
+		file := tc.znode.Append(zkfiles.AppendSnapshotHeader(nil, []zkfiles.Session{{ID: 7, TimeoutMs: 9}}, nil))
+		s, err := zkfiles.NewSnapshotReader(strings.NewReader(string(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Load(s, func() error { return nil })
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !errors.Is(err, zkfiles.ErrDamaged) || !strings.Contains(err.Error(), "znode \""+tc.znode.Path) {
+			t.Errorf("%s: %v, want %s", tc.znode.Path, err, tc.want)
+		}
+		if session, known := r.t.Session(7); !known || session.TimeoutMs != 9 {
+			t.Errorf("session %+v", session)
+		}
+	}
+	check := zkfiles.Txn{Op: proto.OpCheck}
+	for _, tc := range []struct {
+		zxid proto.Zxid
+		txn  zkfiles.Txn
+		want string
+	}{
+		{1, check, "transaction 0x1 comes after 0x1"},
+		{2, zkfiles.Txn{Op: proto.OpGetData}, "transaction 0x2: getData is no transaction"},
+		{2, zkfiles.Txn{Op: proto.OpMulti, Ops: []zkfiles.Txn{check, {Op: proto.OpGetData}}}, "operation 1 of the multi: getData"},
+		{2, zkfiles.Txn{Op: proto.OpCreate, Path: "/x/"}, "/x/"},
+		{2, zkfiles.Txn{Op: proto.OpCreateTTL, Path: "/x"}, "means a time to live of 0"},
+		{2, zkfiles.Txn{Op: proto.OpCreate, Path: "/x"}, "is one more than 5 znodes"},
+		{2, zkfiles.Txn{Op: proto.OpDelete, Path: "/zookeeper/quota"}, "it deletes \"/zookeeper/quota\""},
+		{2, zkfiles.Txn{Op: proto.OpDelete, Path: "/a/"}, "it deletes \"/a/\""},
+		{2, zkfiles.Txn{Op: proto.OpCloseSession, Paths: []string{"/"}}, "it deletes \"/\""},
+	} {
+		r := replayed(t, zkfiles.Txn{Op: proto.OpCreate, Path: "/a", ParentCversion: 1})
+		r.t.mostZnodes = r.t.index.len()
+		if _, err := r.Apply(&zkfiles.Record{Zxid: tc.zxid, Txn: tc.txn}); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v, want %s", tc.txn, err, tc.want)
+		}
+	}
+}
+
+// A snapshot is read to its end, unless the caller ends that.
+func TestReplay_Load(t *testing.T) {
+	file := zkfiles.AppendSnapshotHeader(nil, nil, nil)
+	for _, path := range []string{"/", "/a", "/b"} {
+		z := zkfiles.Znode{Path: path, Data: make([]byte, 2*largeBytes), ACL: zkfiles.OpenKey}
+		file = z.Append(file)
+	}
+	whole := zkfiles.AppendSeal(zkfiles.AppendTreeEnd(file), adler32.Checksum(zkfiles.AppendTreeEnd(file)))
+	stop := errors.New("stop")
+	for what, tc := range map[string]struct {
+		file  []byte
+		most  int // znodes, after which each ends it
+		want  error
+		calls int
+	}{
+		"whole": {whole, 9, nil, 3}, "cut off": {file[:len(file)-1], 9, zkfiles.ErrDamaged, 2}, "stopped": {whole, 2, stop, 2},
+	} {
+		s, err := zkfiles.NewSnapshotReader(bytes.NewReader(tc.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, calls := NewReplay(New(Options{})), 0
+		err = r.Load(s, func() error {
+			if len(r.t.unhashed) > 0 {
+				t.Errorf("%s: %d znodes are not in the digest", what, len(r.t.unhashed))
+			}
+			if calls++; calls == tc.most {
+				return stop
+			}
+			return nil
+		})
+		if !errors.Is(err, tc.want) || calls != tc.calls {
+			t.Errorf("%s: %v after %d znodes", what, err, calls)
+		}
+	}
+}
+
+// What a part of the transactions finds done already stays as it is.
+func TestReplay_FuzzyCreates(t *testing.T) {
+	known := []proto.ACL{{Perms: 1, ID: proto.ID{Scheme: "digest", ID: "u:h"}}}
+	for _, tc := range []struct {
+		what          string
+		zxid          proto.Zxid
+		czxid         proto.Zxid
+		aversion      int32
+		counter, want int32
+		pzxid         proto.Zxid // of the root
+		list          bool       // of the transaction
+		path          string
+	}{
+		{"its own znode", 5, 5, 0, 3, 3, 5, true, "/a"},
+		{"an equal counter", 5, 5, 0, 2, 2, 4, true, "/a"},
+		{"a later znode", 5, 6, 0, 3, 3, 5, false, "/a"},
+		{"its own znode, with a list of later", 5, 5, 1, 3, 3, 5, false, "/a"},
+		{"below /zookeeper", 5, 5, 0, 99, 2, 4, false, "/zookeeper"},
+	} {
+		r := NewReplay(New(Options{}))
+		root := zkfiles.Znode{Path: "/", ACL: zkfiles.OpenKey, Stat: zkfiles.Stat{Pzxid: 4, Cversion: 2}}
+		a := zkfiles.Znode{Path: "/a", ACL: 1, Stat: zkfiles.Stat{Czxid: tc.czxid, Aversion: tc.aversion}}
+		for _, z := range []*zkfiles.Znode{&root, &a} {
+			if err := r.addZnode(z, map[int64][]proto.ACL{1: proto.ReadACL()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.Apply(&zkfiles.Record{Zxid: tc.zxid, Txn: zkfiles.Txn{Op: proto.OpCreate, Path: tc.path, ACL: known, ParentCversion: tc.counter}}); err != nil {
+			t.Fatal(err)
+		}
+		if rec := r.t.root.record(); rec.cversion != tc.want || rec.pzxid != tc.pzxid {
+			t.Errorf("%s: the root is %+v", tc.what, rec)
+		}
+		if got := r.t.aclOf(r.t.get("/a")).acls(); slices.Equal(got, known) != tc.list {
+			t.Errorf("%s: the list is %v", tc.what, got)
+		}
+	}
+}
+
+// A finished replay begins an ensemble of its own, and counts what quotas limit.
+func TestReplay_Finish(t *testing.T) {
+	r := replayed(t,
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/zookeeper/quota/a", ParentCversion: 1},
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/zookeeper/quota/a/zookeeper_limits", Data: []byte("count=5"), ParentCversion: 1},
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/zookeeper/quota/a/zookeeper_stats", Data: []byte("count=77,bytes=1"), ParentCversion: 2},
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/a", ParentCversion: 1},
+		zkfiles.Txn{Op: proto.OpSetData, Path: "/zookeeper/quota/a/zookeeper_stats", Data: []byte("count=77,bytes=1"), Version: 1},
+		zkfiles.Txn{Op: proto.OpReconfig, Path: configPath, Data: make([]byte, 2*largeBytes), Version: 8},
+		zkfiles.Txn{Op: proto.OpCreateSession, TimeoutMs: 9},
+		zkfiles.Txn{Op: proto.OpCloseSession}, zkfiles.Txn{Op: proto.OpCloseSession},
+		zkfiles.Txn{Op: proto.OpCreateSession, TimeoutMs: 9},
+		zkfiles.Txn{Op: proto.OpCreate2, Path: "/large", Data: make([]byte, 2*largeBytes), ParentCversion: 2},
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/large/e", Ephemeral: true, ParentCversion: 1},
+	)
+	if acl := r.t.record(r.t.get("/large")).acl; acl != "" {
+		t.Errorf("an empty list becomes %q, and to ZooKeeper it is open", acl)
+	}
+	for _, session := range []proto.SessionID{1, 1, 2} { // the others are not known
+		if err := r.DropSession(session); err != nil || len(r.t.unhashed) > 0 || r.t.NumSessions() != 0 || r.t.get("/large/e") != nil {
+			t.Errorf("%v, %d znodes are not in the digest, %d sessions are left", err, len(r.t.unhashed), r.t.NumSessions())
+		}
+	}
+	if _, err := r.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if rec := r.t.record(r.t.get(configPath)); rec.data != "" || rec.null || rec.version != -1 {
+		t.Errorf("the configuration is %+v", rec)
+	}
+	if rec := r.t.record(r.t.get("/zookeeper/quota/a/zookeeper_stats")); !strings.HasPrefix(rec.data, "count=1,bytes=0") {
+		t.Errorf("the statistics are %q", rec.data)
+	}
+	if len(r.t.unhashed) > 0 {
+		t.Error("znodes are not in the digest")
+	}
+	for kind, want := range map[kind]int64{
+		persistent: 0, ephemeral: 9, container: zkfiles.OwnerOf(zkfiles.Container, 0, 0), ttl: zkfiles.OwnerOf(zkfiles.TTL, 0, 9),
+	} {
+		rec := record{kind: kind, owner: 9}
+		if got := rec.zooKeeperStat().Owner; got != want {
+			t.Errorf("kind %d has owner %#x, want %#x", kind, got, want)
+		}
 	}
 }

@@ -225,6 +225,7 @@ func TestAdmission_FormsWithAMajority(t *testing.T) {
 		{"two of four", []uint64{1, 2, 3, 4}, []uint64{2}, nil, true, false},
 		{"three of five, one of which has formed", []uint64{1, 2, 3, 4, 5}, []uint64{2}, []uint64{3}, true, false},
 		{"all, two of which have formed", []uint64{1, 2, 3}, nil, []uint64{2, 3}, false, true},
+		{"all, two of which have formed, late", []uint64{1, 2, 3}, nil, []uint64{2, 3}, true, true},
 		{"itself alone", []uint64{1}, nil, nil, false, true},
 		{"itself twice", []uint64{1, 2, 3}, []uint64{1}, nil, true, false},
 		{"others only", []uint64{2, 3, 4}, []uint64{2, 3, 4}, nil, true, false},
@@ -266,17 +267,18 @@ func TestAdmission_FormsWithAMajority(t *testing.T) {
 // and those that its configuration does not name included, have said that they have no data. It
 // says so, so that others do not count it for a majority.
 func TestAdmission_EmptiedWaitsForAll(t *testing.T) {
+	all := []uint64{2, 3, 5}
 	for _, tc := range []struct {
-		heard []uint64
-		want  bool
+		peers, heard []uint64
+		want         bool
 	}{
-		{[]uint64{2}, false}, {[]uint64{2, 3}, false}, {[]uint64{2, 3, 4}, false}, {[]uint64{2, 3, 5}, false},
-		{[]uint64{3, 4, 5}, false}, {[]uint64{2, 3, 4, 5}, true},
+		{all, []uint64{2}, false}, {all, []uint64{2, 3}, false}, {all, []uint64{2, 3, 4}, false}, {all, []uint64{2, 3, 5}, false},
+		{all, []uint64{3, 4, 5}, false}, {all, []uint64{2, 3, 4, 5}, true}, {[]uint64{3, 5}, []uint64{3, 4, 5}, false},
 	} {
 		c := newFresh(t)
 		a := c.Admission
 		a.graceTicks, a.learners = -1, []uint64{4}
-		a.SetPeers([]uint64{2, 3, 5})
+		a.SetPeers(tc.peers)
 		if _, last := c.announces(10); last != (joinRequest{7, ^hashFounders(a.voters)}) {
 			t.Errorf("it announces %+v", last)
 		}
@@ -287,6 +289,14 @@ func TestAdmission_EmptiedWaitsForAll(t *testing.T) {
 		if a.form(&out); out.Form != tc.want {
 			t.Errorf("%v have no data: forms %v", tc.heard, out.Form)
 		}
+	}
+	c := newFresh(t) // whose directory was not emptied, and which waits for nobody but a majority
+	c.Admission.graceTicks = 0
+	c.Admission.SetPeers([]uint64{2, 3})
+	c.Admission.noteFounder(2, hashFounders(c.Admission.voters), true)
+	var out Output
+	if c.Admission.form(&out); !out.Form || c.outbox[0].join.founders != hashFounders(c.Admission.voters) {
+		t.Errorf("with a majority, without a grace time: forms %v, announces %+v", out.Form, c.outbox)
 	}
 }
 
