@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -117,6 +118,7 @@ func TestRestore_NamesTheFirst(t *testing.T) {
 	keys := slices.Sorted(maps.Keys(good))
 	undecodable := func(s store, keys []string, i int) []string { s[keys[i]] = []byte{0x08}; return keys }
 	twice := func(_ store, keys []string, i int) []string { return slices.Insert(keys, i+1, keys[i]) }
+	unknown := func(s store, keys []string, i int) []string { return slices.Insert(keys, i, "x") }
 	orphan := func(_ store, keys []string, i int) []string {
 		for keys[i][0] != znodePrefix || !strings.HasSuffix(keys[i], "/below") {
 			i++
@@ -132,6 +134,7 @@ func TestRestore_NamesTheFirst(t *testing.T) {
 		{"found at once, then late", undecodable, twice, "first byte"},
 		{"found late, then at once", twice, undecodable, "comes twice"},
 		{"both late", orphan, twice, "its parent is missing"},
+		{"late, then another kind", twice, unknown, "comes twice"},
 	} {
 		for _, gap := range []int{1, 20, batchRecords, 3 * batchRecords, 8 * batchRecords} {
 			s, i := maps.Clone(good), 2*batchRecords+17
@@ -161,5 +164,103 @@ func TestRestore_StopsReading(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), `key "z/orphan/x": its parent is missing`) {
 		t.Errorf("Restore: %v", err)
+	}
+}
+
+// Each record is refused that no tree writes, whatever the meta record says.
+func TestBuild_Refuses(t *testing.T) {
+	limit := Limit{Weight: 9, Cause: LimitedByMemory}
+	for _, tc := range []struct {
+		key, value string
+		want       string // empty: it is taken
+	}{
+		{"m", string(appendMeta(nil, meta{})), "comes twice"},
+		{"mx", string(appendMeta(nil, meta{})), "unknown kind of key"},
+		{"px", "", "unknown kind of key"}, {"qx", "", "unknown kind of key"}, {"s", "", "unknown kind of key"},
+		{"s1234567", "", "unknown kind of key"}, {"t12345678", "", "unknown kind of key"},
+		{"q", string(appendLimit(nil, limit)), ""},
+		{"q", string(appendLimit(nil, Limit{})), "it limits nothing"},
+		{"q", string(append(limit.append(nil), 1)), ""},
+		{"q", string(append(limit.append(nil), 2)), "the mark of a full state is 2"},
+		{"q", string(appendLimit(nil, Limit{Weight: -1})), "a limit of -1 bytes"},
+		{"q", string(appendLimit(nil, Limit{Weight: 9, Cause: LimitedByDisk})), ""},
+		{"q", string(appendLimit(nil, Limit{Weight: 9, Cause: LimitedByDisk + 1})), "a limit of 9 bytes"},
+		{"q", string(appendLimit(nil, Limit{Full: true})), "a limit of 0 bytes"},
+		{"q", string(appendLimit(nil, Limit{Cause: LimitedByMemory})), "a limit of 0 bytes"},
+		{"q", string(appendLimit(nil, Limit{Member: 1})), ""},
+		{"s00000001", string(appendSession(nil, &sessionRecord{})), ""},
+		{"s00000001", string(appendSession(nil, &sessionRecord{connEpoch: 5})), ""},
+		{"s00000001", string(appendSession(nil, &sessionRecord{connEpoch: 6})), "attached at zxid"},
+		{"s00000001", string(appendSession(nil, &sessionRecord{connEpoch: -1})), "attached at zxid"},
+		{"s00000001", string(appendSession(nil, &sessionRecord{})[:9]), "truncated"},
+	} {
+		b := builder{t: empty(Options{}), hasMeta: true}
+		b.t.lastZxid = 5
+		err := b.other([]byte(tc.key), []byte(tc.value))
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s %x: %v, want %q", tc.key, tc.value, err, tc.want)
+		}
+		if again := b.other([]byte(tc.key), []byte(tc.value)); err == nil && (again == nil || !strings.Contains(again.Error(), "comes twice")) {
+			t.Errorf("%s %x again: %v", tc.key, tc.value, again)
+		}
+	}
+	for _, tc := range []struct {
+		rec  record
+		good bool
+	}{
+		{record{czxid: 1, mzxid: 5, pzxid: 5}, true}, {record{czxid: 1, mzxid: 6, pzxid: 5}, false}, {record{czxid: 1, mzxid: 5, pzxid: 6}, false},
+	} {
+		if err := tc.rec.plausible(5); (err == nil) != tc.good {
+			t.Errorf("%+v: %v", tc.rec, err)
+		}
+	}
+	for _, path := range []string{"/zookeeper/config", "/zookeeper/quota"} {
+		s := make(store)
+		s.merge(t, New(Options{}).CaptureAll())
+		delete(s, "z"+path)
+		s.agree()
+		if _, err := Restore(Options{}, s.sorted); err == nil || !strings.Contains(err.Error(), "znode "+path+" is missing") {
+			t.Errorf("without %s: %v", path, err)
+		}
+	}
+}
+
+// A tree with the most znodes is restored, and the statistics of its quotas stay as they are.
+func TestBuild_LeavesStatistics(t *testing.T) {
+	r := replayed(t,
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/zookeeper/quota/a", ParentCversion: 1},
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/zookeeper/quota/a/zookeeper_limits", Data: []byte("count=5"), ParentCversion: 1},
+		zkfiles.Txn{Op: proto.OpCreate, Path: "/zookeeper/quota/a/zookeeper_stats", ParentCversion: 2},
+		zkfiles.Txn{Op: proto.OpSetData, Path: "/zookeeper/quota/a/zookeeper_stats", Data: []byte("count=77,bytes=1"), Version: 1},
+	)
+	s := make(store)
+	s.merge(t, r.t.CaptureAll())
+	b := builder{t: empty(Options{})}
+	b.t.mostZnodes = r.t.index.len()
+	tree, err := b.build(Decode(s.sorted))
+	if err != nil || tree.Digest() != r.t.Digest() {
+		t.Fatal("the restored tree differs", err)
+	}
+	if rec := tree.record(tree.get("/zookeeper/quota/a/zookeeper_stats")); rec.data != "count=77,bytes=1" {
+		t.Errorf("the statistics become %q", rec.data)
+	}
+}
+
+// Range ends with the first error.
+func TestChanges_RangeEnds(t *testing.T) {
+	c := fuzzTree(t).CaptureAll()
+	c.ensemble, c.limit = &ensembleRecord{}, &limitRecord{}
+	stop := errors.New("stop")
+	for most := 1; most <= c.Len(); most++ {
+		calls := 0
+		err := c.Range(func([]byte, []byte) error {
+			if calls++; calls == most {
+				return stop
+			}
+			return nil
+		})
+		if err != stop || calls != most {
+			t.Errorf("%d of %d keys: %v after %d", most, c.Len(), err, calls)
+		}
 	}
 }

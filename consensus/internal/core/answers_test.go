@@ -484,23 +484,3 @@ func TestOutdated_Starts(t *testing.T) {
 		t.Error("a member without a past is outdated")
 	}
 }
-
-// Only the answer of the disk to the mark makes the mark durable.
-func TestOutdated_OtherWrites(t *testing.T) {
-	c := newOutdated(t, 5)
-	if c.Admission.persisted(&raftpb.Message{}) || c.Admission.past.durable {
-		t.Error("another write confirms the mark")
-	}
-	confirm := c.Admission.MarkAppend().GetResponses()[0]
-	if !c.Admission.persisted(confirm) || !c.Admission.past.durable || confirm.GetTo() != c.id {
-		t.Error("the mark is not confirmed")
-	}
-	c.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinAdmitted, term: 8})
-	if c.Admission.persisted(confirm) || c.Admission.past.durable {
-		t.Error("the confirmation of an earlier mark counts after the member was let in")
-	}
-	young := newYoung(t)
-	if len(young.Admission.MarkAppend().GetResponses()) > 0 {
-		t.Error("the mark of a member that takes part waits for an answer")
-	}
-}

@@ -111,3 +111,16 @@ func TestCore_ForgetsAppliedRequests(t *testing.T) {
 		}
 	}
 }
+
+// Replayed requests and their sizes are forgotten.
+func TestCore_ForgetsReplayed(t *testing.T) {
+	c := newFollower(t)
+	data := appendRun(appendBatchHeader(nil, 1), &RequestRun{Server: 9, Incarnation: 1, First: 1, Payloads: [][]byte{{1}}})
+	got, err := c.Replay(&raftpb.Entry{Index: new(uint64(2)), Term: new(uint64(1)), Type: raftpb.EntryNormal.Enum(), Data: data})
+	if err != nil || len(got) != 1 || len(got[0].Requests) != 1 {
+		t.Fatal(got, err)
+	}
+	if c.ForgetReplayed(); len(c.requests) > 0 || c.requests[:1][0].Payload != nil || c.Retention.bytes != 0 {
+		t.Errorf("%d requests, %d bytes are kept", len(c.requests), c.Retention.bytes)
+	}
+}

@@ -96,3 +96,11 @@ func TestC2_OwnStreamKeepsRequestsUntilApplied(t *testing.T) {
 		})
 	})
 }
+
+// A member without state has no streams, and takes the first.
+func TestStreams_OfAFreshMember(t *testing.T) {
+	c := newFresh(t)
+	if c.accept(9, 1, 1, nil); len(c.requests) != 1 {
+		t.Errorf("%d requests", len(c.requests))
+	}
+}

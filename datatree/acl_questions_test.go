@@ -1,0 +1,50 @@
+package datatree
+
+import (
+	"testing"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// What a list grants is asked for without a request, too: to read, and to those whom it names.
+func TestACL_Questions(t *testing.T) {
+	alice := proto.ID{Scheme: "digest", ID: "alice:h"}
+	tree := New(Options{})
+	for i, list := range [][]proto.ACL{{{Perms: proto.PermRead, ID: alice}}, proto.OpenACL()} {
+		body := (&proto.CreateRequest{Path: []string{"/a", "/open"}[i], ACL: list}).Append(nil, proto.OpCreate)
+		if res, _ := tree.Apply(Header{Zxid: proto.Zxid(i + 1)}, &Request{Op: proto.OpCreate, Body: body}); res.Err != proto.OK {
+			t.Fatal(res.Err)
+		}
+	}
+	for _, tc := range []struct {
+		path             string
+		ids              []proto.ID
+		readable, exists bool
+		reads, both      bool // granted: to read; to read and create
+	}{
+		{"/a", []proto.ID{alice}, true, true, true, false},
+		{"/a", nil, false, true, false, false},
+		{"/open", []proto.ID{alice}, true, true, false, false},
+		{"/missing", []proto.ID{alice}, false, false, false, false},
+	} {
+		readable, exists := tree.ReadableNow(tc.path, Caller{IDs: tc.ids})
+		reads, both := tree.Granted(tc.path, proto.PermRead, tc.ids), tree.Granted(tc.path, proto.PermRead|proto.PermCreate, tc.ids)
+		if readable != tc.readable || exists != tc.exists || reads != tc.reads || both != tc.both {
+			t.Errorf("%+v: readable %v, exists %v, granted %v and %v", tc, readable, exists, reads, both)
+		}
+	}
+	for _, path := range []string{"/a", "/open"} {
+		ref := ACLRef{tree.aclOf(tree.get(path))}
+		again := DecodeACL([]byte(ref.Encoding()))
+		if (ref.Encoding() == "") != (path == "/open") || again.Encoding() != ref.Encoding() || tree.Readable(again, Caller{}) != (path == "/open") {
+			t.Errorf("%s: the list becomes %q", path, again.Encoding())
+		}
+	}
+	for id, want := range map[string]bool{
+		"1.2.3.4": true, "::1": true, "1.2.a.4": false, "1.2.-3.4": false, "1.2.3.256": false, "::zz": false, "::ffff:1.2.3.4": false, "fe80::1%eth0": false,
+	} {
+		if _, valid := parseAddr(id); valid != want {
+			t.Errorf("address %s: valid %v", id, valid)
+		}
+	}
+}
