@@ -66,7 +66,7 @@ func failoverOf(ctx context.Context, s *settings) (list []reading) {
 			}
 			var o outage
 			if err := must.Try(func() { o = failoverOnce(ctx, e) }); err != nil {
-				must.Do(s.out.fail(ctx, failoverRow, e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log())))
+				s.out.fail(ctx, failoverRow, e.Name(), fmt.Errorf("kill %d of %d: %w\n%s", i+1, s.kills, err, e.Log()))
 				broken[j] = true // the next kill would hit a damaged ensemble
 				continue
 			}

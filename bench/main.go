@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string) {
 		flags.Usage()
 		must.Failf("no command %q", command)
 	}
-	s.out = must.Get(newOutput(*out))
+	s.out = newOutput(*out)
 	dir := must.Get(os.MkdirTemp("", "gozkd-bench-"))
 	defer func() { _ = os.RemoveAll(dir) }() // a leftover temporary directory is no error
 	if *withTLS {
@@ -127,7 +127,7 @@ func run(ctx context.Context, args []string) {
 		benchCompare(ctx, &s, args)
 		return
 	}
-	must.Do(s.out.begin(command, args))
+	s.out.begin(command, args)
 	must.Do(s.out.end(command, must.Try(func() { run[command](ctx, &s) })))
 }
 
@@ -185,10 +185,8 @@ func benchCompare(ctx context.Context, s *settings, args []string) {
 		part.change(&settings)
 		progress("compare: %d of %d, %s; %s since the start", i+1, len(parts), part.name, time.Since(start).Round(time.Second))
 		s.out.conditions = settings.conditions(s.out.conditions.Commit)
-		err := s.out.begin(part.name, args)
-		if err == nil {
-			err = s.out.end(part.name, must.Try(func() { part.run(ctx, &settings) }))
-		}
+		s.out.begin(part.name, args)
+		err := s.out.end(part.name, must.Try(func() { part.run(ctx, &settings) }))
 		if ctx.Err() != nil {
 			must.Do(errors.Join(ctx.Err(), err))
 			return

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +29,6 @@ type output struct {
 	file       *os.File        // the command's Markdown, or nil
 	problems   []problem       // of the command
 	wrote      map[string]bool // JSON files of the command, without extension
-	failed     error           // first error of writing
 }
 
 // conditions holds the flags that affect the figures. A command ignores flags that do not concern
@@ -46,30 +44,23 @@ type conditions struct {
 	Kills    int     `json:"kills"`
 }
 
-func newOutput(dir string) (*output, error) {
+func newOutput(dir string) *output {
 	if dir != "" {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
+		must.Do(os.MkdirAll(dir, 0o755))
 	}
-	return &output{dir: dir, stdout: os.Stdout}, nil
+	return &output{dir: dir, stdout: os.Stdout}
 }
 
 // begin is called before each command. It removes the figures of an earlier run, which a failure
 // would otherwise leave among the new ones.
-func (o *output) begin(command string, flags []string) error {
+func (o *output) begin(command string, flags []string) {
 	o.w, o.problems, o.wrote = o.stdout, nil, map[string]bool{}
 	o.conditions.Date = time.Now().Format(time.DateOnly)
 	if o.dir != "" {
 		for _, ending := range []string{".json", ".svg"} {
-			if err := os.Remove(filepath.Join(o.dir, command+ending)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+			must.Do(os.RemoveAll(filepath.Join(o.dir, command+ending)))
 		}
-		f, err := os.Create(filepath.Join(o.dir, command+".md"))
-		if err != nil {
-			return err
-		}
+		f := must.Get(os.Create(filepath.Join(o.dir, command+".md")))
 		if o.file != nil { // unbuffered, so nothing can be lost
 			_ = o.file.Close()
 		}
@@ -78,14 +69,9 @@ func (o *output) begin(command string, flags []string) error {
 	}
 	line := strings.Join(append([]string{"go run ./bench", command}, flags...), " ")
 	o.printf("%s, `%s`, commit %s\n\n%s\n", o.conditions.Date, line, o.conditions.Commit, o.machine)
-	return o.failed
 }
 
-func (o *output) printf(format string, args ...any) {
-	if _, err := fmt.Fprintf(o.w, format, args...); o.failed == nil {
-		o.failed = err
-	}
-}
+func (o *output) printf(format string, args ...any) { must.Get(fmt.Fprintf(o.w, format, args...)) }
 
 // table prints a Markdown table, aligned to be readable as text.
 func (o *output) table(title string, head []string, rows [][]string) {
@@ -95,9 +81,7 @@ func (o *output) table(title string, head []string, rows [][]string) {
 		row = append(row, make([]string, max(len(head)-len(row), 0))...)
 		fmt.Fprintf(w, "| %s\t\n", strings.Join(row, "\t "))
 	}
-	if err := w.Flush(); o.failed == nil {
-		o.failed = err
-	}
+	must.Do(w.Flush())
 }
 
 // comparison is a row at a shape on every server, in the order of the command line.
@@ -159,7 +143,7 @@ func (m *measured) figures(server string, mem memory) figures {
 
 // comparisons prints tables of all and writes <name>.json and <name>.svg if there is a directory.
 // Ratios compare the first server with the last.
-func (o *output) comparisons(name string, all []comparison) error {
+func (o *output) comparisons(name string, all []comparison) {
 	var rates, rest [][]string
 	head := []string{"row", "shape"}
 	for _, c := range all {
@@ -202,12 +186,10 @@ func (o *output) comparisons(name string, all []comparison) error {
 	o.table("The same rounds: latency in µs, and what else it took", []string{
 		"row", "shape", "server", "p50", "p99", "p99.9", "max", "disk bytes/op", "disk syncs/s", "ops/sync", "RSS MiB", "generator µs/op (of one CPU)",
 	}, rest)
-	err := o.json(name, contents{Rows: all})
-	if !slices.ContainsFunc(all, func(c comparison) bool { return len(c.Servers) > 1 }) {
-		return err // nothing to compare
+	o.json(name, contents{Rows: all})
+	if o.dir != "" && slices.ContainsFunc(all, func(c comparison) bool { return len(c.Servers) > 1 }) {
+		must.Do(os.WriteFile(filepath.Join(o.dir, name+".svg"), must.Get(ratiosPicture(all)), 0o644))
 	}
-	picture, pictureErr := ratiosPicture(all)
-	return errors.Join(err, pictureErr, o.picture(name, picture))
 }
 
 // number prints three digits, or a whole number in full.
@@ -262,35 +244,19 @@ func (o *output) report(name, title string, list []reading) {
 		table = append(table, cells)
 	}
 	o.table(title, []string{"what", "quantity", "server", "median (min to max)", "ratio"}, table)
-	must.Do(o.readings(name, list))
+	o.readings(name, list)
 }
 
 // readings writes the figures as <name>.json if there is a directory.
-func (o *output) readings(name string, list []reading) error {
-	return o.json(name, contents{Readings: list})
-}
+func (o *output) readings(name string, list []reading) { o.json(name, contents{Readings: list}) }
 
-// json writes c as <name>.json if there is a directory, with machine, conditions and failures. It
-// returns the first error of all writing so far.
-func (o *output) json(name string, c contents) error {
-	if o.dir == "" || o.failed != nil {
-		return o.failed
+// json writes c as <name>.json if there is a directory, with machine, conditions and failures.
+func (o *output) json(name string, c contents) {
+	if o.dir != "" {
+		c.Machine, c.Conditions, c.Failed = o.machine, o.conditions, o.problems
+		o.wrote[name] = true
+		must.Do(os.WriteFile(filepath.Join(o.dir, name+".json"), append(must.Get(json.MarshalIndent(c, "", " ")), '\n'), 0o644))
 	}
-	c.Machine, c.Conditions, c.Failed = o.machine, o.conditions, o.problems
-	b, err := json.MarshalIndent(c, "", " ")
-	if err != nil {
-		return err
-	}
-	o.wrote[name] = true
-	return os.WriteFile(filepath.Join(o.dir, name+".json"), append(b, '\n'), 0o644)
-}
-
-// picture writes an SVG as <name>.svg if there is a directory.
-func (o *output) picture(name string, svg []byte) error {
-	if o.dir == "" {
-		return nil
-	}
-	return os.WriteFile(filepath.Join(o.dir, name+".svg"), svg, 0o644)
 }
 
 // once is the spread of a single reading.
@@ -316,28 +282,27 @@ func (p *problem) String() string {
 }
 
 // fail records that a row could not be measured on a server, prints the failure on standard error,
-// and lets the other rows go on; end prints it below the tables. fail returns an error only if ctx
-// has ended.
-func (o *output) fail(ctx context.Context, row, server string, err error) error {
+// and lets the other rows go on; end prints it below the tables. If ctx has ended, fail ends the
+// command.
+func (o *output) fail(ctx context.Context, row, server string, err error) {
 	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), err)
+		must.Do(errors.Join(ctx.Err(), err))
 	}
 	why, _, _ := strings.Cut(err.Error(), "\n") // a server's log may follow
 	p := problem{row, server, why, err}
 	progress("FAILED: %s", strings.TrimSuffix(p.String(), why)+err.Error())
 	o.problems = append(o.problems, p)
-	return nil
 }
 
 // attempt measures a row on a server, and reports whether nothing went wrong. It is as fail
-// otherwise, and ends the command if ctx has ended.
+// otherwise.
 func (o *output) attempt(ctx context.Context, row, server string, measure func()) bool {
 	err := must.Try(measure)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		must.Do(o.fail(ctx, row, server, err))
+		o.fail(ctx, row, server, err)
 	}
 	return err == nil
 }
@@ -349,7 +314,7 @@ func (o *output) end(command string, err error) error {
 		why, _, _ := strings.Cut(err.Error(), "\n")
 		o.problems = append(o.problems, problem{Why: why, err: err})
 		if !o.wrote[command] { // so that the directory distinguishes a failure from a command that was not run
-			err = errors.Join(err, o.readings(command, nil))
+			o.readings(command, nil)
 		}
 	}
 	for _, p := range o.problems {
@@ -361,5 +326,5 @@ func (o *output) end(command string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", command, err)
 	}
-	return o.failed
+	return nil
 }

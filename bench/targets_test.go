@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
@@ -18,26 +20,21 @@ func TestTargets_ReadFromWhatCommandsWrite(t *testing.T) {
 	server := func(name string, rate, cpu, p50 float64) figures {
 		return figures{Server: name, OpsPerSecond: once(rate), CPU: once(cpu), P50: p50}
 	}
-	err := errors.Join(
-		o.comparisons("throughput", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{
-			server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}}),
-		o.readings("watches", []reading{{fanOuts[0].String(), "µs per event", "gozkd 0.1.0", once(10)}, {fanOuts[0].String(), "µs per event", "ZooKeeper 3.9.5", once(15)}}),
-		o.comparisons("limits", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{server("bare server", 900, 0.5, 4)}}}),
-		o.readings("resident", []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}, {residentEmpty, "RSS MB", "ZooKeeper 3.9.5", once(70)}}),
-		o.readings("failover", []reading{{"leader killed, tickTime 2000", "no write ms", "gozkd 0.1.0", once(401)},
-			{"leader killed, tickTime 2000", "clients of the others cut", "gozkd 0.1.0", once(0)}}),
-	)
+	o.comparisons("throughput", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{
+		server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}})
+	o.readings("watches", []reading{{fanOuts[0].String(), "µs per event", "gozkd 0.1.0", once(10)}, {fanOuts[0].String(), "µs per event", "ZooKeeper 3.9.5", once(15)}})
+	o.comparisons("limits", []comparison{{Row: "get 100 B", Shape: "16x16", Servers: []figures{server("bare server", 900, 0.5, 4)}}})
+	o.readings("resident", []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}, {residentEmpty, "RSS MB", "ZooKeeper 3.9.5", once(70)}})
+	o.readings("failover", []reading{{"leader killed, tickTime 2000", "no write ms", "gozkd 0.1.0", once(401)},
+		{"leader killed, tickTime 2000", "clients of the others cut", "gozkd 0.1.0", once(0)}})
 	o.problems = []problem{{Row: startOne, Server: "gozkd", Why: "it did not"}}
-	err = errors.Join(err, o.readings("start", []reading{{startThree, "wall ms", "gozkd 0.1.0", once(499)},
-		{startAgain, "wall ms", "gozkd 0.1.0", once(1)}, {startAgain, "wall ms", "ZooKeeper 3.9.5", once(20)}}))
+	o.readings("start", []reading{{startThree, "wall ms", "gozkd 0.1.0", once(499)},
+		{startAgain, "wall ms", "gozkd 0.1.0", once(1)}, {startAgain, "wall ms", "ZooKeeper 3.9.5", once(20)}})
 	o.problems = []problem{{Why: "all of it"}}
-	err = errors.Join(err, o.readings("calm", nil))
+	o.readings("calm", nil)
 	o.problems, o.conditions = nil, conditions{Warm: goalWarm - 1}
-	err = errors.Join(err, o.comparisons("connects", []comparison{{Row: "session opened and closed", Shape: "16x1", Servers: []figures{
-		server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o.comparisons("connects", []comparison{{Row: "session opened and closed", Shape: "16x1", Servers: []figures{
+		server("gozkd 0.1.0", 700, 1, 5), server("ZooKeeper 3.9.5", 100, 10, 50)}}})
 	f := readFigures(o.dir)
 	want := map[string]string{ // those without a line are not measured
 		"get 100 B, 16x16/ops/s":                                                   "least met",
@@ -149,15 +146,10 @@ func TestTargets_OtherConditions(t *testing.T) {
 // earlier run.
 func TestOutput_FailedCommandSaysSo(t *testing.T) {
 	o := &output{dir: t.TempDir(), stdout: io.Discard}
-	begin := func(command string) {
-		t.Helper()
-		if err := o.begin(command, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
 	list := []reading{{residentEmpty, "RSS MB", "gozkd 0.1.0", once(9)}}
-	begin("resident")
-	if err := errors.Join(o.readings("resident", list), o.end("resident", nil)); err != nil {
+	o.begin("resident", nil)
+	o.readings("resident", list)
+	if err := o.end("resident", nil); err != nil {
 		t.Fatal(err)
 	}
 	standing := func() standing {
@@ -174,7 +166,7 @@ func TestOutput_FailedCommandSaysSo(t *testing.T) {
 		t.Errorf("%s, want %s", st.verdict(), aimMet)
 	}
 
-	begin("resident")
+	o.begin("resident", nil)
 	broken := errors.New("broken")
 	if err := o.end("resident", broken); !errors.Is(err, broken) {
 		t.Errorf("end: %v", err)
@@ -183,11 +175,10 @@ func TestOutput_FailedCommandSaysSo(t *testing.T) {
 		t.Errorf("after a run that failed: %s, want %s", st.verdict(), failed)
 	}
 
-	begin("resident")
-	if err := o.fail(t.Context(), residentEmpty, "ZooKeeper 3.9.5", broken); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(o.readings("resident", list), o.end("resident", nil)); !errors.Is(err, broken) {
+	o.begin("resident", nil)
+	o.fail(t.Context(), residentEmpty, "ZooKeeper 3.9.5", broken)
+	o.readings("resident", list)
+	if err := o.end("resident", nil); !errors.Is(err, broken) {
 		t.Errorf("end: %v", err)
 	}
 	if st := standing(); st.verdict() != aimMet {
@@ -195,7 +186,7 @@ func TestOutput_FailedCommandSaysSo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := o.fail(ctx, residentEmpty, "", broken); !errors.Is(err, context.Canceled) {
+	if err := must.Try(func() { o.fail(ctx, residentEmpty, "", broken) }); !errors.Is(err, context.Canceled) {
 		t.Errorf("fail after an interrupt: %v", err)
 	}
 }
@@ -206,9 +197,7 @@ func TestComparisons_FailedRow(t *testing.T) {
 	for _, all := range [][]comparison{{{Row: "b", Shape: "1x1"}}, {{Row: "b", Shape: "1x1"}, whole}, {whole, {Row: "b", Shape: "1x1"}}} {
 		var text bytes.Buffer
 		o.w = &text
-		if err := o.comparisons("x", all); err != nil {
-			t.Fatal(err)
-		}
+		o.comparisons("x", all)
 		if !strings.Contains(text.String(), "failed") {
 			t.Errorf("a row that failed is not shown:\n%s", &text)
 		}

@@ -77,7 +77,7 @@ func benchThroughputOf(ctx context.Context, s *settings, prefixes []string) {
 		for _, t := range targets {
 			prepareAll(t.addrs)
 		}
-		must.Do(s.out.comparisons(name, compareRows(ctx, s, rows, targets, s.warm)))
+		s.out.comparisons(name, compareRows(ctx, s, rows, targets, s.warm))
 	})
 }
 
@@ -157,7 +157,7 @@ func benchEnsemble(ctx context.Context, s *settings) {
 			prepareAll(t.addrs)
 		}
 		s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", nMembers)
-		must.Do(s.out.comparisons("ensemble", compareRows(ctx, s, rows, targets, s.warm)))
+		s.out.comparisons("ensemble", compareRows(ctx, s, rows, targets, s.warm))
 	})
 }
 
