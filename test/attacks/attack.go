@@ -118,25 +118,19 @@ const attackCommand = "attack-process"
 
 // runAttack attacks the target that it reads from in, until in ends. It prints a line when the
 // preparation is over, and the harm at the end.
-func runAttack(ctx context.Context, name string, in io.Reader, out io.Writer) error {
-	attacks, err := attacksNamed(name)
-	if err != nil {
-		return err
-	}
+func runAttack(ctx context.Context, name string, in io.Reader, out io.Writer) {
+	attacks := must.Get(attacksNamed(name))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := &attacker{ctx: ctx}
 	a.ready = sync.OnceFunc(func() { fmt.Fprintln(out, "ready") })
-	d := json.NewDecoder(in)
-	if err := d.Decode(&a.target); err != nil {
-		return err
-	}
+	must.Do(json.NewDecoder(in).Decode(&a.target))
 	// Ends with the input, which the parent closes; the process does not wait for it.
 	go func() {
 		_, _ = io.Copy(io.Discard, in) // the end counts, not the reason
 		cancel()
 	}()
-	err = must.Try(func() { attacks[0].run(a) })
+	err := must.Try(func() { attacks[0].run(a) })
 	a.ready()
 	if err != nil {
 		a.mu.Lock()
@@ -145,5 +139,5 @@ func runAttack(ctx context.Context, name string, in io.Reader, out io.Writer) er
 	}
 	<-ctx.Done()
 	a.running.Wait()
-	return json.NewEncoder(out).Encode(&a.harm)
+	must.Do(json.NewEncoder(out).Encode(&a.harm))
 }

@@ -42,10 +42,10 @@ func run(ctx context.Context, args []string) {
 	if len(args) > 0 {
 		switch args[0] { // the processes that the program starts
 		case probeCommand:
-			must.Do(runProbe(args[1:], os.Stdin, os.Stdout))
+			runProbe(args[1:], os.Stdin, os.Stdout)
 			return
 		case attackCommand:
-			must.Do(runAttack(ctx, args[1], os.Stdin, os.Stdout))
+			runAttack(ctx, args[1], os.Stdin, os.Stdout)
 			return
 		}
 	}

@@ -29,10 +29,10 @@ func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
 	v := p.start(ctx, a)
 	defer must.Finally(v.stop)
 	r := &row{attack: a, server: p.name}
-	kept := must.Get(plant(ctx, v.target.Addrs))
+	kept := plant(ctx, v.target.Addrs)
 	if a.ensemble { // members that have a past keep more in mind, and it can be turned against them
 		v.terminate(termLimit)
-		must.Do(v.restart(ctx))
+		v.restart(ctx)
 	}
 	probe := startChild(append([]string{probeCommand}, v.target.Addrs...)...)
 	defer probe.kill()
@@ -47,7 +47,7 @@ func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
 		h.Failed = fmt.Sprintf("the attacker did not end well: %v", err)
 	}
 	r.notes, r.breaches, r.failed = append(r.notes, h.Notes...), h.Breaches, h.Failed
-	if err := v.restart(ctx); err != nil {
+	if err := must.Try(func() { v.restart(ctx) }); err != nil {
 		r.lasting = []string{"does not start again: " + firstLine(err)}
 	} else {
 		r.lasting = kept.missing(ctx, v.target.Addrs, r.others.Versions)

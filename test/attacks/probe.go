@@ -52,32 +52,30 @@ type probe struct {
 
 // runProbe probes the servers at addrs, one client each, until in ends, and prints what they
 // noticed since the line that says that the attack begins.
-func runProbe(addrs []string, in io.Reader, out io.Writer) error {
-	return must.Try(func() {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		var running sync.WaitGroup
-		var probes []*probe
-		for i, addr := range addrs {
-			p := &probe{path: probePath(i), began: time.Now()}
-			p.zk = must.Get(connect(ctx, addr, client.Config{OnEvent: p.event}))
-			defer must.Finally(p.zk.Close)
-			probes = append(probes, p)
-			running.Go(func() { p.run(ctx) }) // ends with ctx; awaited below
-		}
-		fmt.Fprintln(out, "ready")
-		lines := bufio.NewScanner(in)
-		for lines.Scan() {
-			if lines.Text() == begin {
-				for _, p := range probes {
-					p.reset()
-				}
+func runProbe(addrs []string, in io.Reader, out io.Writer) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var running sync.WaitGroup
+	var probes []*probe
+	for i, addr := range addrs {
+		p := &probe{path: probePath(i), began: time.Now()}
+		p.zk = must.Get(connect(ctx, addr, client.Config{OnEvent: p.event}))
+		defer must.Finally(p.zk.Close)
+		probes = append(probes, p)
+		running.Go(func() { p.run(ctx) }) // ends with ctx; awaited below
+	}
+	fmt.Fprintln(out, "ready")
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		if lines.Text() == begin {
+			for _, p := range probes {
+				p.reset()
 			}
 		}
-		cancel()
-		running.Wait()
-		must.Do(json.NewEncoder(out).Encode(summary(probes)))
-	})
+	}
+	cancel()
+	running.Wait()
+	must.Do(json.NewEncoder(out).Encode(summary(probes)))
 }
 
 // connect opens a session with a server.

@@ -7,19 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/zktest"
 )
 
 // start runs a part of the program with its input and output in pipes. stop ends the input and
 // decodes the result.
-func start(t *testing.T, run func(in io.Reader, out io.Writer) error) (in io.Writer, await func(line string), stop func(result any)) {
+func start(t *testing.T, run func(in io.Reader, out io.Writer)) (in io.Writer, await func(line string), stop func(result any)) {
 	t.Helper()
 	inReader, inWriter := io.Pipe()
 	outReader, outWriter := io.Pipe()
 	failed := make(chan error, 1)
 	// Ends with its input; stop waits for it.
 	go func() {
-		failed <- run(inReader, outWriter)
+		failed <- must.Try(func() { run(inReader, outWriter) })
 		_ = outWriter.Close() // never fails
 	}()
 	lines := bufio.NewScanner(outReader)
@@ -53,14 +54,11 @@ func start(t *testing.T, run func(in io.Reader, out io.Writer) error) (in io.Wri
 func TestAttack_OfAGoodServer(t *testing.T) {
 	s := zktest.Start(t)
 	addrs := []string{s.ConnectString()}
-	kept, err := plant(t.Context(), addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	probeIn, probeAwait, probeStop := start(t, func(in io.Reader, out io.Writer) error { return runProbe(addrs, in, out) })
+	kept := plant(t.Context(), addrs)
+	probeIn, probeAwait, probeStop := start(t, func(in io.Reader, out io.Writer) { runProbe(addrs, in, out) })
 	probeAwait("ready")
-	attackIn, attackAwait, attackStop := start(t, func(in io.Reader, out io.Writer) error {
-		return runAttack(t.Context(), "garbage-flood", in, out)
+	attackIn, attackAwait, attackStop := start(t, func(in io.Reader, out io.Writer) {
+		runAttack(t.Context(), "garbage-flood", in, out)
 	})
 	if _, err := io.WriteString(probeIn, begin+"\n"); err != nil {
 		t.Fatal(err)
@@ -87,10 +85,7 @@ func TestAttack_OfAGoodServer(t *testing.T) {
 // What is gone or old is noticed.
 func TestPlanted_NoticesDamage(t *testing.T) {
 	addrs := []string{zktest.Start(t).ConnectString()}
-	kept, err := plant(t.Context(), addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := plant(t.Context(), addrs)
 	if err := kept.check(t.Context(), addrs, []int32{0}); err != nil {
 		t.Errorf("what was planted is not found: %v", err)
 	}

@@ -31,20 +31,19 @@ func owner(ctx context.Context, addr string) *client.Client {
 }
 
 // plant creates the znodes that must survive, and those of the probes.
-func plant(ctx context.Context, addrs []string) (*planted, error) {
+func plant(ctx context.Context, addrs []string) *planted {
 	k := &planted{n: 300}
-	return k, must.Try(func() {
-		zk := owner(ctx, addrs[0])
-		defer must.Finally(zk.Close)
-		own := client.CreateOptions{ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}}
-		must.Get2(zk.Create(ctx, plantedRoot, nil, own))
-		for i := range k.n {
-			must.Get2(zk.Create(ctx, plantedPath(i), plantedData(i), own))
-		}
-		for i := range addrs {
-			must.Get2(zk.Create(ctx, probePath(i), nil, client.CreateOptions{}))
-		}
-	})
+	zk := owner(ctx, addrs[0])
+	defer must.Finally(zk.Close)
+	own := client.CreateOptions{ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}}
+	must.Get2(zk.Create(ctx, plantedRoot, nil, own))
+	for i := range k.n {
+		must.Get2(zk.Create(ctx, plantedPath(i), plantedData(i), own))
+	}
+	for i := range addrs {
+		must.Get2(zk.Create(ctx, probePath(i), nil, client.CreateOptions{}))
+	}
+	return k
 }
 
 // missing returns what is not as it was planted, is older than the probes were told, or does not

@@ -107,7 +107,7 @@ func (p *peer) supervise() (deaths func() int64) {
 			for _, m := range p.Members {
 				if !m.Running() {
 					n++
-					must.Do(m.Start())
+					m.Start()
 				}
 			}
 			p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *peer) restart() {
 		must.Do(m.Kill())
 	}
 	for _, m := range p.Members {
-		must.Do(m.Start())
+		m.Start()
 	}
 }
 

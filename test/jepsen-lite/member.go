@@ -58,7 +58,7 @@ func (m *Member) Start() {
 		cmd = withHosts(filepath.Join(m.dir, "hosts"), command)
 	}
 	cmd.Dir = m.dir
-	m.process, m.killed = must.Get(server.Start(m.String(), cmd, m.LogPath())), false
+	m.process, m.killed = server.Start(m.String(), cmd, m.LogPath()), false
 }
 
 // Running reports whether the process exists, paused or not.

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -110,19 +110,15 @@ func emptyDisk(m *server.Member) {
 // start starts a member and waits until it is in step.
 func (r *roll) start(ctx context.Context, m *server.Member, binary string) {
 	m.Become(binary)
-	must.Do(m.Start())
+	m.Start()
 	must.Await(ctx, startLimit, fmt.Sprintf("member %d is in step", m.ID), func() error {
-		if err := r.ensemble.AwaitServing(ctx); err != nil {
-			return err
-		}
-		leader, err := r.ensemble.Leader(ctx)
-		if err != nil {
-			return err
-		}
-		if n, err := value(ctx, leader, "zk_synced_followers"); err != nil || n != len(r.ensemble.Members)-1 {
-			return fmt.Errorf("%d members are in step: %w", n, err)
-		}
-		return nil
+		return must.Try(func() {
+			r.ensemble.AwaitServing(ctx)
+			n := must.Get(server.Monitored(ctx, must.Get(r.ensemble.Leader(ctx)).Addr()))["zk_synced_followers"]
+			if n != fmt.Sprint(len(r.ensemble.Members)-1) {
+				must.Failf("%s members are in step", n)
+			}
+		})
 	})
 }
 
@@ -149,7 +145,7 @@ func (r *roll) refused(ctx context.Context) {
 		must.Do(m.Stop())
 		m.Become(binary)
 		before := len(m.Log())
-		must.Do(m.Start())
+		m.Start()
 		select {
 		case <-m.Done():
 		case <-time.After(startLimit):
@@ -162,7 +158,7 @@ func (r *roll) refused(ctx context.Context) {
 		fmt.Printf("an older version says: %s", last)
 		emptyDisk(m)
 		before = len(m.Log())
-		must.Do(m.Start())
+		m.Start()
 		reason := fmt.Sprintf("start member %d with a version of gozkd that supports level %d", m.ID, r.versions.nextLevel)
 		must.Await(ctx, startLimit, "an older version without data knows why it is refused", func() error {
 			if !strings.Contains(m.Log()[before:], reason) {
@@ -179,35 +175,15 @@ func (r *roll) refused(ctx context.Context) {
 // levelIs waits until all members that know levels have this level.
 func (r *roll) levelIs(ctx context.Context, want int) {
 	must.Await(ctx, startLimit, fmt.Sprintf("the level is %d", want), func() error {
-		for _, m := range r.ensemble.Members {
-			got, err := value(ctx, m, "zk_gozkd_feature_level")
-			if errors.Is(err, errNoValue) && want == 1 {
-				continue // of a version without levels
+		return must.Try(func() {
+			for _, m := range r.ensemble.Members {
+				level := must.Get(server.Monitored(ctx, m.Addr()))["zk_gozkd_feature_level"]
+				if cmp.Or(level, "1") != fmt.Sprint(want) { // "" is of a version without levels
+					must.Failf("member %d has level %s", m.ID, level)
+				}
 			}
-			if err != nil {
-				return err
-			}
-			if got != want {
-				return fmt.Errorf("member %d has level %d", m.ID, got)
-			}
-		}
-		return nil
+		})
 	})
-}
-
-var errNoValue = errors.New("mntr does not have it")
-
-// value returns a value of mntr.
-func value(ctx context.Context, m *server.Member, name string) (int, error) {
-	values, err := server.Monitored(ctx, m.Addr())
-	switch text, there := values[name]; {
-	case err != nil:
-		return 0, err
-	case !there:
-		return 0, fmt.Errorf("%s: %w", name, errNoValue)
-	default:
-		return strconv.Atoi(text)
-	}
 }
 
 // table returns a line per stage.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // Placed is another deployment's configuration, made usable on this machine.
@@ -32,7 +34,7 @@ var (
 // port returns. The admin server and the endpoint for Prometheus get a port even if the
 // configuration leaves theirs to the default. files returns the content of a file that the
 // configuration names, or nil for none.
-func Place(text, dir string, port func() int, files func(key, path string) []byte) (Placed, error) {
+func Place(text, dir string, port func() int, files func(key, path string) []byte) Placed {
 	p := Placed{Dir: dir, File: filepath.Join(dir, "zoo.cfg")}
 	w := &placer{Placed: &p, port: port, files: files, ports: make(map[string]int)}
 	out := w.lines(text)
@@ -44,10 +46,10 @@ func Place(text, dir string, port func() int, files func(key, path string) []byt
 		out += fmt.Sprintf("metricsProvider.httpPort=%d\n", w.replace("7000"))
 	}
 	if w.dataDir != "" && w.myid != "" {
-		w.write(filepath.Join(w.dataDir, "myid"), []byte(w.myid+"\n"))
+		write(filepath.Join(w.dataDir, "myid"), []byte(w.myid+"\n"))
 	}
-	w.write(p.File, []byte(out))
-	return p, w.err
+	write(p.File, []byte(out))
+	return p
 }
 
 type placer struct {
@@ -57,17 +59,11 @@ type placer struct {
 	ports         map[string]int
 	hosts, keys   []string
 	dataDir, myid string
-	err           error
 }
 
-func (w *placer) write(path string, content []byte) {
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = os.WriteFile(path, content, 0o600)
-	}
-	if w.err == nil {
-		w.err = err
-	}
+func write(path string, content []byte) {
+	must.Do(os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(os.WriteFile(path, content, 0o600))
 }
 
 // replace returns the port that stands for a port of the original.
@@ -132,15 +128,13 @@ func (w *placer) value(key, value string) string {
 		w.dataDir = path
 		fallthrough
 	case "dataLogDir":
-		if err := os.MkdirAll(path, 0o755); w.err == nil {
-			w.err = err
-		}
+		must.Do(os.MkdirAll(path, 0o755))
 	default:
 		if content := w.files(key, value); content != nil {
 			if key == "dynamicConfigFile" {
 				content = []byte(w.lines(string(content)))
 			}
-			w.write(path, content)
+			write(path, content)
 		}
 	}
 	return filepath.ToSlash(path)

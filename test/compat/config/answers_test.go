@@ -204,12 +204,12 @@ func (z *zooKeeper) starts(text string, file func(key string) []byte) (started b
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // goes with the test otherwise
 	err = must.Try(func() {
-		c := must.Get(zkconfigs.Place(text, dir, func() int { return must.Get(server.FreePorts(1))[0] }, func(key, path string) []byte {
+		c := zkconfigs.Place(text, dir, func() int { return must.Get(server.FreePorts(1))[0] }, func(key, path string) []byte {
 			if b := file(key); b != nil {
 				return b
 			}
 			return z.store(key, path)
-		}))
+		})
 		logging := filepath.Join(dir, "logback.xml")
 		must.Do(os.WriteFile(logging, []byte(quietLogback), 0o644))
 		flags := []string{"-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlogback.configurationFile=" + logging}
@@ -219,7 +219,7 @@ func (z *zooKeeper) starts(text string, file func(key string) []byte) (started b
 		}
 		cmd := exec.Command("java", append(flags, "-cp", z.classPath, "org.apache.zookeeper.server.quorum.QuorumPeerMain", c.File)...)
 		cmd.Dir = dir
-		p := must.Get(server.Start("ZooKeeper", cmd, filepath.Join(dir, "zookeeper.out")))
+		p := server.Start("ZooKeeper", cmd, filepath.Join(dir, "zookeeper.out"))
 		defer must.Finally(p.Kill)
 		poll, end := time.NewTicker(50*time.Millisecond), time.Now().Add(patience)
 		defer poll.Stop()

@@ -63,7 +63,7 @@ func (s *siege) trouble(ctx context.Context) {
 			// Without a majority.
 			s.kill(ctx, leader, e.Members[leader.ID%len(e.Members)])
 		}
-		must.Do(e.AwaitServing(ctx))
+		e.AwaitServing(ctx)
 	}
 }
 
@@ -88,7 +88,7 @@ func (s *siege) kill(ctx context.Context, members ...*server.Member) {
 	s.faults.add(fmt.Sprintf("killed %d at once", len(members)))
 	s.wait(ctx, s.draw(3000))
 	for _, m := range members {
-		must.Do(m.Start())
+		m.Start()
 	}
 }
 

@@ -103,7 +103,7 @@ func (k *KDC) start(ctx context.Context, port int) {
 	const patience = 20 * time.Second
 	cmd := exec.Command(filepath.Join(k.root, "usr/sbin/krb5kdc"), "-n", "-r", Realm)
 	cmd.Env = k.env
-	k.process = must.Get(server.Start("KDC", cmd, filepath.Join(k.dir, "output.log")))
+	k.process = server.Start("KDC", cmd, filepath.Join(k.dir, "output.log"))
 	must.Await(ctx, patience, "the KDC answers", func() error {
 		if !k.process.Running() {
 			must.Failf("kdc: it ended:\n%s", k.process.Log())

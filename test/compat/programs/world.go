@@ -68,7 +68,7 @@ func (w *world) connect(separator string) string {
 
 // start starts a process of the program. A process of the same name continues its log.
 func (w *world) start(name string, cmd *exec.Cmd) *server.Process {
-	p := must.Get(server.Start(name, cmd, w.log(name)))
+	p := server.Start(name, cmd, w.log(name))
 	w.started = append(w.started, p)
 	return p
 }
@@ -115,13 +115,13 @@ func (w *world) killLeader(ctx context.Context) {
 		return err
 	})
 	must.Do(w.dead.Kill())
-	must.Do(w.ensemble.AwaitServing(ctx))
+	w.ensemble.AwaitServing(ctx)
 }
 
 // returnLeader restarts the member that killLeader killed.
 func (w *world) returnLeader(ctx context.Context) {
-	must.Do(w.dead.Start())
-	must.Do(w.ensemble.AwaitServing(ctx))
+	w.dead.Start()
+	w.ensemble.AwaitServing(ctx)
 }
 
 // aroundLeader works three times: before the ensemble's leader is killed, without that member, and

@@ -127,14 +127,11 @@ func (e *Ensemble) LeaderFirst(ctx context.Context) ([]*Member, error) {
 }
 
 // AwaitServing waits until a running member leads and all other running members follow.
-func (e *Ensemble) AwaitServing(ctx context.Context) error {
-	err := must.Try(func() {
-		must.Await(ctx, answerTimeout, "all members serve", func() error { return e.serving(ctx) })
-	})
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, e.Log())
+func (e *Ensemble) AwaitServing(ctx context.Context) {
+	serve := func() { must.Await(ctx, answerTimeout, "all members serve", func() error { return e.serving(ctx) }) }
+	if err := must.Try(serve); err != nil {
+		must.Failf("%w\n%s", err, e.Log())
 	}
-	return nil
 }
 
 // Log returns the members' output so far, in their order.
@@ -163,17 +160,12 @@ func (e *Ensemble) Stop() error {
 }
 
 // Start restarts a member on its data. It returns at once: the member may need the others to serve.
-func (m *Member) Start() error {
+func (m *Member) Start() {
 	if m.Running() {
-		return fmt.Errorf("server: member %d runs already", m.ID)
+		must.Failf("server: member %d runs already", m.ID)
 	}
-	p, err := start(wrapped(m.wrapper, m.command), filepath.Join(m.dir, "server.log"))
-	if err != nil {
-		return err
-	}
-	p.name, p.addr = fmt.Sprintf("member %d", m.ID), m.addr
-	m.Process = p
-	return nil
+	m.Process = Start(fmt.Sprintf("member %d", m.ID), wrapped(m.wrapper, m.command), filepath.Join(m.dir, "server.log"))
+	m.Process.addr = m.addr
 }
 
 // Become makes binary, another version of gozkd, the program of the next Start.
@@ -236,12 +228,12 @@ func (e *Ensemble) start(ctx context.Context, k *Kind, opts EnsembleOptions) {
 		opts.Starting(e.Addrs())
 	}
 	for _, m := range e.Members {
-		must.Do(m.Start())
+		m.Start()
 		if opts.InTurn {
-			must.Do(e.AwaitServing(ctx))
+			e.AwaitServing(ctx)
 		}
 	}
-	must.Do(e.AwaitServing(ctx))
+	e.AwaitServing(ctx)
 	if n := len(e.running()); n < opts.Members {
 		must.Failf("server: %d of %d members ended\n%s", opts.Members-n, opts.Members, e.Log())
 	}

@@ -43,7 +43,7 @@ func launch(prepare func(work string) *exec.Cmd, await func(p *Process)) (p *Pro
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	err = must.Try(func() {
-		p = must.Get(start(prepare(work), filepath.Join(work, "server.log")))
+		p = Start("", prepare(work), filepath.Join(work, "server.log"))
 		p.tempDir = work
 		await(p)
 	})
@@ -87,34 +87,18 @@ func (k *Kind) Start(ctx context.Context, opts Options) (*Process, error) {
 
 // Start runs cmd, a program that is not a ZooKeeper server, with its output appended to logPath.
 // Name returns name; there is no address.
-func Start(name string, cmd *exec.Cmd, logPath string) (*Process, error) {
-	p, err := start(cmd, logPath)
-	if err != nil {
-		return nil, err
-	}
-	p.name = name
-	return p, nil
-}
-
-// start runs cmd with its output appended to logPath.
-func start(cmd *exec.Cmd, logPath string) (*Process, error) {
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
+func Start(name string, cmd *exec.Cmd, logPath string) *Process {
+	log := must.Get(os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
 	cmd.Stdout, cmd.Stderr = log, log
-	err = errors.Join(cmd.Start(), log.Close())
-	if err != nil {
-		return nil, fmt.Errorf("server: start %s: %w", cmd.Path, err)
-	}
-	p := &Process{logPath: logPath, cmd: cmd, done: make(chan struct{})}
+	must.Do(errors.Join(cmd.Start(), log.Close()))
+	p := &Process{name: name, logPath: logPath, cmd: cmd, done: make(chan struct{})}
 	// Ends with the process; awaited by Stop and Kill.
 	go func() {
 		// The status is ignored: a server that ends early does not answer, which is noticed.
 		_ = cmd.Wait()
 		close(p.done)
 	}()
-	return p, nil
+	return p
 }
 
 // Name returns the product and version, such as "ZooKeeper 3.9.5".

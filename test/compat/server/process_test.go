@@ -12,10 +12,7 @@ func TestProcess_SignalAfterTheEndIsNoError(t *testing.T) {
 	if none.Running() {
 		t.Error("no process runs")
 	}
-	p, err := Start("sleep", exec.Command("sh", "-c", "exec sleep 1000"), filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := Start("sleep", exec.Command("sh", "-c", "exec sleep 1000"), filepath.Join(t.TempDir(), "log"))
 	if !p.Running() {
 		t.Errorf("it has ended: %s", p.Log())
 	}

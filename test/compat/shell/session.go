@@ -27,7 +27,7 @@ type session struct {
 func startSession(command []string, dir string) *session {
 	cmd := exec.Command(command[0], command[1:]...)
 	stdin := must.Get(cmd.StdinPipe())
-	return &session{must.Get(server.Start(filepath.Base(command[0]), cmd, filepath.Join(dir, "output"))), stdin}
+	return &session{server.Start(filepath.Base(command[0]), cmd, filepath.Join(dir, "output")), stdin}
 }
 
 // do sends a line and waits until the output since then matches the pattern. An empty line sends

@@ -69,11 +69,11 @@ func run(ctx context.Context, all map[string]verb, servers, timeout string, in i
 	defer must.Finally(client.Close)
 	answers := &answers{out: out}
 	answers.say("0", "ready "+strings.TrimPrefix(runtime.Version(), "go"))
-	must.Do(serve(ctx, client, all, in, answers))
+	serve(ctx, client, all, in, answers)
 }
 
 // serve reads requests until in ends, and then cancels those in progress.
-func serve(ctx context.Context, client *recipes.Client, all map[string]verb, in io.Reader, out *answers) error {
+func serve(ctx context.Context, client *recipes.Client, all map[string]verb, in io.Reader, out *answers) {
 	ctx, cancel := context.WithCancel(ctx)
 	handles := make(map[string]*handle)
 	var running sync.WaitGroup
@@ -84,7 +84,7 @@ func serve(ctx context.Context, client *recipes.Client, all map[string]verb, in 
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		if len(words) < 3 {
-			return fmt.Errorf("not a request: %q", lines.Text())
+			must.Failf("not a request: %q", lines.Text())
 		}
 		id, v := words[0], all[words[2]]
 		if v == nil {
@@ -111,7 +111,7 @@ func serve(ctx context.Context, client *recipes.Client, all map[string]verb, in 
 			out.say(id, answer)
 		}
 	}
-	return lines.Err()
+	must.Do(lines.Err())
 }
 
 // answers writes a line at a time.
