@@ -28,7 +28,6 @@ const (
 
 // An outcome is the result of a check.
 type outcome struct {
-	mutant  mutant
 	verdict verdict
 	took    time.Duration // processor time
 	output  string
@@ -75,10 +74,10 @@ func (b *bench) try(ctx context.Context, m mutant) (o outcome) {
 		tree = b.copyTree(ctx)
 	}
 	if clean.verdict != missed {
-		return outcome{mutant: m, verdict: control, took: clean.took, output: clean.output}
+		return outcome{verdict: control, took: clean.took, output: clean.output}
 	}
 	if out, err := plant(ctx, tree, m); err != nil {
-		o = outcome{mutant: m, verdict: stale, output: string(out)}
+		o = outcome{verdict: stale, output: string(out)}
 	} else {
 		o = check(ctx, tree, m)
 	}
@@ -110,7 +109,7 @@ func check(ctx context.Context, tree string, m mutant) outcome {
 	// Without the paths of the copy in the results, all copies share the build cache.
 	cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false")
 	out, err := cmd.CombinedOutput()
-	o := outcome{mutant: m, verdict: missed, output: string(out)}
+	o := outcome{verdict: missed, output: string(out)}
 	if s := cmd.ProcessState; s != nil {
 		o.took = s.UserTime() + s.SystemTime()
 	}

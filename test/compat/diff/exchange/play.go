@@ -258,18 +258,22 @@ func (g *game) probeVictims(conn, session int, items *[]Item) {
 // the slot.
 func (g *game) read(slot int, items *[]Item) ([]byte, bool) {
 	frame, err := g.conns[slot].ReadFrame(g.ReplyTimeout)
-	switch {
-	case err == nil:
-		return frame, true
-	case errors.Is(err, rawclient.ErrClosed):
-		*items = append(*items, Item{Note: NoteClosed})
-	case errors.Is(err, rawclient.ErrTimeout):
-		*items = append(*items, Item{Note: NoteNoReply})
-	default:
-		*items = append(*items, Item{Note: Note(err.Error())})
+	if err != nil {
+		*items = append(*items, noteOf(err, NoteNoReply))
+		g.drop(slot)
 	}
-	g.drop(slot)
-	return nil, false
+	return frame, err == nil
+}
+
+// noteOf notes why there was no frame; timeout is the note of a server that was silent.
+func noteOf(err error, timeout Note) Item {
+	switch {
+	case errors.Is(err, rawclient.ErrClosed):
+		return Item{Note: NoteClosed}
+	case errors.Is(err, rawclient.ErrTimeout):
+		return Item{Note: timeout}
+	}
+	return Item{Note: Note(err.Error())}
 }
 
 // awaitReply reads up to the next frame that is not an event.
@@ -294,22 +298,14 @@ func (g *game) awaitReply(slot int, items *[]Item) bool {
 
 // awaitClose reads until the server closes, and records what arrives.
 func (g *game) awaitClose(slot int, items *[]Item) {
-	c := g.conns[slot]
 	for {
-		frame, err := c.ReadFrame(g.CloseTimeout)
-		switch {
-		case err == nil:
-			*items = append(*items, Item{Frame: frame})
-			continue
-		case errors.Is(err, rawclient.ErrClosed):
-			*items = append(*items, Item{Note: NoteClosed})
-		case errors.Is(err, rawclient.ErrTimeout):
-			*items = append(*items, Item{Note: NoteOpen})
-		default:
-			*items = append(*items, Item{Note: Note(err.Error())})
+		frame, err := g.conns[slot].ReadFrame(g.CloseTimeout)
+		if err != nil {
+			*items = append(*items, noteOf(err, NoteOpen))
+			g.drop(slot)
+			return
 		}
-		g.drop(slot)
-		return
+		*items = append(*items, Item{Frame: frame})
 	}
 }
 
