@@ -144,6 +144,9 @@ func TestWidths(t *testing.T) {
 			for _, w := range wide {
 				t.Errorf("%s at %d: %s", v.name, width, w)
 			}
+			if width < 500 && ask[float64](b, "document.getElementById('health').offsetHeight") < 40 {
+				t.Errorf("%s at %d: the line of health has no room for a second line, which would move the page", v.name, width)
+			}
 			// The present view is named among the tabs, or by the button of the menu that has it.
 			if !ask[bool](b, "(() => { const [tab] = person.all('#nav [aria-current]'); const r = tab.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth && document.elementFromPoint(r.right - 8, r.top + 8).closest('[aria-current]') === tab; })()") {
 				t.Errorf("%s at %d: the present tab is not in sight", v.name, width)
