@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -278,7 +279,7 @@ func childConfig(dir string, m StateMachine) Config {
 // moments: also in the middle of a checkpoint, and between a checkpoint and the compaction of the
 // log.
 func TestC2C3C4_KilledProcess(t *testing.T) {
-	dir, lives := t.TempDir(), 25
+	dir, lives := t.TempDir(), exhaustive.Or(8, 25)
 	if testing.Short() {
 		lives = 4
 	}

@@ -86,9 +86,9 @@ func TestLost_NotWhileTheServerAnswers(t *testing.T) {
 			timeout: time.Duration(rapid.IntRange(4, 20).Draw(rt, "timeout")) * time.Second,
 			rate:    rapid.SampledFrom([]int{1, 2, 4, 16}).Draw(rt, "megabytes per second") << 20,
 			size:    rapid.SampledFrom([]int{10, 1000, 100_000, 1_000_000}).Draw(rt, "size"),
-			waiters: rapid.SampledFrom([]int{0, 10, 100, 1000}).Draw(rt, "waiters"),
+			waiters: rapid.SampledFrom([]int{0, 10, 100, exhaustive.Or(300, 1000)}).Draw(rt, "waiters"),
 		}
-		most := min(2000, 20_000_000/b.size)
+		most := exhaustive.Or(min(500, 5_000_000/b.size), min(2000, 20_000_000/b.size))
 		b.readers = rapid.IntRange(0, most).Draw(rt, "readers")
 		b.writers = rapid.IntRange(0, most/5).Draw(rt, "writers")
 		synctest.Test(t, b.run)
@@ -171,11 +171,11 @@ func TestLost_NotWhileACacheReads(t *testing.T) {
 		for i := range 20 {
 			load := make(map[string]string)
 			for j := range 5 {
-				load[fmt.Sprintf("/tree/%d/%d", i, j)] = strings.Repeat("x", 600_000)
+				load[fmt.Sprintf("/tree/%d/%d", i, j)] = strings.Repeat("x", 200_000)
 			}
 			s.Load(load)
 		}
-		c := slowClient(t, recipetest.Connect, s.Service, 10*time.Second, 4<<20)
+		c := slowClient(t, recipetest.Connect, s.Service, 10*time.Second, 4<<20/3)
 		states := c.States(t.Context())
 		tree := cache.NewTree(c, "/tree", cache.TreeOptions{})
 		if err := tree.Start(t.Context()); err != nil {

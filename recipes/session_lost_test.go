@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/server"
@@ -76,7 +77,7 @@ func lostBeforeExpiry(t *testing.T, what string, kind recipetest.Kind, members i
 		member.Kill()
 		repair = member.Start
 	}
-	const step = 10 * time.Millisecond
+	step := exhaustive.Or(50*time.Millisecond, 10*time.Millisecond)
 	known := false
 	for passed := time.Duration(0); passed < heal+3*timeout; passed += step {
 		if passed >= heal && repair != nil {

@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/barrier"
@@ -117,9 +118,9 @@ func TestWaiters_AreServed(t *testing.T) {
 	})
 }
 
-// TestWaiters_Thousands is TestWaiters_AreServed with more of them.
+// TestWaiters_Thousands is TestWaiters_AreServed with more of them, in make test of a mutex.
 func TestWaiters_Thousands(t *testing.T) {
-	for _, what := range []string{"mutex", "semaphore", "latch"} {
+	for _, what := range exhaustive.Or([]string{"mutex"}, []string{"mutex", "semaphore", "latch"}) {
 		c := crowd{what: what, n: 1000, timeout: 6 * time.Second, delay: 5 * time.Millisecond}
 		c.pauses = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second}
 		synctest.Test(t, c.run)

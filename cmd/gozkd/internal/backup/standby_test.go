@@ -299,9 +299,9 @@ func TestStandby_BeginsAnew(t *testing.T) {
 		p := s.stand(filepath.Join(root, "a"))
 		time.Sleep(time.Minute)
 		p.stop()
-		time.Sleep(20 * time.Minute)
+		time.Sleep(7 * time.Minute)
 		p = s.stand(p.standby.Into)
-		time.Sleep(5 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		s.sample()
 		if p.sample(); p.anew != 1 || p.standby.Stats().Lag > 2*shipInterval || time.Since(p.standby.Stats().Time) > 3*shipInterval {
 			t.Errorf("anew %d times, %+v", p.anew, p.standby.Stats())
