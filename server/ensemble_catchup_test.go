@@ -339,12 +339,12 @@ func TestEnsemble_ReadyMeansCaughtUp(t *testing.T) {
 				committed := e.m(leader).s.Status().Zxid
 				behind := false
 				for n := 0; !isReady(); n++ {
-					if n == 60_000 {
+					if n == 12_000 {
 						t.Fatal("not ready after a minute")
 					}
 					st := m.s.Status()
 					behind = behind || st.CatchingUp && st.Leader == leader && st.Zxid < committed
-					time.Sleep(time.Millisecond)
+					time.Sleep(5 * time.Millisecond)
 				}
 				if st := m.s.Status(); st.Zxid < committed || st.CatchingUp || e.leader() != leader {
 					t.Errorf("ready at %x, of %x: %+v", st.Zxid, committed, st)

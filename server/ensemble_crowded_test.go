@@ -36,13 +36,14 @@ func (d standingDisk) Open(name string) (vfs.File, error) {
 // time of the bubble would. It follows the leader, and hears that it is cut off.
 func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
-		const limit, bytes = 25_000_000, 600_000
+		const limit, bytes = 2_500_000, 60_000
 		e.onDisk()
 		goOn := make(chan struct{})
 		for _, m := range e.members {
 			m.adapt = func(c *server.Config) {
 				c.SnapCount, c.DataLimit, c.SyncLimit, c.ReadOnlyMode = 10, limit, 5, true
-				confighook.Of(c).MemoryUsed, confighook.Of(c).DataFS = func() int64 { return 0 }, standingDisk{m: m, goOn: goOn}
+				h := confighook.Of(c)
+				h.Memory, h.MemoryUsed, h.DataFS = 32<<20, func() int64 { return 0 }, standingDisk{m: m, goOn: goOn}
 			}
 		}
 		e.startAll()

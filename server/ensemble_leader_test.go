@@ -40,7 +40,7 @@ func TestEnsemble_LeaderStops(t *testing.T) {
 			time.Sleep(time.Second)
 			e.m(leader).stop()
 			time.Sleep(time.Second)
-			ends(t, pipes, 60*time.Millisecond)
+			ends(t, pipes, max(pause+20*time.Millisecond, 60*time.Millisecond))
 			e.start(leader)
 			e.awaitVoters(1, 2, 3)
 		}

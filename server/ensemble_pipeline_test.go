@@ -25,7 +25,7 @@ type pipeline struct {
 
 var (
 	burst = exhaustive.Or(2, 8) // writes at once
-	pause = exhaustive.Or(40*time.Millisecond, 20*time.Millisecond)
+	pause = exhaustive.Or(100*time.Millisecond, 20*time.Millisecond)
 )
 
 const (

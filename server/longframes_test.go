@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -21,7 +22,7 @@ func TestLongFrames_ShareABudget(t *testing.T) {
 	const longest, patience = 200 << 10, 10 * time.Second
 	cfg := ticks
 	cfg.MaxBuffer, cfg.MaxClientConns = longest, -1
-	for seed := range uint64(12) {
+	for seed := range exhaustive.Or[uint64](4, 12) {
 		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
 			server.BoundWrites(s, longest)
 			rng := rand.New(rand.NewPCG(seed, 0))

@@ -208,7 +208,7 @@ func (s *Server) openNode(ctx context.Context) error {
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.ports.formTicks(), Follows: s.cfg.Standby,
 		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,
-		MemoryBytes: memlimit.Available(), Crowded: s.growth.crowded(), Free: machine.dropState,
+		MemoryBytes: cmp.Or(s.cfg.hooks.Memory, memlimit.Available()), Crowded: s.growth.crowded(), Free: machine.dropState,
 		Dir: s.cfg.Dir, Memory: (*consensus.Memory)(s.cfg.Memory), LogDir: s.cfg.LogDir, FS: s.cfg.hooks.LogFS, DirFS: s.cfg.hooks.DataFS, StateMachine: machine,
 		Validate: datatree.ValidateRequest, Now: s.cfg.Now, CheckpointRequests: s.cfg.SnapCount, SegmentBytes: s.cfg.SegmentBytes, NoSync: s.cfg.NoSync,
 		OnSync: s.synced, OnCheckpoint: s.backups.checkpointed, OnLeaderChange: s.meter.Led,

@@ -87,8 +87,8 @@ func TestExpiry_SlowReader(t *testing.T) {
 			t.Log(kind)
 			c := dial()
 			c.connect(6_000, 0, nil)
-			c.slow(4_000_000)
-			c.takes(requests(300), 300, 15*time.Second)
+			c.slow(1_300_000)
+			c.takes(requests(100), 100, 15*time.Second)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 // Hooks replace what a server uses of the machine.
 type Hooks struct {
 	LogFS, DataFS vfs.FS       // of LogDir and Dir, except backups
+	Memory        int64        // bytes that bound the log in memory; 0: those of the machine
 	MemoryUsed    func() int64 // bytes besides the state; nil: those that are used
 	DiskFree      func() int64 // bytes on the disk of Dir; nil: those that are free
 	// Attached is called when a session is attached to a client's connection, before the client is
