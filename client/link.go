@@ -310,7 +310,7 @@ func (c *Client) writeOut(l *link) {
 	}
 }
 
-// request is what a method of the Client sends.
+// request is a request of a method of the Client.
 type request struct {
 	op   proto.OpCode
 	path string // for errors

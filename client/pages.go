@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// PageOptions select children and what is read of them.
+// PageOptions select children, and the facts that are read of each.
 type PageOptions struct {
 	StartAfter string // only names after this one
 	Prefix     string // only names that begin so
@@ -107,7 +107,7 @@ func (p *pager) page(ctx context.Context) (page proto.ListPageResponse, all bool
 	return page, false, err
 }
 
-// features returns what the connected server can do, and the connection.
+// features returns the features of the connected server, and the connection.
 func (p *pager) features(ctx context.Context) (*link, *proto.Features, error) {
 	for c := p.c; ; {
 		c.mu.Lock()

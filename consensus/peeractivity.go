@@ -2,7 +2,7 @@ package consensus
 
 import "github.com/gozkd/gozkd/consensus/internal/core"
 
-// peerActivity is what this member knows of the others, as of its last tick. Run owns it.
+// peerActivity is the progress of the other members, as of the last tick. Run owns it.
 type peerActivity struct {
 	peers    []PeerStatus    // as the leader
 	relays   []uint64        // see Status.Relays

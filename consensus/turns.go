@@ -50,7 +50,7 @@ func (n *Node) Drive(maySync bool) {
 	}
 }
 
-// drive takes turns for what is in the inbox, or leaves them to others.
+// drive takes turns for the items in the inbox, or leaves the turns to others.
 func (n *Node) drive() {
 	t := &n.turns
 	for range maxDriven {

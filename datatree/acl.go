@@ -33,7 +33,7 @@ func DecodeACL(encoding []byte) ACLRef {
 type Caller struct {
 	IDs     []proto.ID
 	SkipACL bool       // no check is made
-	Known   *Decisions // remembers what was decided before for IDs; nil: nothing is remembered
+	Known   *Decisions // remembers earlier decisions for IDs; nil: nothing is remembered
 }
 
 // Readable reports whether c may read a znode with this list.

@@ -73,7 +73,7 @@ func (k *Decisions) evaluate(a *acl, ids []proto.ID) (perms proto.Perms) {
 	return k.named(a, ids) | a.anyone
 }
 
-// named is evaluate without what everybody is granted.
+// named is evaluate without the permissions that everybody has.
 func (k *Decisions) named(a *acl, ids []proto.ID) (perms proto.Perms) {
 	for _, id := range ids {
 		switch {

@@ -14,8 +14,8 @@ type acl struct {
 	key  string // the encoding, its key in aclTable.numbers
 	list []proto.ACL
 	nets []netip.Prefix           // of ip entries, by index; nil if there are none
-	byID map[proto.ID]proto.Perms // what entries other than ip grant; nil if the list is short
-	// anyone is what everybody is granted.
+	byID map[proto.ID]proto.Perms // granted by entries other than ip; nil if the list is short
+	// anyone is granted to everybody.
 	anyone proto.Perms
 	refs   int // number of znodes; 0: not in the table
 }
@@ -146,7 +146,7 @@ func appendACL(b []byte, list []proto.ACL) []byte {
 	return b
 }
 
-// acl decodes what appendACL wrote.
+// acl decodes the output of appendACL.
 func (d *reader) acl() []proto.ACL {
 	n := d.count(3)
 	if n == 0 {

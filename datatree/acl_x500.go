@@ -119,7 +119,7 @@ const (
 	needSlash = ",+<>;\""
 )
 
-// validEscape checks what follows a backslash, and returns its length.
+// validEscape checks the escape after a backslash, and returns its length.
 func validEscape(s string) (n int, ok bool) {
 	isHex := func(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 	switch {
@@ -131,7 +131,7 @@ func validEscape(s string) (n int, ok bool) {
 	return 1, strings.IndexByte(escapable, s[0]) >= 0
 }
 
-// validQuoted checks what follows the first quote of a value.
+// validQuoted checks the rest of a value after its first quote.
 func validQuoted(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

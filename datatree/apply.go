@@ -13,7 +13,7 @@ type Header struct {
 	TimeMs int64 // Unix milliseconds, chosen by the leader; becomes Ctime and Mtime
 }
 
-// Result is what the client of a request sees. The operation determines which fields are set.
+// Result is the reply to the client of a request. The operation determines which fields are set.
 //
 // Two errors concern the connection: ErrSessionExpired (the session is unknown or closed) and
 // ErrSessionMoved (the session is attached to another connection, so this one must be closed

@@ -132,8 +132,8 @@ func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto
 }
 
 // createKind returns the kind of the new znode: createContainer makes a container whatever the
-// mode, createTTL a znode with a time to live, create and create2 what the mode says, except that a
-// container mode makes a persistent znode.
+// mode, createTTL a znode with a time to live, create and create2 a znode of the given mode, except
+// that a container mode makes a persistent znode.
 func (x *txn) createKind(op *proto.MultiOp) (kind, proto.ErrCode) {
 	switch {
 	case !op.Mode.Valid():

@@ -149,7 +149,7 @@ func (l Limit) append(b []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member)
 }
 
-// limit decodes what append has encoded.
+// limit decodes the output of append.
 func (d *reader) limit() Limit {
 	return Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
 }

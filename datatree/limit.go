@@ -23,7 +23,7 @@ type Limit struct {
 	Full bool
 }
 
-// LimitCause is what a member has too little of.
+// LimitCause is the resource that a member lacks.
 type LimitCause uint8
 
 // The causes of a Limit.
@@ -52,12 +52,12 @@ func (l SetLimitBody) Append(b []byte) []byte {
 // The bytes of memory that are not counted one by one. They are part of the rules that all members
 // follow: another value needs another feature level.
 const (
-	// ZnodeCost is what a znode takes besides its record in a checkpoint: its slot, its place in
+	// ZnodeCost is the memory of a znode besides its record in a checkpoint: its slot, its place in
 	// the index and in the list of its parent's children, and the rounding of its blob.
 	ZnodeCost = 80
 	// headCost is more than the part of a blob that is neither path nor ACL nor data.
 	headCost = 56
-	// sessionCost is what a session takes: its record, and what servers know of it.
+	// sessionCost is the memory of a session: its record, and the servers' fields about it.
 	sessionCost = 600
 	// A state of fullPercent of the limit is no longer full. sessionPercent are kept for sessions,
 	// and no less than sessionBytes, however low the limit is: a disk below its reserve makes it 1.
@@ -152,8 +152,8 @@ func (t *Tree) mayGrow(x *txn, path string, bytes int) proto.ErrCode {
 
 // RefusesGrowth reports whether the state is full, and Apply would refuse the request for that
 // alone. Then the server of the client need not put the request into the log, if the client has no
-// request under way that could shrink the state. RefusesGrowth knows creates only: what else grows
-// is rarer.
+// request under way that could shrink the state. RefusesGrowth knows creates only: other
+// growth is rarer.
 func (st *state) RefusesGrowth(r *Request) bool {
 	if !st.limit.Full || r.Op.Info().Group != "create" {
 		return false
@@ -179,7 +179,7 @@ func (t *Tree) multiMayGrow(x *txn) proto.ErrCode {
 	return t.mayWeigh(x, "", t.Weight())
 }
 
-// createdBytes is what a new znode adds to the weight, or a little more.
+// createdBytes is the weight of a new znode, or a little more.
 func createdBytes(path string, dataBytes, aclBytes int) int {
 	return len(path) + dataBytes + aclBytes + headCost + ZnodeCost
 }
@@ -200,8 +200,8 @@ func (t *Tree) mayWeigh(x *txn, path string, weight int64) proto.ErrCode {
 		weight, l.Weight)
 }
 
-// mayAddSession refuses a session if the state is full and the sessions take more than what is kept
-// for them, whatever the rest weighs: a client that wants to delete needs a session.
+// mayAddSession refuses a session if the state is full and the sessions take more than their
+// reserve, whatever the rest weighs: a client that wants to delete needs a session.
 func (t *Tree) mayAddSession(x *txn) proto.ErrCode {
 	kept, sessions := max(t.limit.Weight/100*sessionPercent, sessionBytes), int64(len(t.sessions)+1)*sessionCost
 	if t.limit.Weight == 0 || sessions <= kept || t.Weight()+sessionCost <= t.limit.Weight {

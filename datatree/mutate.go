@@ -85,7 +85,7 @@ func (st *state) swap(n *znode, is blob, acl string, grown int64) {
 	}
 }
 
-// hashPending adds what is missing to the digest, at the end of Apply: a multi that creates ten
+// hashPending adds the pending hashes to the digest, at the end of Apply: a multi that creates ten
 // thousand children of a znode with large data hashes that data once.
 func (st *state) hashPending() {
 	for _, n := range st.unhashed {

@@ -10,9 +10,9 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// pageIndexes orders the children of some znodes by name, so that a page of a long list costs what
-// is on the page. They are no part of the state: each server has those that its clients use. See
-// docs/adr/0018-pages-of-children.md.
+// pageIndexes orders the children of some znodes by name, so that the cost of a page of a long list
+// depends on the page alone. They are no part of the state: each server has those that its clients
+// use. See docs/adr/0018-pages-of-children.md.
 type pageIndexes struct {
 	mu sync.Mutex            // guards the fields below; a change of the tree excludes those who lock it
 	of map[uint32]*pageIndex // by znode.dir

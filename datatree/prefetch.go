@@ -18,10 +18,10 @@ const (
 // PrefetchPays reports whether the tree is large enough for Prefetch to save time.
 func (s *znodeStore) PrefetchPays() bool { return s.index.len() >= prefetchFrom || invariants.Enabled }
 
-// Prefetch reads what requests for these paths, at most PrefetchPaths, are going to read, and
-// changes nothing. In a large tree a request spends most of its time waiting for memory: for a slot
-// of the index, then for the znode, then for its blob. Here the processor waits for the slots of
-// all paths at once, then for all znodes, then for all blobs.
+// Prefetch reads the memory that requests for these paths, at most PrefetchPaths, are going to
+// read, and changes nothing. In a large tree a request spends most of its time waiting for memory:
+// for a slot of the index, then for the znode, then for its blob. Here the processor waits for the
+// slots of all paths at once, then for all znodes, then for all blobs.
 func (s *znodeStore) Prefetch(paths []string) {
 	if len(paths) < 2 {
 		return // nothing to overlap

@@ -6,7 +6,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Refounded says what Refound removed from a tree.
+// Refounded counts the records that Refound removed from a tree.
 type Refounded struct {
 	Sessions, Ephemerals int
 	Members              int // of the former ensemble

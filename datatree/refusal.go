@@ -28,8 +28,8 @@ const (
 
 // Refusal returns the code to answer a client's request with if it must not enter the log because
 // applying it would take too long, and the reason for the log; otherwise OK. Only the server of the
-// client asks, before it proposes the request: Apply must execute what is in the log, as members of
-// other versions do. maxBuffer is jute.maxbuffer of that server; r.MaxBuffer may be 0.
+// client asks, before it proposes the request: Apply must execute every entry of the log, as
+// members of other versions do. maxBuffer is jute.maxbuffer of that server; r.MaxBuffer may be 0.
 func (s *znodeStore) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, why string) {
 	switch r.Op {
 	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetACL, proto.OpMulti:
@@ -61,7 +61,7 @@ func (s *znodeStore) Refusal(r *Request, maxBuffer int32) (code proto.ErrCode, w
 			return auth.bound(r.Op, c.Path, c.ACL)
 		}
 	}
-	return proto.OK, "" // Apply answers what can't be decoded
+	return proto.OK, "" // Apply answers requests that can't be decoded
 }
 
 func (s *znodeStore) multiRefusal(m *proto.MultiRequest, auth *aclSize, limit int) (proto.ErrCode, string) {
@@ -115,7 +115,7 @@ func (a *aclSize) made(op *proto.MultiOp) (bytes int) {
 	return bytes
 }
 
-// expansion returns the size of what an entry with scheme auth becomes, see fixACL.
+// expansion returns the size of the entries that replace one with scheme auth, see fixACL.
 func expansion(ids []proto.ID) (s aclSize) {
 	for _, id := range ids {
 		if expands(id) {

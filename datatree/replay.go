@@ -14,8 +14,8 @@ import (
 // has checked permissions, versions and quotas before it wrote the transaction.
 //
 // The state may come from a fuzzy snapshot, which has a part of the transactions already. Therefore
-// no transaction fails for what is in the tree. Until the log has been replayed beyond the fuzzy
-// range, the invariants D2 and D4 may not hold. See
+// no transaction fails because of the tree's content. Until the log has been replayed beyond the
+// fuzzy range, the invariants D2 and D4 may not hold. See
 // docs/adr/0009-state-moves-in-and-out-of-zookeeper.md.
 //
 // Deterministic, like [Tree.Apply]. Between its calls the tree must not be changed otherwise.
@@ -317,8 +317,8 @@ func (r *Replay) setACL(op *zkfiles.Txn) {
 	r.replace(n, &rec)
 }
 
-// closeSession removes a session and its ephemerals: those that the transaction names, then what
-// the session still owns. Source: DataTree.killSession.
+// closeSession removes a session and its ephemerals: those that the transaction names, then those
+// that the session still owns. Source: DataTree.killSession.
 func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error {
 	for _, path := range paths {
 		if err := r.delete(x, path); err != nil {

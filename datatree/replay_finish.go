@@ -65,7 +65,7 @@ func (r *Replay) unresolved() error {
 	return nil
 }
 
-// Keep removes every znode except path, what is below it and above it, the znodes that each tree
+// Keep removes every znode except path, its descendants and ancestors, the znodes that each tree
 // has, and the quotas of those that stay. It reports whether there is a znode at path.
 func (r *Replay) Keep(path string) bool {
 	if r.t.get(path) == nil {
@@ -75,7 +75,7 @@ func (r *Replay) Keep(path string) bool {
 	return true
 }
 
-// keep removes what Keep removes below n.
+// keep does the work of Keep below n.
 func (r *Replay) keep(n *znode, path string) {
 	t := r.t
 	for _, id := range slices.Clone(t.children(n)) {

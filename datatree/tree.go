@@ -60,7 +60,7 @@ type state struct {
 
 	undo      []change
 	inMulti   bool     // changes go to the undo log
-	grown     int64    // what the operations of the multi add, see mayGrow
+	grown     int64    // bytes that the operations of the multi add, see mayGrow
 	keepStats bool     // writeStats does nothing, because the stats znodes are restored too
 	unhashed  []*znode // their large blobs are not part of the digest yet, see hashPending
 	nHashed   int      // number of such blobs that were hashed later, for tests

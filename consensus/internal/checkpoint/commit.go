@@ -8,7 +8,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// commit copies the rest of the old tree, writes what is pending, and makes the transaction count.
+// commit copies the rest of the old tree, writes the pending pages, and makes the transaction
+// count.
 func (m *merge) commit(meta []byte) error {
 	if err := m.advance(nil); err != nil {
 		return err

@@ -390,7 +390,7 @@ func (c *Core) Replay(e *raftpb.Entry) ([]Batch, error) {
 	return out.Batches, err
 }
 
-// ForgetReplayed releases the memory of what Replay has returned.
+// ForgetReplayed releases the memory of the batches that Replay has returned.
 func (c *Core) ForgetReplayed() {
 	c.reuseRequests()
 	c.Retention.reset()

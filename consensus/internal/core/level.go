@@ -59,7 +59,7 @@ func (r LevelRange) Check(l Level, what string) error {
 		ErrLevel, what, l, r, l)
 }
 
-// LevelInfo is what a member tells another about levels when they connect.
+// LevelInfo has a member's levels, which it tells another when they connect.
 type LevelInfo struct {
 	Supported LevelRange
 	// Ready is the highest level that the member agrees to activate.
@@ -142,7 +142,7 @@ func (l *Levels) leadershipChanged() { l.proposed, l.checkDue = false, true }
 // installed takes over the level of a checkpoint.
 func (l *Levels) installed(active Level) { l.active, l.checkDue = max(l.active, active), true }
 
-// Info returns what other members must know of this member's levels.
+// Info returns this member's levels, for other members.
 func (l *Levels) Info() LevelInfo {
 	i := LevelInfo{Supported: l.supported, Ready: l.ready(), Active: l.active}
 	if l.fresh {

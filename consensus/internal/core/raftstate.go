@@ -191,7 +191,7 @@ func (m *raftState) heard(from uint64) {
 	}
 }
 
-// noteAppend notes what is handed to the log, before it is sent to other members.
+// noteAppend notes the entries handed to the log, before they are sent to other members.
 func (m *raftState) noteAppend(a *raftpb.Message) {
 	if n := len(a.GetEntries()); n > 0 {
 		m.last = a.GetEntries()[n-1].GetIndex()
