@@ -2,8 +2,10 @@ package httplocal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"os"
 	"slices"
@@ -37,7 +39,11 @@ func fromService(peer, local netip.AddrPort) bool {
 
 // owner finds the user id of a socket in a table of the kernel.
 func owner(table *bufio.Scanner, socket, remote netip.AddrPort) (uid int, found bool) {
+	port := fmt.Appendf(nil, ":%04X ", socket.Port()) // which few of the lines have
 	for table.Scan() {
+		if !bytes.Contains(table.Bytes(), port) {
+			continue
+		}
 		// Number, local address, remote address, state, queues, timer, retransmissions, user id,
 		// probes, inode. A socket that its process has closed has the inode 0, and root's id.
 		columns := strings.Fields(table.Text())

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
@@ -25,9 +24,6 @@ const (
 	fewLarge = 16
 )
 
-// largeInputs is how many buffers are borrowed from inputs.
-var largeInputs atomic.Int64
-
 // inputs, smallInputs and longInputs hold free read buffers. A connection borrows a buffer only
 // while there are bytes to handle.
 var (
@@ -44,10 +40,11 @@ type Input struct {
 	pooled *[InputBytes]byte // nil: buf is not from inputs
 	few    *[SmallBytes]byte // nil: buf is not from smallInputs
 	small  bool              // the next buffer has SmallBytes
-	many   bool              // so has the next one if fewLarge are borrowed
+	many   bool              // so has the next one if the host has lent fewLarge
 	waited bool              // the last fill found nothing at first
 	behind bool              // ReadAhead left bytes in the socket, which may have come at any time
 	long   *bounds.Places    // if frames wait for these, the next buffer has SmallBytes
+	host   *Host             // counts the buffers of InputBytes; set before the first is borrowed
 }
 
 // SetSmall sets whether the next buffer is small, for a connection without a session.
@@ -99,7 +96,7 @@ func (in *Input) Announced() int {
 // there are many links, the buffer is about as large as the arrived bytes: thousands of readers may
 // wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
-	in.waited, in.long, in.many = false, l.host.Long, l.host.many.Load()
+	in.waited, in.long, in.many, in.host = false, l.host.Long, l.host.many.Load(), l.host
 	if in.r == in.w {
 		l.Drop(in)
 		err := in.first(l)
@@ -250,21 +247,27 @@ func (in *Input) grow(fit bool) {
 
 func (in *Input) borrow() {
 	in.r, in.w = 0, 0
-	if in.small || in.long.Crowded() || in.many && largeInputs.Load() >= fewLarge {
+	if in.small || in.long.Crowded() || in.many && in.host.large.Load() >= fewLarge {
 		in.pooled, in.few = nil, smallInputs.Get().(*[SmallBytes]byte)
 		in.buf = in.few[:]
 		return
 	}
-	largeInputs.Add(1)
+	in.lent(1)
 	in.pooled, in.few = inputs.Get().(*[InputBytes]byte), nil
 	in.buf = in.pooled[:]
+}
+
+func (in *Input) lent(n int64) {
+	if in.host != nil {
+		in.host.large.Add(n)
+	}
 }
 
 // Release gives the buffer back.
 func (in *Input) Release() {
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
-		largeInputs.Add(-1)
+		in.lent(-1)
 	}
 	if in.few != nil {
 		smallInputs.Put(in.few)

@@ -55,7 +55,8 @@ type Host struct {
 	Memory    bounds.Memory // of all links
 	lingering lingering
 	parking   parking
-	many      atomic.Bool // links: see SetCount
+	many      atomic.Bool  // links: see SetCount
+	large     atomic.Int64 // how many buffers of InputBytes the inputs hold
 	// A moment on two clocks: HostConfig.Now, which may jump, and the runtime's. Links keep times
 	// as durations since that moment.
 	wall, mono time.Time

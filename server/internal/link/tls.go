@@ -167,7 +167,7 @@ func (t *tlsLayer) decrypt(b []byte) (n int, err error) {
 
 // first waits until the client has sent something, and reads it into a borrowed buffer.
 func (t *tlsLayer) first(in *Input) error {
-	t.wire.in.many = in.many
+	t.wire.in.many, t.wire.in.host = in.many, in.host
 	for {
 		in.borrow()
 		n, err := t.decrypt(in.buf)
