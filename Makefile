@@ -28,8 +28,9 @@ build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
 # "work" are the packages of all modules in go.work; ./... those of the library.
 # The watchdog of internal/testkit stops a test that hangs, within a minute on a quiet machine. -timeout is
 # the outer bound, for a machine on which the whole suite is slow.
+# Many tests wait for timers, sockets and disks: one package more than there are processors runs at a time.
 test:     ## all tests; with the race detector where a C compiler is found
-	$(GO) test -timeout 40m $(RACE) work
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 40m $(RACE) work
 race:     ## all tests with the race detector, never without
 	CGO_ENABLED=1 $(GO) test -timeout 40m -race work
 inv:      ## all tests with the invariant checks compiled in

@@ -259,7 +259,7 @@ func TestChanges_RangeEnds(t *testing.T) {
 			}
 			return nil
 		})
-		if err != stop || calls != most {
+		if !errors.Is(err, stop) || calls != most {
 			t.Errorf("%d of %d keys: %v after %d", most, c.Len(), err, calls)
 		}
 	}

@@ -357,9 +357,8 @@ func TestRelays_Feeds(t *testing.T) {
 	}
 	f.next, f.answered, f.window = 19, false, 0
 	expect("entries of one are gone, whose window is used up", "19+1 to 4")
-	if f = request(5, 18); true {
-		expect("entries of one are gone")
-	}
+	request(5, 18)
+	expect("entries of one are gone")
 	if got := rel.Learners(); !slices.Equal(got, []uint64{4}) {
 		t.Errorf("the learners are %v", got)
 	}

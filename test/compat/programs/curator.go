@@ -29,10 +29,10 @@ func (c curator) check(ctx context.Context, w *world) string {
 	whole := func() {
 		w.await(ctx, "two members", func() error {
 			if got, want := view("service"), []string{"2 services", "4 instances, 1 disabled"}; !slices.Equal(got, want) {
-				return fmt.Errorf("Curator says %q, not %q", got, want)
+				return fmt.Errorf("in Curator: %q, not %q", got, want)
 			}
 			if got, want := view("lock"), []string{"1 lock", "1 election", "2 waiting"}; !slices.Equal(got, want) {
-				return fmt.Errorf("Curator says %q, not %q", got, want)
+				return fmt.Errorf("in Curator: %q, not %q", got, want)
 			}
 			return nil
 		})
