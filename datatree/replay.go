@@ -134,7 +134,7 @@ func (r *Replay) addZnode(z *zkfiles.Znode, acls map[int64][]proto.ACL) error {
 		if !known {
 			list = []proto.ACL{{ID: proto.ID{Scheme: unresolvedScheme, ID: strconv.FormatInt(z.ACL, 10)}}}
 		}
-		rec.acl = r.t.aclKey(list) // of an empty list that of an open one, as it is to ZooKeeper
+		rec.acl = r.aclKey(list)
 	}
 	if err := r.setOwner(&rec, z.Stat.Owner); err != nil {
 		return err
@@ -156,6 +156,14 @@ func (r *Replay) addZnode(z *zkfiles.Znode, acls map[int64][]proto.ACL) error {
 		return fmt.Errorf("it comes twice")
 	}
 	return r.insert(p, z.Path, &rec)
+}
+
+// aclKey returns the encoding of a list of ZooKeeper's. To ZooKeeper an empty list is open.
+func (r *Replay) aclKey(list []proto.ACL) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return r.t.aclKey(list)
 }
 
 // Apply applies a transaction, and returns events as [Tree.Apply] does. An error means that the
@@ -235,7 +243,7 @@ func (r *Replay) create(x *txn, op *zkfiles.Txn, owner int64) error {
 		parent.cversion, parent.pzxid = counter, x.Zxid
 		r.replace(p, &parent)
 	}
-	list := r.t.aclKey(op.ACL)
+	list := r.aclKey(op.ACL)
 	if n != nil {
 		// The znode that this transaction created had this list, until its first setACL.
 		if rec := t.record(n); rec.czxid == x.Zxid && rec.aversion == 0 {
@@ -313,7 +321,7 @@ func (r *Replay) setACL(op *zkfiles.Txn) {
 		return
 	}
 	rec := r.t.record(n)
-	rec.acl, rec.aversion = r.t.aclKey(op.ACL), op.Version
+	rec.acl, rec.aversion = r.aclKey(op.ACL), op.Version
 	r.replace(n, &rec)
 }
 

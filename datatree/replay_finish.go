@@ -53,7 +53,7 @@ func (r *Replay) Finish() (unknown int, err error) {
 // unresolved returns an error if a znode's ACL was neither in the snapshot nor in the log.
 func (r *Replay) unresolved() error {
 	for _, a := range r.t.acls.lists {
-		if a == nil || a.list[0].ID.Scheme != unresolvedScheme {
+		if a == nil || len(a.list) != 1 || a.list[0].ID.Scheme != unresolvedScheme {
 			continue
 		}
 		for n := range r.t.znodes.all() {

@@ -185,3 +185,27 @@ func TestReplay_Finish(t *testing.T) {
 		}
 	}
 }
+
+// To ZooKeeper an empty list is open, wherever it stands: in a snapshot, a create or a setACL.
+func TestReplay_EmptyACL(t *testing.T) {
+	r := NewReplay(New(Options{}))
+	if err := r.addZnode(&zkfiles.Znode{Path: "/a", ACL: 1, Stat: zkfiles.Stat{Czxid: 1}}, map[int64][]proto.ACL{1: {}}); err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range []zkfiles.Txn{
+		{Op: proto.OpCreate, Path: "/b", ParentCversion: 1},
+		{Op: proto.OpCreate, Path: "/c", ParentCversion: 2, ACL: proto.ReadACL()}, {Op: proto.OpSetACL, Path: "/c", Version: 1},
+	} {
+		if _, err := r.Apply(&zkfiles.Record{Zxid: proto.Zxid(i + 5), Txn: x}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/a", "/b", "/c"} {
+		if n := r.t.get(path); !slices.Equal(r.t.aclOf(n).acls(), proto.OpenACL()) || r.t.record(n).acl != "" {
+			t.Errorf("%s has the list %v, encoded %q", path, r.t.aclOf(n).acls(), r.t.record(n).acl)
+		}
+	}
+}

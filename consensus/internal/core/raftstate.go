@@ -131,6 +131,9 @@ func (m *raftState) Voter() bool { return m.isVoter(m.id) }
 // Current reports whether a leader is known and its first entry is applied.
 func (m *raftState) Current() bool { return m.leader != raft.None && m.appliedTerm == m.raftTerm }
 
+// Term returns raft's term.
+func (m *raftState) Term() uint64 { return m.raftTerm }
+
 // FirstIndex returns the index of the first entry in memory.
 func (m *raftState) FirstIndex() (uint64, error) { return m.storage.FirstIndex() }
 

@@ -254,6 +254,7 @@ type handOver struct {
 	to    uint64 // 0: any voter
 	done  func() // nil: there is no attempt
 	ticks int
+	term  uint64 // of the leadership to be passed on: a later one may be from a member that stops, too
 }
 
 // HandOver passes leadership, if this member leads, to the voter with the number to (0: any voter),
@@ -263,7 +264,7 @@ func (l *Loop) HandOver(to uint64, done func()) {
 	if earlier, last := l.handOver.done, done; earlier != nil {
 		done = func() { earlier(); last() }
 	}
-	l.handOver = handOver{to: to, done: done}
+	l.handOver = handOver{to: to, done: done, term: l.core.Term()}
 	l.tickHandOver()
 }
 
@@ -272,7 +273,7 @@ func (l *Loop) tickHandOver() {
 	if h.done == nil {
 		return
 	}
-	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.HandOver(h.to) {
+	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.Term() == h.term && l.core.HandOver(h.to) {
 		return
 	}
 	h.done()
