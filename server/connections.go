@@ -108,6 +108,7 @@ func (t *connTable) bind(id proto.SessionID, c *conn) {
 	} else {
 		delete(t.bySession, id)
 	}
+	t.counted(0)
 	t.mu.Unlock()
 	if old != nil && old != c {
 		old.closeFor(sessionMoved)
@@ -129,10 +130,11 @@ func (t *connTable) remove(c *conn) {
 	}
 }
 
-// counted notes that a connection has come, gone or begun TLS, which changes the memory of all
-// connections by that many bytes. t.mu is held.
+// counted notes that a connection has come, gone, begun TLS, or got or lost a session, which changes
+// the memory of all connections by that many bytes. t.mu is held.
 func (t *connTable) counted(bytes int64) {
-	t.growth.connections.Add(bytes)
+	used := t.growth.connections.Add(bytes)
+	t.growth.attached.Store(used / int64(max(1, len(t.byID))) * int64(len(t.bySession)))
 	t.links.SetCount(len(t.byID))
 }
 
@@ -154,6 +156,7 @@ func (t *connTable) release(c *conn) (had bool) {
 	id := c.bound
 	if had = id != 0 && t.bySession[id] == c; had {
 		delete(t.bySession, id)
+		t.counted(0)
 		t.heardUnattached(id, c.LastAlive())
 	}
 	return had

@@ -35,12 +35,13 @@ type growth struct {
 	wake         chan struct{}
 	ended        atomic.Bool // run has ended
 
-	// connections is the memory of client connections, without their buffers. Once refusing,
-	// because there was no memory for another, they are refused until there is room. See crowd.
-	connections atomic.Int64
-	refusing    atomic.Bool
-	buffers     *bounds.Memory
-	readOnly    *atomic.Bool // the server is read-only
+	// connections is the memory of client connections, without their buffers, and attached the part
+	// of those with sessions. Once refusing, because there was no memory for another, they are
+	// refused until there is room. See crowd.
+	connections, attached atomic.Int64
+	refusing              atomic.Bool
+	buffers               *bounds.Memory
+	readOnly              *atomic.Bool // the server is read-only
 
 	mu    sync.Mutex // guards board and since
 	board capacity.Board
@@ -163,11 +164,11 @@ func (g *growth) measure() {
 	}
 }
 
-// ability returns what this server can hold. The clients that are there count in full, as if they
+// ability returns how much this server can hold. The clients with sessions count in full, as if they
 // came now: quiet connections take less memory.
 func (g *growth) ability() capacity.Ability {
 	a := g.gauge.Measure(g.room())
-	if used, _ := g.crowd(false); g.gauge.Allowed > 0 {
+	if used := g.attached.Load() + g.state.watches.Bytes(); g.gauge.Allowed > 0 {
 		a = a.Least(capacity.Ability{Weight: capacity.RoomBeside(g.gauge.Allowed, used), Cause: capacity.Memory})
 	}
 	return a

@@ -158,8 +158,9 @@ func TestGrowth_LeavesRoomForClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := s.growth
-	for used, most := range map[int64]int64{0: allowed, 20 << 20: 13 << 20, 24 << 20: 8 << 20, 100 << 20: allowed / 8} {
-		g.connections.Store(used)
+	for used, most := range map[int64]int64{0: allowed, 20 << 20: 14 << 20, 24 << 20: 10 << 20, 100 << 20: allowed / 8} {
+		g.connections.Store(100 << 20) // strangers do not count
+		g.attached.Store(used)
 		if a := g.ability(); a.Weight > most || a.Weight < allowed/8 || a.Cause != capacity.Memory {
 			t.Errorf("beside %d bytes of connections the data may take %+v, want at most %d", used, a, most)
 		}

@@ -78,6 +78,7 @@ func TestScaling(t *testing.T) {
 	p.stop(4) // a restart, as of an update
 	p.members("1 2 3 4")
 	p.start(4)
+	p.members("1 2 3 4")
 
 	n := written()
 	if err := failed(); err != nil {

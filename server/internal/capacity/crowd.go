@@ -29,14 +29,15 @@ func together(allowed int64) int64 {
 // always returns how many bytes are for connections and watches whatever the state weighs.
 func always(allowed int64) int64 { return max(allowed/16, fewConnections*ConnectionCost) }
 
-// RoomBeside returns the largest weight of a state that leaves room for connections and watches
-// which take that many bytes, if all end, and come again. Few have room in any case, and so has an
-// eighth of allowed for the state.
+// RoomBeside returns the largest weight of a state that leaves room for clients with sessions, whose
+// connections and watches take that many bytes, if all end, and come back. Few have room in any
+// case, and so has an eighth of allowed for the state. New sessions alone never leave the state
+// without room: they are refused while a fifteenth of the rest is free.
 func RoomBeside(allowed, used int64) int64 {
 	if used <= always(allowed) {
 		return math.MaxInt64
 	}
-	return max(allowed/8, together(allowed)-used/int64(NewSession)*16)
+	return max(allowed/8, together(allowed)-used/int64(Returning)*16)
 }
 
 // Newcomer is the purpose of a new connection. Its value is how many sixteenths of a CrowdLimit may

@@ -63,19 +63,23 @@ func TestCrowd_BoundedAndEnds(t *testing.T) {
 	})
 }
 
-// A state that is as large as the clients leave it lets all of them come back, as new ones if need
-// be, and what lives leaves room for garbage.
+// A state that is as large as the clients leave it lets all of them come back, and what lives leaves
+// room for garbage. While new sessions are let in, the state has room to grow.
 func TestCrowd_ComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		allowed := rapid.Int64Range(2<<20, 1<<30).Draw(t, "allowed")
 		used := rapid.Int64Range(0, CrowdLimit(allowed, 0, false)).Draw(t, "used")
 		weight := RoomBeside(allowed, used)
 		limit := CrowdLimit(allowed, weight, false)
-		if weight > allowed/8 && limit < allowed/4*3 && !NewSession.Fits(used-16, limit) {
+		if used > always(allowed) && weight > allowed/8 && limit < allowed/4*3 && !Returning.Fits(used-16, limit) {
 			t.Errorf("%d bytes of connections do not fit beside %d, of %d: the limit is %d", used, weight, allowed, limit)
 		}
 		if most := allowed / 3 * 4; used > always(allowed) && allowed > 4*garbage && weight > allowed/8 && used+weight+ownCost+garbage > most {
 			t.Errorf("%d and %d bytes leave no room for garbage, of %d", used, weight, most)
+		}
+		weighs := rapid.Int64Range(0, max(0, together(allowed)-256)).Draw(t, "weighs")
+		if news := CrowdLimit(allowed, weighs, false) / 16 * int64(NewSession); RoomBeside(allowed, news) <= weighs {
+			t.Errorf("%d bytes of new sessions leave a state of %d no room, of %d", news, weighs, allowed)
 		}
 		if few := used <= always(allowed); weight < allowed/8 || few != (weight > allowed/8*9) {
 			t.Errorf("the state may take %d, of %d", weight, allowed)

@@ -198,15 +198,17 @@ func (t *tlsLayer) more(b []byte, held int) (int, error) {
 // await waits for ciphertext if err, that of decrypt, is noInput. held is how much the reader
 // holds.
 func (t *tlsLayer) await(err error, held int) error {
-	if !errors.Is(err, noInput{}) {
-		return err
+	if errors.Is(err, noInput{}) {
+		if err = t.answerPeer(); err == nil {
+			held += t.wire.records.held()
+			t.wire.l.holdInput(held, held > 0)
+			err = t.wire.in.await(t.wire.raw)
+		}
 	}
-	if err := t.answerPeer(); err != nil {
-		return err
+	if err != nil {
+		t.wire.in.Release() // the reader ends
 	}
-	held += t.wire.records.held()
-	t.wire.l.holdInput(held, held > 0)
-	return t.wire.in.await(t.wire.raw)
+	return err
 }
 
 // answerPeer sends messages of TLS itself: answers to key updates, and alerts. A client that
