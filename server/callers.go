@@ -24,7 +24,7 @@ type Caller struct {
 	Origin string
 	// TLS: the client's connection to the program is encrypted.
 	TLS bool
-	// Unsampled leaves the requests out of the hot paths and clients: they only look at the server.
+	// Unsampled leaves the requests, which should only read, out of the hot paths and clients.
 	Unsampled bool
 }
 

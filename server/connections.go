@@ -130,8 +130,8 @@ func (t *connTable) remove(c *conn) {
 	}
 }
 
-// counted notes that a connection has come, gone, begun TLS, or got or lost a session, which changes
-// the memory of all connections by that many bytes. t.mu is held.
+// counted notes that a connection has come, gone, begun TLS, or got or lost a session, which
+// changes the memory of all connections by that many bytes. t.mu is held.
 func (t *connTable) counted(bytes int64) {
 	used := t.growth.connections.Add(bytes)
 	t.growth.attached.Store(used / int64(max(1, len(t.byID))) * int64(len(t.bySession)))

@@ -164,8 +164,8 @@ func (g *growth) measure() {
 	}
 }
 
-// ability returns how much this server can hold. The clients with sessions count in full, as if they
-// came now: quiet connections take less memory.
+// ability returns how much this server can hold. The clients with sessions count in full, as if
+// they came now: quiet connections take less memory.
 func (g *growth) ability() capacity.Ability {
 	a := g.gauge.Measure(g.room())
 	if used := g.attached.Load() + g.state.watches.Bytes(); g.gauge.Allowed > 0 {

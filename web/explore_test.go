@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
+	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 // connect opens a session with the server of a site, which ends with the test.
@@ -137,6 +139,25 @@ func TestExplore_SaysWhatIsFull(t *testing.T) {
 		`largest subtrees: /zookeeper 0.0 MiB, / 0.0 MiB; `, `delete znodes, or raise gozkd.dataLimitKB or the memory of that server"`
 	for user, want := range map[string]string{"boss": text + paths + end, "ann": text + end} {
 		s.want(200, want, "GET", "/ui/api/ensemble", "", "X-Forwarded-For: 10.0.0.9", "X-User: "+user)
+	}
+}
+
+// What pages read is not among the hot paths. What they write is, since any program can send the
+// header of a page.
+func TestExplore_HotPathsOfPages(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
+	const page = "Sec-Fetch-Site: same-origin"
+	s.want(201, "", "POST", "/znodes/v2/?name=a", "", page)
+	s.want(200, "", "GET", "/znodes/v2/a", "", page)
+	s.want(200, "", "HEAD", "/znodes/v2/a", "", page)
+	s.want(204, "", "DELETE", "/znodes/v2/a", "", page, "If-Match: *")
+	s.want(404, "", "GET", "/znodes/v2/b", "")
+	hot := s.s.Facts().Hot()
+	for ; hot.Window == 0; hot = s.s.Facts().Hot() { // in the first second
+		time.Sleep(20 * time.Millisecond)
+	}
+	if len(hot.Paths) != 2 || hot.Paths[0].Path != "/a" || hot.Paths[0].Reads != 0 || hot.Paths[0].Writes == 0 || hot.Paths[1].Path != "/b" {
+		t.Errorf("%+v", hot.Paths)
 	}
 }
 
@@ -300,6 +321,22 @@ func TestExplore_SlowRequests(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			return
+		}
+	}
+}
+
+// Text keeps what looks like the name of a package in a path.
+func TestProblem_Paths(t *testing.T) {
+	invalid := proto.ValidatePath("/a//server: 1")
+	for want, err := range map[string]error{
+		`invalid path "/a//server: 1": empty name at byte 3`: invalid,
+		`invalid path "x: proto: y": must start with /`:      proto.ValidatePath("x: proto: y"),
+		`load: a server: b`: errors.New("server: load: a server: b"),
+		`invalid path`:      fmt.Errorf("client: %w", proto.ErrInvalidPath),
+		`create /client: a: bad arguments (-8): closed`: &client.Error{Op: "create", Path: "/client: a", Code: proto.ErrBadArguments, Cause: errors.New("closed")},
+	} {
+		if got := call.Text(err); got != want {
+			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -109,6 +109,7 @@ func TestWords(t *testing.T) {
 		{"help migrate", 0, "usage: gozkd migrate", ""},
 		{"help cli", 0, "usage: gozkd cli", ""},
 		{"help verfy", 2, "", "did you mean verify?"},
+		{"help nope", 2, "", "gozkd: nope is neither a command nor a file\n\nusage: gozkd "},
 		{"init --myid x", 1, "", "gozkd: init: --id: myid: is \"x\"; allowed: a whole number from 0 to 254"},
 	} {
 		var stdout, stderr strings.Builder

@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/ensemble"
 	"github.com/gozkd/gozkd/internal/parallel"
+	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -28,7 +29,7 @@ type localEnsemble struct {
 
 	mu      sync.Mutex        // guards the rest
 	admins  map[string]string // by name, of the members that serve: the admin endpoint; "": not served
-	written bool              // the port file
+	written portfile.Ports    // the content of the port file
 }
 
 // serveEnsemble runs an ensemble until stop ends or a member fails. A full disk stops a member, and
@@ -51,11 +52,7 @@ func serveEnsemble(
 		return err
 	}
 	defer log.Info("all members have ended")
-	defer func() {
-		if e.written {
-			e.Ports().Remove(inv.PortFile)
-		}
-	}()
+	defer func() { e.written.Remove(inv.PortFile) }()
 	running, cancel := context.WithCancel(stop)
 	e.pages.Add(len(members))
 	return errors.Join(parallel.Each(len(members), len(members), func(i int) error {
@@ -164,9 +161,13 @@ func (e *localEnsemble) serves(m *localMember, admin string) error {
 			served = append(served, admin)
 		}
 	}
-	where.Admin, e.written = strings.Join(served, ","), true
+	where.Admin = strings.Join(served, ",")
 	e.common.Logger.Info("all members serve", "connect", where.Client, "admin", where.Admin)
-	return where.Write(e.inv.PortFile)
+	if err := where.Write(e.inv.PortFile); err != nil {
+		return err
+	}
+	e.written = where
+	return nil
 }
 
 // ends notes that a server of a member has ended.

@@ -201,3 +201,26 @@ next:
 	t.Fatal("no free ports")
 	return 0
 }
+
+// A program removes its own port file, and not the one of a program that started later.
+func TestPortFile_Successor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ports")
+	first := portfile.Ports{Client: "127.0.0.1:1", Members: []portfile.Member{{ID: 1, Client: "127.0.0.1:1"}}, Admin: "http://127.0.0.1:2/?a&b"}
+	second := first
+	second.Admin = "http://127.0.0.1:3/"
+	for _, p := range []portfile.Ports{first, second} {
+		if err := p.Write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.Remove(path)
+	if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), second.Admin) {
+		t.Fatalf("%q, %v after the first program has ended, want the file of the second", text, err)
+	}
+	second.Remove(path)
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("%v after the second program has ended, want no file", err)
+	}
+	second.Remove(path) // no file: nothing happens
+	portfile.Ports{}.Remove("")
+}

@@ -41,10 +41,11 @@ func (p Ports) Write(path string) error {
 	return nil
 }
 
-// Remove removes the file that Write has written, as the program ends: who waits for its next start
-// must not find it.
-func (Ports) Remove(path string) {
-	if path != "" {
+// Remove removes the file that Write has written, as the program ends: a process that waits for the
+// next start must not find it. The file of a program that started later stays.
+func (p Ports) Remove(path string) {
+	own, _ := json.Marshal(p) // strings and numbers can always be encoded
+	if content, err := os.ReadFile(path); err == nil && string(content) == string(own)+"\n" {
 		_ = os.Remove(path) // the directory may be gone
 	}
 }

@@ -29,9 +29,9 @@ func together(allowed int64) int64 {
 // always returns how many bytes are for connections and watches whatever the state weighs.
 func always(allowed int64) int64 { return max(allowed/16, fewConnections*ConnectionCost) }
 
-// RoomBeside returns the largest weight of a state that leaves room for clients with sessions, whose
-// connections and watches take that many bytes, if all end, and come back. Few have room in any
-// case, and so has an eighth of allowed for the state. New sessions alone never leave the state
+// RoomBeside returns the largest weight of a state that leaves room for clients with sessions,
+// whose connections and watches take that many bytes, if all end, and come back. Few have room in
+// any case, and so has an eighth of allowed for the state. New sessions alone never leave the state
 // without room: they are refused while a fifteenth of the rest is free.
 func RoomBeside(allowed, used int64) int64 {
 	if used <= always(allowed) {

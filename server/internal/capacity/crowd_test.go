@@ -63,8 +63,8 @@ func TestCrowd_BoundedAndEnds(t *testing.T) {
 	})
 }
 
-// A state that is as large as the clients leave it lets all of them come back, and what lives leaves
-// room for garbage. While new sessions are let in, the state has room to grow.
+// A state that is as large as the clients leave it lets all of them come back, and what lives
+// leaves room for garbage. While new sessions are let in, the state has room to grow.
 func TestCrowd_ComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		allowed := rapid.Int64Range(2<<20, 1<<30).Draw(t, "allowed")

@@ -28,7 +28,7 @@ type Caller struct {
 	Host  string     // the address without a port
 	Local bool       // a program on this machine, not behind a proxy
 	TLS   bool
-	Page  bool // a page of this origin, which a browser tells
+	Page  bool // a page of this origin reads, says the request; any program can say so
 	Role  Role
 	// Cookie is the id of the login that the request came with, "" if there is none.
 	Cookie string
@@ -105,7 +105,8 @@ func New(c Config) *Gate {
 // Identify returns the sender of a request. Its error is a Problem. Wrong credentials are an error,
 // no credentials are not.
 func (g *Gate) Identify(r *http.Request) (Caller, error) {
-	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r), Page: r.Header.Get("Sec-Fetch-Site") == "same-origin"}
+	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}
+	c.Page = (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Site") == "same-origin"
 	address := httplocal.Address(r.RemoteAddr) // otherwise the address is invalid, and no proxy
 	if c.Host = "127.0.0.1"; address.IsValid() {
 		c.Host = address.String()

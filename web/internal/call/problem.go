@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
@@ -108,7 +109,7 @@ func Path(r *http.Request, root string) (string, error) {
 	return path, nil
 }
 
-var packages = strings.NewReplacer("client: ", "", "proto: ", "", "server: ", "")
+var packages = regexp.MustCompile("^((client|proto|server): )+")
 
-// Text returns the text of an error without the names of our packages that made it.
-func Text(err error) string { return packages.Replace(err.Error()) }
+// Text returns the text of an error without the names of our packages that it begins with.
+func Text(err error) string { return packages.ReplaceAllString(err.Error(), "") }

@@ -6,12 +6,16 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest returns the name that is most similar to a written one, or "" if none is: at most one
-// letter in so many, but always two letters, may differ.
+// Nearest returns the name that is most similar to a written one, or "" if none is: one letter in
+// many may differ, and always one of three or more, or two that are swapped. Case does not count.
 func Nearest(written string, names []string, many int) (best string) {
-	limit := max(2, len(written)/many)
+	limit := max(len([]rune(written))/many, min(1, len([]rune(written))/3))
+	written = strings.ToLower(written)
 	for _, name := range names {
-		if d := levenshtein.ComputeDistance(strings.ToLower(written), strings.ToLower(name)); d <= limit {
+		lower := strings.ToLower(name)
+		d := levenshtein.ComputeDistance(written, lower)
+		swapped := d == 2 && len(written) == len(lower) && strings.Trim(written, lower)+strings.Trim(lower, written) == ""
+		if d <= limit || swapped && limit == 1 {
 			best, limit = name, d-1
 		}
 	}

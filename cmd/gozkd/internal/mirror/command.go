@@ -139,7 +139,7 @@ func (f *follower) checkApart() error {
 		}
 	}
 	if same && (subtree.Within(from, to) || subtree.Within(to, from)) {
-		return fmt.Errorf("--from and --to name the same servers, and %s and %s overlap", from, to)
+		return fmt.Errorf("--from and --to name the same servers, and %s and %s overlap", subtree.Join("/", from), subtree.Join("/", to))
 	}
 	return nil
 }

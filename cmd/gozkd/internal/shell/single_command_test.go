@@ -58,7 +58,10 @@ func TestSingleCommand_Usage(t *testing.T) {
 	runOne(t, "a:b:c", "ls /", ranCLI{status: cli.Usage,
 		err: "gozkd cli: client: connect string \"a:b:c\": address a:b:c: too many colons in address\n" + Usage + "\n"})
 	runOne(t, nowhere, "crete /a", ranCLI{status: cli.Usage, err: "Command not found: crete; did you mean create? help lists all commands\n"})
-	runOne(t, nowhere, "nosuch /", ranCLI{status: cli.Usage, err: "Command not found: nosuch; help lists all commands\n"})
+	for _, name := range []string{"nosuch", "rmr", "rm", "cat", "x", "sl", "日本"} { // a suggestion would be a guess
+		runOne(t, nowhere, name+" /", ranCLI{status: cli.Usage, err: "Command not found: " + name + "; help lists all commands\n"})
+	}
+	runOne(t, nowhere, "LS /", ranCLI{status: cli.Usage, err: "Command not found: LS; did you mean ls? help lists all commands\n"})
 	for _, args := range [][]string{{"-server"}, {"-timeout", "soon"}, {"-timeout", "0"}, {"--output", "xml"}, {"-nosuch"}, {"--key", "f"}} {
 		if got := runCLI(t, "", nil, args...); got.status != cli.Usage || got.out != "" || !strings.HasSuffix(got.err, Usage+"\n") {
 			t.Errorf("%q: %+v", args, got)
