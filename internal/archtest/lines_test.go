@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 111_229, goal: 97_000}
+	shippedBudget = budget{limit: 111_256, goal: 97_000}
 	neverBudget   = budget{limit: 36_092, goal: 34_000}
 )
 

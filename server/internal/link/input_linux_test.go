@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/binary"
 	"net"
 	"runtime"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
@@ -103,6 +105,37 @@ func TestInput_FewLargeBuffers(t *testing.T) {
 	}
 }
 
+// A TLS connection that breaks, without a word of TLS, leaves no buffer behind.
+func TestInput_BrokenTLS(t *testing.T) {
+	cert := testca.New(t, "root").Issue(t, testca.Spec{CN: "member", Hosts: []string{"localhost"}})
+	l, client := newSockets(t)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := tls.Client(client, cert.Client("localhost")).Write([]byte{0, 0, 0, 1, 7})
+		sent <- err
+	}()
+	var in Input
+	if _, err := l.Secure(&in, cert.Server(), time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Fill(l); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+	if f, err := in.Frame(100); !bytes.Equal(f, []byte{7}) {
+		t.Fatal(f, err)
+	}
+	_ = client.Close()
+	if err := in.Fill(l); err == nil {
+		t.Fatal("bytes came after the end")
+	}
+	if l.Drop(&in); l.host.large.Load() != 0 {
+		t.Errorf("%d buffers are held after the end", l.host.large.Load())
+	}
+}
+
 // While frames wait for places, another long frame waits with little in memory, and that is
 // charged. A burst of short frames arrives nevertheless.
 func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
@@ -161,12 +194,23 @@ func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
 // newSocketLink returns a link that is a socket, and a function that sends to it.
 func newSocketLink(t *testing.T) (l *Link, send func(b []byte)) {
 	t.Helper()
+	l, client := newSockets(t)
+	return l, func(b []byte) {
+		if _, err := client.Write(b); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// newSockets returns a link that is a socket, and its client.
+func newSockets(t *testing.T) (l *Link, client net.Conn) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	client, err := net.Dial("tcp", listener.Addr().String())
+	client, err = net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +226,5 @@ func newSocketLink(t *testing.T) (l *Link, send func(b []byte)) {
 		l.Close()
 		_ = client.Close()
 	})
-	return l, func(b []byte) {
-		if _, err := client.Write(b); err != nil {
-			t.Error(err)
-		}
-	}
+	return l, client
 }

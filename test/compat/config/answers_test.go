@@ -109,14 +109,14 @@ func (z *zooKeeper) keys(text string) string {
 	return out.String()
 }
 
-// batches splits settings into groups without a repeated key. A class that decides which other keys
-// matter stands alone.
+// batches splits settings into groups without a repeated key. A key that decides about others
+// stands alone: a class, and a group of servers, which is refused or not depending on weights.
 func batches(settings []string) (all [][]string) {
 	seen := make(map[string]int)
 	var alone [][]string
 	for _, s := range settings {
 		key, _, _ := strings.Cut(s, "=")
-		if key == "serverCnxnFactory" || key == "metricsProvider.className" {
+		if slices.Contains([]string{"serverCnxnFactory", "metricsProvider.className", "group.1", "weight.1"}, key) {
 			alone = append(alone, []string{s})
 			continue
 		}
@@ -198,13 +198,21 @@ const quietLogback = `<configuration><appender name="OUT" class="ch.qos.logback.
 // the file that a key names, or that the operator gives the JVM ("jaas"), or nil for none.
 func (z *zooKeeper) starts(text string, file func(key string) []byte) (started bool, why string) {
 	const patience, settled = time.Minute, 500 * time.Millisecond
+	ports := make(map[int]bool) // of this configuration: each is another one
+	port := func() (p int) {
+		for p == 0 || ports[p] {
+			p = must.Get(server.FreePorts(1))[0]
+		}
+		ports[p] = true
+		return p
+	}
 	dir, err := os.MkdirTemp(z.work, "")
 	if err != nil {
 		z.t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // goes with the test otherwise
 	err = must.Try(func() {
-		c := zkconfigs.Place(text, dir, func() int { return must.Get(server.FreePorts(1))[0] }, func(key, path string) []byte {
+		c := zkconfigs.Place(text, dir, port, func(key, path string) []byte {
 			if b := file(key); b != nil {
 				return b
 			}

@@ -18,6 +18,7 @@ var keysThatDiffer = map[string]string{
 	"autopurge.purgeInterval=1x":                            "java-keys",
 	"autopurge.purgeInterval=30m":                           "java-keys",
 	"connectionTokenFillTime=0":                             "low-numbers",
+	"group.1=1":                                             "quorums",
 	"java.security.auth.login.config=/jaas.conf":            "sasl-section",
 	"jvm.pause.monitor=yes":                                 "java-keys",
 	"quorum.auth.learnerRequireSasl=true":                   "quorums",
