@@ -187,7 +187,7 @@ func (a *Archive) Earlier(s Span) (older Span, ok bool) {
 	return older, err == nil && s.FirstZxid > 1 && older.Last >= s.First
 }
 
-// End returns the index of the last entry in the archive. Behind a gap that no complete base
+// End returns the index of the last entry in the archive. After a gap that no complete base
 // follows, it is not in any span.
 func (a *Archive) End() uint64 {
 	end, _, _ := a.catalog.tail()

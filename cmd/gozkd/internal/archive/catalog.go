@@ -28,7 +28,7 @@ type base struct {
 	whole    bool  // all pieces are listed
 }
 
-// catalog is what a listing of an ensemble's objects shows.
+// catalog holds the objects of an ensemble, as a listing shows them.
 type catalog struct {
 	ensemble  uint64
 	now, past int64    // ms: when it was made, and of the newest batch until then
@@ -45,7 +45,7 @@ func readCatalog(ctx context.Context, s store.Store, ensemble uint64) (*catalog,
 	return newCatalog(ensemble, listed), err
 }
 
-// newCatalog returns what a listing shows of the objects of an ensemble.
+// newCatalog sorts the listed objects of an ensemble by kind.
 func newCatalog(ensemble uint64, listed []store.Object) *catalog {
 	c := &catalog{ensemble: ensemble, now: time.Now().UnixMilli()}
 	for _, o := range listed {

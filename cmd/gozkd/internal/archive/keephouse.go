@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// fanIn is how many objects in a row become one.
+	// fanIn is the number of objects in a row that are merged.
 	fanIn = 16
 	// tierBytes is the size below which objects are of the lowest tier. Each tier is fanIn times
 	// larger.
@@ -29,7 +29,7 @@ const (
 	clockTolerance = 10 * time.Minute
 )
 
-// keepHouse merges small objects and deletes what is older than the retention.
+// keepHouse merges small objects and deletes objects older than the retention.
 func (s *Shipper) keepHouse(ctx context.Context) error {
 	c, err := s.catalog(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *catalog) horizon(now time.Time, retention time.Duration) time.Time {
 // tier returns the level of an object by its size.
 func tier(size int64) int { return (bits.Len64(uint64(size/tierBytes)) + 3) / 4 }
 
-// mergeable returns runs of objects that are to become one each (A6). No run crosses a base.
+// mergeable returns the runs of objects to merge (A6). No run crosses a base.
 func (c *catalog) mergeable(before time.Time) (runs [][]object) {
 	based := make(map[uint64]bool)
 	for _, b := range c.bases {

@@ -123,7 +123,7 @@ func parseLogName(s string) (n logName, err error) {
 	return n, nil
 }
 
-// parseBaseName reads the name of a base's folder, without what is before it.
+// parseBaseName reads the name of a base's folder, without the path before it.
 func parseBaseName(s string) (n baseName, err error) {
 	p := nameParser{fields: strings.Split(s, "-")}
 	n = baseName{position: position{p.number(10), p.chain()}, zxid: int64(p.number(16)), ms: int64(p.number(10)), writer: p.text()}

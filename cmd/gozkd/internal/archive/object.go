@@ -23,12 +23,12 @@ const (
 	// pieceBytes is the size of a base's pieces, and of the entries of an object unless one entry
 	// is larger.
 	pieceBytes = 8 << 20
-	// maxBody bounds what an object may inflate to: an entry of the largest request, with room for
+	// maxBody bounds the size of an inflated object: an entry of the largest request, with room for
 	// everything around it.
 	maxBody = 320 << 20
 )
 
-// ErrCorrupt is wrapped by errors about objects whose content is not what was written.
+// ErrCorrupt is wrapped by errors about objects whose content differs from what was written.
 var ErrCorrupt = errors.New("archive: damaged object")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -88,7 +88,7 @@ type shipperStats struct {
 // New returns a Shipper.
 func New(cfg Config) *Shipper { return &Shipper{cfg: cfg} }
 
-// Stats returns what the metrics show.
+// Stats returns the figures for the metrics.
 func (s *Shipper) Stats() facts.ArchiveStats {
 	a := facts.ArchiveStats{
 		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(),
@@ -103,7 +103,7 @@ func (s *Shipper) Stats() facts.ArchiveStats {
 	return a
 }
 
-// Run archives the log of a server until ctx ends. Then it writes what is left, for at most another
+// Run archives the log of a server until ctx ends. Then it writes the rest, for at most another
 // interval.
 func (s *Shipper) Run(ctx context.Context, source Source) {
 	s.source = source
@@ -126,7 +126,8 @@ func (s *Shipper) Run(ctx context.Context, source Source) {
 	}
 }
 
-// round does what is due, and logs the first error of a row, and the end of the row.
+// round archives new entries, and makes a base and keeps house if that is due. Of errors in a row,
+// the first and their end are logged.
 func (s *Shipper) round(ctx context.Context) {
 	err := s.ship(ctx)
 	if err == nil && s.active {
@@ -240,7 +241,7 @@ func (s *Shipper) follow(ctx context.Context) error {
 	var c *catalog
 	if s.known && s.pos.index > 0 {
 		// Objects that continue a chain begin after pos. Those of a writer that took the same
-		// entries in other pieces may begin earlier, and end later; they are found when the next
+		// entries in other pieces may begin earlier, and end later; they are found with the next
 		// one is. Fences are listed after the objects.
 		after := logName{first: s.pos.index, last: s.pos.index}.in(s.ensemble)
 		listed, err := s.list(ctx, folder(s.ensemble), after)

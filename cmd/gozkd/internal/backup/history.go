@@ -27,7 +27,7 @@ type History struct {
 	ensemble func() uint64
 	maxBase  int64
 	reading  chan struct{} // has an element while somebody reads; guards kept
-	// kept is the state that was asked for last: a person who looks around at a moment asks often.
+	// kept is the state of the last request: a person who browses a moment sends many.
 	kept *keptState
 }
 
@@ -46,7 +46,8 @@ func NewHistory(s store.Store, ensemble func() uint64) *History {
 	return &History{store: s, ensemble: ensemble, maxBase: maxHistoryBase, reading: make(chan struct{}, 1)}
 }
 
-// take begins a turn, which done ends. Who is patient waits for it.
+// take begins a turn, which done ends. A patient caller waits for the turn; for others it must be
+// free.
 func (h *History) take(ctx context.Context, patient bool) error {
 	select {
 	case h.reading <- struct{}{}:
@@ -65,7 +66,7 @@ func (h *History) take(ctx context.Context, patient bool) error {
 
 func (h *History) done() { <-h.reading }
 
-// open lists the archive. Who calls it has a turn.
+// open lists the archive. The caller must have a turn.
 func (h *History) open(ctx context.Context) (*archive.Archive, error) {
 	h.kept = nil // there is memory for one state
 	id := h.ensemble()
@@ -293,8 +294,8 @@ func (f *follower) appliedBelow(t *replica.Txn) bool {
 }
 
 // addBelow adds a change for callers who may read the znode before it was deleted, or otherwise
-// after the change, and list its name and those of the znodes above it, up to the query's. What is
-// gone with its parent is left out: the deletion of the parent is a change, too.
+// after the change, and list its name and those of the znodes above it, up to the query's. A znode
+// that was deleted with its parent is left out: the deletion of the parent is a change, too.
 func (f *follower) addBelow(t *replica.Txn, znode, kind string, readable bool) {
 	for p := znode; ; p = path.Dir(p) {
 		may, exists := f.Tree.ReadableNow(p, datatree.Caller{IDs: f.query.IDs})
@@ -312,8 +313,8 @@ func (f *follower) addBelow(t *replica.Txn, znode, kind string, readable bool) {
 	f.add(t, &history.Change{Path: znode, Kind: kind, Op: t.Op})
 }
 
-// finish turns the changes around, and returns the zxid below which the next ones are; 0: there are
-// none.
+// finish turns the changes around, and returns the zxid below which the next page begins; 0: this
+// is the last.
 func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxid) {
 	slices.Reverse(f.changes)
 	if f.cut {

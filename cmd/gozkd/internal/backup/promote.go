@@ -111,7 +111,7 @@ Next: start this server with gozkd serve --data-dir ` + dir + `, and wait until 
 	return cli.OK
 }
 
-// leftovers are what a promotion leaves if it is interrupted.
+// leftovers are the files of an interrupted promotion.
 var leftovers = []string{"wal", "LOCK", "checkpoint.db.new"}
 
 // promote founds a new ensemble from the standby in t.dir. Without a store, there is no fence, and

@@ -291,7 +291,7 @@ func (c *command) begins(r *restored) {
 		memberid.Number(r.target.id), r.begins.Cluster, r.from.tree.LastZxid(), r.begins.Term)
 }
 
-// report prints a summary, what may be lost, and the next steps.
+// report prints a summary, possible losses, and the next steps.
 func (c *command) report(r *restored, several bool) {
 	h := r.from.held
 	c.Line("restored", "%s from %s", r.target.dir, r.from.path)

@@ -68,7 +68,7 @@ type Fed interface {
 // Dir returns the data directory.
 func (s *Standby) Dir() string { return filepath.Join(s.Into, standbyFolder) }
 
-// Stats returns what the metrics show.
+// Stats returns the figures for the metrics.
 func (s *Standby) Stats() facts.StandbyStats {
 	stats := facts.StandbyStats{Verified: s.verified.Load(), Errors: s.errs.Load()}
 	stats.Lag = time.Since(time.UnixMilli(s.lastGood.Load()))
@@ -235,7 +235,7 @@ func (s *Standby) Run(ctx context.Context, to Fed, digest func() (int64, uint64)
 // errDiverged means that a base of the archive has another digest than the standby.
 var errDiverged = errors.New("the state of the standby differs from a base of the archive")
 
-// follow applies what is in the archive now. whole says whether to list all of it.
+// follow applies the entries that are in the archive now. whole says whether to list all objects.
 func (s *Standby) follow(ctx context.Context, to Fed, digest func() (int64, uint64), whole bool) error {
 	a, span, ok, err := archive.Since(ctx, s.Store, s.at)
 	if err == nil && (whole || !ok) {

@@ -198,7 +198,7 @@ func (r *subtreeRestore) confirmed(ctx context.Context) bool {
 	return strings.TrimSpace(line) == "yes"
 }
 
-// show prints what a patch changes.
+// show prints the changes of a patch.
 func (r *subtreeRestore) show(p *subtree.Patch) {
 	for kind, label := range []string{subtree.SetACL: "ACL", subtree.Create: "create", subtree.SetData: "data", subtree.Delete: "delete"} {
 		paths := make([]string, 0, len(p.Changes[kind]))

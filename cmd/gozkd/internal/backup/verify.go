@@ -113,7 +113,8 @@ func Verify(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-// attempts bounds how often a verification begins anew because the retention deleted what it read.
+// attempts bounds how often a verification begins anew because the retention deleted an object that
+// it read.
 const attempts = 3
 
 // verify checks an archive. The error is that there is none, or that ctx ended.

@@ -1,5 +1,5 @@
-// Package cli holds what the subcommands of cmd/gozkd share: their environment, their exit statuses
-// and how they read flags.
+// Package cli holds the common parts of the subcommands of cmd/gozkd: environment, exit statuses
+// and the reading of flags.
 //
 // A subcommand is a function of type Main. It returns when its work is done or ctx has ended, and
 // does not close anything in env.
@@ -115,7 +115,7 @@ func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status 
 	return words, OK, false
 }
 
-// Misused prints what is wrong with the command line and the usage text. It returns Usage.
+// Misused prints the error of the command line and the usage text. It returns Usage.
 func (c Command) Misused(err error) int {
 	Print(c.Env.Err, "gozkd "+c.Name+": "+err.Error()+"\n\n"+c.Usage)
 	return Usage

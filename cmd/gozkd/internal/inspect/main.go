@@ -131,7 +131,7 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	return o.each(ctx, c, words, func(p *printer, s *source, log bool) error { return o.print(ctx, p, s, log) })
 }
 
-// each opens the source at each path, prints what print does, and the notes on standard error, and
+// each opens the source at each path, prints it with print, its notes on standard error, and
 // returns the exit status. log says that a source holds transactions and no state.
 func (o *options) each(
 	ctx context.Context, c cli.Command, paths []string, print func(p *printer, s *source, log bool) error,

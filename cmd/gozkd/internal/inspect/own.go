@@ -12,7 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// saved is what a source in our own formats has read.
+// saved holds the state and the entries of a source in our own formats.
 type saved struct {
 	replica.Replica // without a tree if there is no checkpoint
 	log             consensus.SavedLog

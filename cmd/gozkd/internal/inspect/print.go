@@ -139,7 +139,7 @@ func outcome(t *replica.Txn) string {
 	return "ok"
 }
 
-// operation returns what a transaction or an operation of a multi does.
+// operation describes a transaction or an operation of a multi.
 func (p *printer) operation(t *replica.Txn) string {
 	words := []string{t.Op}
 	if t.Path != "" {

@@ -19,15 +19,15 @@ import (
 )
 
 // source is the content of a data file, or of a directory of them. Each function is called at most
-// once. An error names the file and the offset of what can't be read.
+// once. An error names the file and the offset of the damage.
 type source struct {
 	path string // or URL
 	// transactions calls f for each transaction of the log before an error, oldest first, until f
 	// returns false.
 	transactions func(f func(*replica.Txn) bool) error
-	// state returns the state; with an error, nil or what precedes the damage.
+	// state returns the state; with an error, nil or the state before the damage.
 	state func() (*datatree.Tree, error)
-	// notes are lines for the user about what was read: a torn tail, for example.
+	// notes are lines for the user about the content: a torn tail, for example.
 	notes []string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// sum is what a subtree holds.
+// sum holds the totals of a subtree.
 type sum struct {
 	Path       string `json:"path"`
 	Znodes     int64  `json:"znodes"`

@@ -45,7 +45,8 @@ func isZooKeeperSnapshot(path string, info os.FileInfo, head []byte) bool {
 	return !info.IsDir() && (strings.HasPrefix(string(head), "ZKSN") || packed)
 }
 
-// openZooKeeperSnapshot opens a snapshot. The state of a damaged one is what precedes the damage.
+// openZooKeeperSnapshot opens a snapshot. Of a damaged snapshot, the state consists of the znodes
+// before the damage.
 func openZooKeeperSnapshot(path, _ string) (*source, error) {
 	return &source{
 		transactions: func(func(*replica.Txn) bool) error { return errNoLog },

@@ -121,7 +121,7 @@ type exported struct {
 	Large      []string `json:"larger_than_jute_maxbuffer,omitempty"`
 }
 
-// maxBuffer is what ZooKeeper's reader of snapshots accepts unless it is configured otherwise:
+// maxBuffer is the longest record that ZooKeeper's reader of snapshots accepts by default:
 // jute.maxbuffer plus jute.maxbuffer.extrasize.
 const maxBuffer = 2 * 0xfffff
 

@@ -97,7 +97,7 @@ func (c *importCommand) check(words []string) error {
 	return nil
 }
 
-// report is what an import prints.
+// report holds the figures that an import prints.
 type report struct {
 	From       string   `json:"from"`
 	Into       string   `json:"into,omitempty"`
@@ -161,7 +161,8 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Optio
 	return r, c.found(l.Tree)
 }
 
-// reduce leaves out what the flags leave out, and returns how many sessions were closed.
+// reduce applies the flags that leave out part of the state, and returns the number of closed
+// sessions.
 func (c *importCommand) reduce(replay *datatree.Replay) (closed int, err error) {
 	if c.withoutSessions {
 		for s := range replay.Tree().Sessions() {

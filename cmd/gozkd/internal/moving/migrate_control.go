@@ -21,7 +21,8 @@ import (
 	"github.com/gozkd/gozkd/internal/backoff"
 )
 
-// question is what status and finish ask a running migration: a POST of JSON over its socket.
+// question is the request of status or finish to a running migration: a POST of JSON over its
+// socket.
 type question struct {
 	Finish              bool
 	Tail                []string
@@ -37,11 +38,11 @@ type answer struct {
 // maxQuestion bounds a question.
 const maxQuestion = 1 << 20
 
-// controlOf returns the socket of the migration into a directory, which is beside the directory:
-// that one must be empty.
+// controlOf returns the socket of the migration into a directory, which is beside the directory,
+// because the directory must be empty.
 func controlOf(into string) string { return filepath.Clean(into) + ".migrate" }
 
-// listenControl listens on the socket. One that a killed migration left behind is replaced.
+// listenControl listens on the socket. The socket of a killed migration is replaced.
 func listenControl(into string) (net.Listener, error) {
 	path := controlOf(into)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -42,8 +42,8 @@ func (m *migration) finish(ctx context.Context, q *question, say say) error {
 	return m.learner.Do(ctx, func(r *zklearner.Replica) error { return m.foundWith(r, q, say) })
 }
 
-// findAll finds the directories of servers, which must be different ones: a server that counts
-// twice would prove what it does not.
+// findAll finds the directories of servers, which must be different servers: a server that counted
+// twice would prove too much.
 func findAll(dirs []string) (all []*zkdata.Directory, err error) {
 	for _, dir := range dirs {
 		d, err := zkdata.Find(dir)
@@ -134,8 +134,8 @@ func (m *migration) awaitEnd(ctx context.Context, q *question, say say) error {
 }
 
 // survey connects to the election ports of the voters, on which a running server listens. It
-// returns how many are stopped: the connection is refused, and was not before. rest says what is
-// known about the others.
+// returns how many are stopped: the connection is refused, and was not before. rest has a line
+// for each of the others.
 func (m *migration) survey(ctx context.Context, e zklearner.Ensemble) (stopped int, rest []string) {
 	states := make([]string, len(e.Voters))
 	var running sync.WaitGroup
@@ -153,7 +153,7 @@ func (m *migration) survey(ctx context.Context, e zklearner.Ensemble) (stopped i
 	return stopped, rest
 }
 
-// probe returns "" for a stopped voter, and otherwise what is known about it.
+// probe returns "" for a stopped voter, and otherwise describes the voter.
 func (m *migration) probe(ctx context.Context, v zklearner.Voter) string {
 	const timeout = time.Second
 	d := net.Dialer{Timeout: timeout}
@@ -244,7 +244,7 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	return nil
 }
 
-// verifyTail applies what stopped servers have in their logs after the last transaction of the
+// verifyTail applies the transactions of stopped servers that come after the last of the
 // replica.
 func (m *migration) verifyTail(r *zklearner.Replica, all []*zkdata.Directory, say say) error {
 	if len(all) == 0 {

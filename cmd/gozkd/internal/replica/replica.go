@@ -43,7 +43,7 @@ func (r *Replica) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err 
 	}, nil
 }
 
-// Digest reads what a checkpoint says about its state, instead of the state.
+// Digest reads the zxid and the digest that a checkpoint records, without the znodes.
 type Digest struct {
 	consensus.StateMachine // nothing is applied
 	Zxid                   proto.Zxid

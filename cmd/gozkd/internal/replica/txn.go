@@ -47,7 +47,7 @@ type Txn struct {
 // Failed reports whether the transaction is known to have changed nothing.
 func (t *Txn) Failed() bool { return t.Known && t.Err != proto.OK }
 
-// Touches reports whether a path of the transaction is one that match accepts.
+// Touches reports whether match accepts a path of the transaction.
 func (t *Txn) Touches(match func(path string) bool) bool {
 	return t.Path != "" && match(t.Path) || slices.ContainsFunc(t.Deleted, match) ||
 		slices.ContainsFunc(t.Ops, func(op Txn) bool { return op.Touches(match) })

@@ -42,8 +42,8 @@ func (s *server) mode() string {
 }
 
 // writeTable writes a line per server. For a server that does not answer, the reason stands in the
-// last column, and the others are empty. So it does for the members that gave no answer: there the
-// last column has what the servers that answered know of them.
+// last column, and the others are empty. For a member that gave no answer,
+// the last column has the reports of the other servers about it.
 func writeTable(w io.Writer, servers []server, others []probe.Peer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	secured := slices.ContainsFunc(servers, func(s server) bool { return s.secure > 0 })

@@ -147,7 +147,7 @@ func ask(ctx context.Context, t targets, monitor bool) []server {
 	return servers
 }
 
-// answers returns the answers to mntr of the servers that gave one.
+// answers returns the servers' answers to mntr.
 func answers(servers []server) (answers []probe.Monitor) {
 	for i := range servers {
 		if servers[i].monitor != nil {
@@ -183,7 +183,7 @@ func (s *server) whyReadOnly() string {
 	return "it is not part of a quorum"
 }
 
-// judge returns what is wrong with the servers, one sentence each: nothing if every server serves
+// judge returns a sentence for each problem of the servers: none if every server serves
 // clients and, of several, exactly one leads, or they follow one of the others.
 func judge(servers []server, others []probe.Peer) []string {
 	var problems, leaders []string

@@ -16,8 +16,8 @@ func HoldsZooKeeper(dir string) bool {
 	return len(snapshots)+len(logs) > 0
 }
 
-// ReadDirectory returns the state of a ZooKeeper server, as an import would, and notes on what was
-// left out. logDir "" means dir.
+// ReadDirectory returns the state of a ZooKeeper server, as an import would, and notes on omitted
+// parts. logDir "" means dir.
 func ReadDirectory(ctx context.Context, dir, logDir string) (*datatree.Tree, []string, error) {
 	d, err := directoryAt(dir, logDir)
 	if err != nil {
@@ -34,8 +34,8 @@ func ReadDirectory(ctx context.Context, dir, logDir string) (*datatree.Tree, []s
 	return l.Tree, append(notes, l.Torn...), nil
 }
 
-// ReadSnapshot returns what a snapshot holds. If the snapshot was written under load, that is not
-// the state of one moment, and may have ephemerals without a session.
+// ReadSnapshot returns the tree of a snapshot. If the snapshot was written under load, the tree
+// mixes several moments, and may have ephemerals without a session.
 func ReadSnapshot(ctx context.Context, path string) (*datatree.Tree, error) {
 	l := &loader{ctx: ctx}
 	err := l.snapshot(File{Path: path})

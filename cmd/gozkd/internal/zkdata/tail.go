@@ -28,7 +28,7 @@ func Absolute(arg string) (string, error) {
 // an error. found reports whether the server has last itself; otherwise f is not called. torn are
 // notes on incomplete records.
 func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found bool, torn []string, err error) {
-	// The first zxid of an epoch is that of no transaction: a server of this epoch has what came
+	// No transaction has the first zxid of an epoch: a server of this epoch has all transactions
 	// before.
 	found = last.Counter() == 0 && d.epoch >= last.Epoch()
 	// A server that received the state with last from its leader has no log of it.

@@ -19,7 +19,7 @@ import (
 // ErrFault is the error of requests that fail on purpose.
 var ErrFault = errors.New("storetest: 503 Slow Down")
 
-// Faults say what happens to requests. Probabilities are from 0 to 1.
+// Faults are those of requests. Probabilities are from 0 to 1.
 type Faults struct {
 	Down        bool          // every request fails
 	Fail        float64       // a request has no effect, and fails
@@ -42,7 +42,7 @@ type Memory struct {
 	later   sync.WaitGroup
 }
 
-// stored is an object and what listings show of it.
+// stored is an object, and since when listings show it or its deletion.
 type stored struct {
 	data     []byte
 	listed   time.Time // from then on
@@ -86,7 +86,7 @@ func (m *Memory) Each(f func(name string, data []byte)) {
 	}
 }
 
-// Change replaces the content of an object by what f returns; nil deletes the object.
+// Change replaces the content of an object by the result of f; nil deletes the object.
 func (m *Memory) Change(name string, f func([]byte) []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
