@@ -244,6 +244,11 @@ class TestkitTest {
                 client.checkExists().forPath("/a");
                 leader.start();
                 assertEquals(true, leader.status().get("serving"));
+                assertEquals(List.of(1, 2, 3), cluster.getInstances().stream().map(InstanceSpec::getServerId).collect(Collectors.toList()));
+                String config = new String(client.getConfig().forEnsemble(), StandardCharsets.UTF_8);
+                for (InstanceSpec spec : cluster.getInstances()) {
+                    assertTrue(config.matches("(?s).*server\\." + spec.getServerId() + "=[^\n]*:" + spec.getPort() + "\\s.*"), config);
+                }
                 InstanceSpec connected = cluster.findConnectionInstance(client.getZookeeperClient().getZooKeeper());
                 assertTrue(cluster.getInstances().contains(connected));
                 assertTrue(cluster.killServer(connected));

@@ -16,7 +16,7 @@ public class InstanceSpec {
     private final boolean onDisk;
     private volatile int port;
     private final boolean deleteDataDirectoryOnClose;
-    private final int serverId;
+    private volatile int serverId;
     private final int tickTime;
     private final int maxClientCnxns;
     private boolean tls;
@@ -82,6 +82,9 @@ public class InstanceSpec {
     }
 
     void assign(int port) { this.port = port; }
+
+    /** The members of an ensemble have the numbers from 1 on. */
+    void number(int id) { serverId = id; }
 
     /** 0: none yet. */
     int assigned() { return Math.max(port, 0); }

@@ -70,6 +70,7 @@ public abstract class Servers implements Closeable {
             }
         }
         // The properties of this JVM, as for a server that runs in it.
+        config.put("ReconfigEnabled", reconfigEnabled());
         config.put("ReadOnlyMode", Boolean.getBoolean("readonlymode.enabled"));
         config.put("SuperDigest", System.getProperty("zookeeper.DigestAuthenticationProvider.superDigest", ""));
         config.put("ContainerInterval", Long.getLong("znode.container.checkIntervalMs", 0) * 1_000_000);
@@ -88,6 +89,15 @@ public abstract class Servers implements Closeable {
             specs.get(i).assign(Integer.parseInt(address.substring(address.lastIndexOf(':') + 1)));
         }
         OPEN.add(this);
+    }
+
+    /** What ZooKeeper's class says, which Curator's users set: false without ZooKeeper's server classes. */
+    private static boolean reconfigEnabled() {
+        try {
+            return (Boolean) Class.forName("org.apache.zookeeper.server.quorum.QuorumPeerConfig").getMethod("isReconfigEnabled").invoke(null);
+        } catch (ReflectiveOperationException | LinkageError e) {
+            return false;
+        }
     }
 
     private boolean onDisk() { return members.stream().anyMatch(m -> m.spec.onDisk()); }

@@ -20,7 +20,10 @@ public class TestingCluster extends Servers {
 
     public TestingCluster(InstanceSpec... specs) { this(Arrays.asList(specs)); }
 
-    public TestingCluster(Collection<InstanceSpec> specs) { super(new ArrayList<>(specs), false); }
+    public TestingCluster(Collection<InstanceSpec> specs) {
+        super(new ArrayList<>(specs), false);
+        members.forEach(m -> m.spec.number(m.number()));
+    }
 
     /** The same as members. */
     public List<TestingZooKeeperServer> getServers() { return new ArrayList<>(members); }
