@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gozkd/gozkd/proto"
@@ -45,6 +46,35 @@ func TestACL_Questions(t *testing.T) {
 	} {
 		if _, valid := parseAddr(id); valid != want {
 			t.Errorf("address %s: valid %v", id, valid)
+		}
+	}
+}
+
+// The number of a list that no znode has any more is given to the next list, and all memory of the
+// table is freed with the last list.
+func TestACL_NumbersAreUsedAgain(t *testing.T) {
+	a := aclTable{numbers: make(map[string]uint32)}
+	key := func(i int) string {
+		return string(appendACL(nil, []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "digest", ID: fmt.Sprint(i, ":h")}}}))
+	}
+	for round := range 2 {
+		for i := range 10 {
+			if number := a.retain(key(i)); number != uint32(i+1) {
+				t.Errorf("round %d: list %d has number %d", round, i, number)
+			}
+		}
+		a.release(4)
+		if a.lists[3] != nil {
+			t.Error("a list stays that nobody has")
+		}
+		if number := a.retain(key(99)); number != 4 || len(a.lists) != 10 {
+			t.Errorf("the next list has number %d of %d", number, len(a.lists))
+		}
+		for i := range 10 {
+			a.release(uint32(i + 1))
+		}
+		if a.lists != nil || a.free != nil {
+			t.Errorf("without lists, the table has %d of them and %d free numbers", len(a.lists), len(a.free))
 		}
 	}
 }

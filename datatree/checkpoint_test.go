@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,6 +139,10 @@ func TestRestore_Refuses(t *testing.T) {
 	}{
 		{"nothing", "meta record is missing", func(s store) { clear(s) }},
 		{"no meta", "meta record is missing before", func(s store) { delete(s, "m") }},
+		{"no meta before znodes", "meta record is missing before", func(s store) {
+			maps.DeleteFunc(s, func(key string, _ []byte) bool { return key[0] != znodePrefix })
+		}},
+		{"an empty meta", "truncated", func(s store) { s["m"] = nil }},
 		{"another version", "format version 2", func(s store) { s["m"][0] = 2 }},
 		{"a bit of meta", "its hash is", func(s store) { s["m"][3] ^= 1 }},
 		{"a short meta", "truncated", func(s store) { s["m"] = s["m"][:9] }},
@@ -193,6 +198,7 @@ func TestRestore_RefusesWhatAgrees(t *testing.T) {
 		{"made later", "zxids", "z/x", string(zxids(7, 7, 7))},
 		{"a session of later", "attached at zxid 0x7", "s" + string([]byte{2, 0, 0, 0, 0, 0, 0, 1}), string(appendSession(nil, &sessionRecord{connEpoch: 7}))},
 		{"a session in another form", "digest", "s" + string([]byte{1, 0, 0, 0, 0, 0, 0, 1}), "\x82\x00" + string(appendSession(nil, &sessionRecord{connEpoch: 1})[1:])},
+		{"the open list in another form", "digest", "z/x", string(appendRecord(nil, &record{acl: string(appendACL(nil, proto.OpenACL()))}))},
 		{"members in another form", "digest", "p", string(appendText(appendText(nil, "server.1=h1:1:2\n\nversion=1"), ""))},
 		{"members of later", "zxids 0x7", "p", string(config(7, 0))},
 		{"pending members of later", "zxids 0x1 0x7", "p", string(config(1, 7))},

@@ -73,21 +73,22 @@ func TestCost_ListIsEvaluatedOnce(t *testing.T) {
 // has dropped them.
 func TestCost_DecisionsAreBounded(t *testing.T) {
 	me := proto.ID{Scheme: "digest", ID: "me:hash"}
-	tree := New(Options{})
-	var known Decisions
-	c := Caller{IDs: []proto.ID{me}, Known: &known}
-	for i := range 200 {
-		path := fmt.Sprintf("/%d", i)
-		put(t, tree, path, nil, longACL(5*i, me))
-		if _, _, code := tree.GetData(path, c); code != proto.OK {
-			t.Fatal(code)
-		}
-		kept := 0
-		for list := range known.older {
-			kept += len(list.key)
-		}
-		if kept != known.bytes || kept > maxDecisionBytes+MaxACLBytes || len(known.older) > fewDecisions {
-			t.Fatalf("after %d lists %d with %d bytes are kept, counted are %d", i+1, len(known.older), kept, known.bytes)
+	for _, most := range []int{0, 100} {
+		tree, known := New(Options{}), Decisions{most: most}
+		c := Caller{IDs: []proto.ID{me}, Known: &known}
+		for i := range 200 {
+			path := fmt.Sprintf("/%d", i)
+			put(t, tree, path, nil, longACL(5*i, me))
+			if _, _, code := tree.GetData(path, c); code != proto.OK {
+				t.Fatal(code)
+			}
+			kept := 0
+			for list := range known.older {
+				kept += len(list.key)
+			}
+			if kept != known.bytes || most == 0 && kept > maxDecisionBytes+MaxACLBytes || len(known.older) > max(most, fewDecisions) {
+				t.Fatalf("after %d lists %d with %d bytes are kept, counted are %d", i+1, len(known.older), kept, known.bytes)
+			}
 		}
 	}
 }
@@ -132,6 +133,7 @@ func TestCost_DecisionsAgree(t *testing.T) {
 			}
 		}
 		a := newACL(string(appendACL(nil, append(list, proto.ACL{Perms: 1, ID: proto.ID{Scheme: "digest", ID: "x:x"}}))))
+		none := newACL(string(appendACL(nil, []proto.ACL{{Perms: 1, ID: proto.ID{Scheme: "digest", ID: "x:x"}}})))
 		var known Decisions
 		for range 4 {
 			ids := []proto.ID{{Scheme: "ip", ID: fmt.Sprintf(rapid.SampledFrom([]string{"10.0.0.%d", "::ffff:10.0.0.%d", "nonsense%d"}).Draw(rt, "form"), rapid.IntRange(0, 40).Draw(rt, "addr"))}}
@@ -151,6 +153,9 @@ func TestCost_DecisionsAgree(t *testing.T) {
 			for range 2 {
 				if got := known.granted(a, ids); got != want {
 					rt.Fatalf("%v to %v: %b, want %b", a.list, ids, got, want)
+				}
+				if got := known.granted(none, ids); got != 0 {
+					rt.Fatalf("%v to %v: %b, want nothing", none.list, ids, got)
 				}
 			}
 		}

@@ -158,7 +158,7 @@ func decodeLimit(b []byte) (Limit, error) {
 	d := reader{b: b}
 	l, full := d.limit(), d.byte()
 	l.Full = full == 1
-	if d.err == nil && full > 1 {
+	if full > 1 {
 		return l, fmt.Errorf("the mark of a full state is %d", full)
 	}
 	return l, cmp.Or(d.end(), l.check())

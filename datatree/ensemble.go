@@ -45,7 +45,7 @@ func (e *ensembleRecord) both() [2]Pending { return [2]Pending{{e.version, e.cur
 // plausible refuses a record that no tree with that last zxid can have.
 func (e *ensembleRecord) plausible(last proto.Zxid) error {
 	pending := e.pending.Serial
-	if min(e.version, pending) < 0 || max(e.version, pending) > last || pending != 0 && pending <= e.version {
+	if e.version < 0 || max(e.version, pending) > last || pending != 0 && pending <= e.version {
 		return fmt.Errorf("zxids %v %v, the last one is %v", e.version, pending, last)
 	}
 	for _, set := range e.both() {

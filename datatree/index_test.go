@@ -40,6 +40,17 @@ func TestIndex_IsAMap(t *testing.T) {
 					rt.Fatalf("%s is %v, want %v", path, x.get(&znodes, path), want[path])
 				}
 			}
+			for i := range x.shards {
+				s, used := &x.shards[i], 0
+				for _, e := range s.slots {
+					if e != 0 {
+						used++
+					}
+				}
+				if used != s.n || len(s.slots) > 64 && s.n < len(s.slots)*3/8 {
+					rt.Fatalf("shard %d counts %d znodes, %d of %d slots are used", i, s.n, used, len(s.slots))
+				}
+			}
 			all := 0
 			for n := range znodes.all() {
 				if all++; want[n.path()] != n {

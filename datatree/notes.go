@@ -60,7 +60,6 @@ func (c *Changes) noteRemoval(n *znode) {
 	default:
 		e.setDeleted(n.blob())
 	}
-	n.note = 0
 }
 
 // setDeleted makes e the note of a deleted znode. The note stays until the next checkpoint, and
@@ -68,7 +67,7 @@ func (c *Changes) noteRemoval(n *znode) {
 func (e *note) setDeleted(b blob) {
 	const spare = 64 // bytes that are not worth a copy of the key
 	text := b.text
-	if _, end := b.keyAt(); b.large != nil || len(text) > end+spare {
+	if _, end := b.keyAt(); len(text) > end+spare { // text excludes large data
 		text = strings.Clone(text[:end])
 	}
 	e.first, e.size, e.id = unsafe.StringData(text), uint32(len(text)), 0

@@ -81,6 +81,38 @@ func TestPool_KeepsItsValues(t *testing.T) {
 	})
 }
 
+// The last page with room stays although it is empty, others are released, and the next page has
+// the number of one that was released.
+func TestPool_ReleasesPages(t *testing.T) {
+	var p pool[int]
+	alloc := func(want uint32) {
+		t.Helper()
+		if id, _ := p.alloc(); id != want {
+			t.Errorf("number %d, want %d", id, want)
+		}
+	}
+	for i := range uint32(2 * pageSlots) {
+		alloc(i + 1) // up to the first value of the third page
+	}
+	p.free(2 * pageSlots)
+	if p.pages[2] == nil {
+		t.Error("the only page with room is gone")
+	}
+	alloc(2 * pageSlots)
+	p.free(1)
+	if p.free(2 * pageSlots); p.pages[2] != nil {
+		t.Error("an empty page stays beside another one with room")
+	}
+	alloc(1)
+	alloc(2 * pageSlots)
+	if len(p.pages) != 3 {
+		t.Errorf("%d pages", len(p.pages))
+	}
+	for range p.all() {
+		break
+	}
+}
+
 // TestPool_Full uses all pages.
 func TestPool_Full(t *testing.T) {
 	exhaustive.Only(t) // with the race detector it takes gigabytes

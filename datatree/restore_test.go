@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -62,6 +63,18 @@ func TestRestore_Large(t *testing.T) {
 	tree, s := largeTree(t), make(store)
 	s.merge(t, tree.Capture())
 	s.verify(t, tree)
+	batches := slices.Collect(Decode(s.sorted)) // at once, as if Build were slow
+	for i, b := range batches[:len(batches)-1] {
+		if len(b.others)+len(b.znodes) != batchRecords {
+			t.Errorf("batch %d has %d records that are no znodes, and %d znodes", i, len(b.others), len(b.znodes))
+		}
+	}
+	if zxid, digest, err := SavedDigest(s.sorted); err != nil || zxid != tree.LastZxid() || digest != tree.Digest() {
+		t.Errorf("saved are %v and %#x: %v", zxid, digest, err)
+	}
+	if restored, err := Build(Options{}, slices.Values(batches)); err != nil || restored.Digest() != tree.Digest() {
+		t.Errorf("restored from %d batches: %v", len(batches), err)
+	}
 	// Restore needs parents before their children, but no other order of znodes. Other records may
 	// come between them.
 	keys := slices.SortedFunc(maps.Keys(s), func(a, b string) int {
@@ -74,6 +87,9 @@ func TestRestore_Large(t *testing.T) {
 		moved := slices.Insert(slices.Clone(keys), move, key)
 		s[key] = appendSession(nil, &sessionRecord{id: extra, connEpoch: 1})
 		s.agree()
+		if n, most := len(slices.Collect(Decode(s.inOrder(moved)))), len(batches)+2; n > most {
+			t.Errorf("%d batches, want at most %d", n, most)
+		}
 		restored, err := Restore(Options{}, s.inOrder(moved))
 		if err != nil {
 			t.Fatal(err)
@@ -180,6 +196,7 @@ func TestBuild_Refuses(t *testing.T) {
 		{"s1234567", "", "unknown kind of key"}, {"t12345678", "", "unknown kind of key"},
 		{"q", string(appendLimit(nil, limit)), ""},
 		{"q", string(appendLimit(nil, Limit{})), "it limits nothing"},
+		{"q", "", "truncated"},
 		{"q", string(append(limit.append(nil), 1)), ""},
 		{"q", string(append(limit.append(nil), 2)), "the mark of a full state is 2"},
 		{"q", string(appendLimit(nil, Limit{Weight: -1})), "a limit of -1 bytes"},
@@ -214,6 +231,24 @@ func TestBuild_Refuses(t *testing.T) {
 			t.Errorf("%+v: %v", tc.rec, err)
 		}
 	}
+	voters, _, err := serverlist.ParseConfig("server.1=h1:1:2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		version, pending proto.Zxid
+		good             bool
+	}{
+		{1, 0, true}, {5, 0, true}, {6, 0, false}, {-1, 0, false}, {1, 2, true}, {1, 5, true}, {1, 6, false}, {2, 2, false}, {2, 1, false}, {1, -1, false}, {-2, -1, false},
+	} {
+		rec := ensembleRecord{version: tc.version, current: voters, pending: Pending{Serial: tc.pending}}
+		if tc.pending != 0 {
+			rec.pending.Members = voters
+		}
+		if err := rec.plausible(5); (err == nil) != tc.good {
+			t.Errorf("%+v: %v", rec, err)
+		}
+	}
 	for _, path := range []string{"/zookeeper/config", "/zookeeper/quota"} {
 		s := make(store)
 		s.merge(t, New(Options{}).CaptureAll())
@@ -243,6 +278,23 @@ func TestBuild_LeavesStatistics(t *testing.T) {
 	}
 	if rec := tree.record(tree.get("/zookeeper/quota/a/zookeeper_stats")); rec.data != "count=77,bytes=1" {
 		t.Errorf("the statistics become %q", rec.data)
+	}
+}
+
+// A list is reallocated with half of its capacity when less than a quarter is used, unless it is
+// short.
+func TestSwapRemove_Shrinks(t *testing.T) {
+	for capacity, want := range map[int]string{64: "", 65: "15 of 32 ", 200: "49 of 100 24 of 50 "} {
+		s, got := make([]znodeID, capacity), ""
+		for len(s) > 0 {
+			before := cap(s)
+			if s = swapRemove(s, 0, func(znodeID, int32) {}); cap(s) != before {
+				got += fmt.Sprintf("%d of %d ", len(s), cap(s))
+			}
+		}
+		if got != want {
+			t.Errorf("capacity %d: %s, want %s", capacity, got, want)
+		}
 	}
 }
 

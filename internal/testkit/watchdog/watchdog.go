@@ -53,7 +53,7 @@ func (w watched) Run() int {
 	if !applies() {
 		return w.m.Run()
 	}
-	d := &dog{load: systemLoad}
+	d := &dog{load: systemLoad, buf: make([]byte, 1<<20)}
 	d.start()
 	defer d.stop()
 	return w.m.Run()
@@ -137,8 +137,8 @@ func withoutLoad(d time.Duration, load float64) time.Duration {
 	return time.Duration(float64(d) / max(1, load))
 }
 
-// stacks returns the stacks of all goroutines. It reuses a buffer, because tests measure what they
-// allocate.
+// stacks returns the stacks of all goroutines. It uses the buffer that Run allocates before the
+// first test, because tests measure what they allocate.
 func (d *dog) stacks() []byte {
 	for {
 		if n := runtime.Stack(d.buf, true); n < len(d.buf) {

@@ -228,7 +228,7 @@ func (d *detector) names() (names []string) {
 // detect runs a test, for a limited time: a mutant may never end.
 func (b *bench) detect(ctx context.Context, t *test, env string) (time.Duration, []byte, error) {
 	const memory = 8 << 20 // KiB: a mutant may never stop to append
-	script := fmt.Sprintf("ulimit -t %.0f -v %d; exec %s %s", 4*t.took.Seconds()+3, memory, t.program, shellQuoted(t.args))
+	script := fmt.Sprintf("ulimit -t %.0f; ulimit -v %d; exec %s %s", 4*t.took.Seconds()+3, memory, t.program, shellQuoted(t.args))
 	script += fmt.Sprintf(" '-test.run=^(%s)$' -test.failfast -test.timeout=%v", t.names, 6*t.all+10*time.Second)
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
 	cmd.Dir = filepath.Join(b.root, t.pkg)
