@@ -169,11 +169,11 @@ func TestTree_Full(t *testing.T) {
 		}
 	}
 	b := builder{t: empty(Options{})}
-	b.t.mostZnodes = 1
+	b.t.mostZnodes = 3 // the root and two of the three others
 	s := make(store)
 	s.merge(t, New(Options{}).CaptureAll())
 	_, err := b.build(Decode(s.sorted))
-	if err == nil || !strings.Contains(err.Error(), "one more than 1") {
+	if err == nil || !strings.Contains(err.Error(), "one more than 3") {
 		t.Errorf("restore: %v", err)
 	}
 }

@@ -42,8 +42,8 @@ type builder struct {
 	hasMeta bool
 	limits  []string // targets of quotas
 	last    string   // the highest path so far
-	parent  *znode   // of the previous znode, or nil
-	above   string   // the parent's path
+	parent  *znode   // of the previous znode
+	above   string   // the parent's path; "": there was no such znode yet
 }
 
 func (b *builder) build(batches iter.Seq[*Batch]) (*Tree, error) {
@@ -189,7 +189,7 @@ func (b *builder) parentOf(path string) (*znode, error) {
 		return nil, nil
 	}
 	above := proto.ParentPath(path)
-	if b.parent != nil && above == b.above {
+	if above == b.above {
 		return b.parent, nil
 	}
 	switch parent := b.t.get(above); {
