@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,6 +52,9 @@ type Options struct {
 	// Roles are the roles of identities: scheme:id as in ACLs, such as sasl:alice. The superuser
 	// has the role Admin.
 	Roles map[string]Role
+	// Administrator reports whether a verified certificate gives the role Admin. Default: the
+	// superuser's does.
+	Administrator func(*x509.Certificate) bool
 	// Hosts are names of this server that callers may use beside addresses, localhost and the
 	// machine's name; callers of other machines may also use any name without a dot.
 	Hosts []string
@@ -108,7 +112,8 @@ func New(s *server.Server, o Options) *Handler {
 	})
 	h.gate = access.New(access.Config{
 		Realm: s.Identities(), Audit: s.Audit, Now: time.Now,
-		Anonymous: o.Anonymous, Roles: o.Roles, Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
+		Anonymous: o.Anonymous, Roles: o.Roles, Administrator: o.Administrator,
+		Hosts: o.Hosts, ProxyHeader: o.ProxyHeader, Proxies: o.Proxies,
 	})
 	api := http.NewServeMux()
 	h.sessions = restv1.NewSessions(h.pool)
@@ -267,16 +272,13 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		Password string `json:"password"`
 	}
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLoginBody))
+	if err == nil && json.Unmarshal(b, &given) != nil {
+		err = answer.Bad("the body must be {\"scheme\", \"user\", \"password\"}")
+	}
+	var who access.Caller
 	if err == nil {
-		if err = json.Unmarshal(b, &given); err != nil {
-			err = answer.Errorf(http.StatusBadRequest, "the body must be {\"scheme\", \"user\", \"password\"}")
-		}
+		who, err = h.gate.Login(w, r, given.Scheme, given.User, given.Password)
 	}
-	if err != nil {
-		call.Fail(w, err)
-		return
-	}
-	who, err := h.gate.Login(w, r, given.Scheme, given.User, given.Password)
 	if err != nil {
 		call.Fail(w, err)
 		return

@@ -58,7 +58,7 @@ func openEndpoints(
 ) *endpoints {
 	e := new(endpoints)
 	if c.AdminEnabled {
-		e.web = webHandler(c, s, &r.tls.clients, a, log)
+		e.web = webHandler(c, s, r, a, log)
 		r.servesWeb(e.web)
 		at := endpoint{"admin server", "admin.serverPort", config.HostPort(c.AdminAddress, c.AdminPort), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 		if e.web != nil {

@@ -15,33 +15,30 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// webOptions returns the configuration of REST and the explorer.
-func webOptions(c config.Config) (o web.Options, err error) {
-	if o.Roles, err = web.ParseRoles(c.WebRoles); err != nil {
-		return o, fmt.Errorf("gozkd.web.roles: %w", err)
+// checkWeb returns what is wrong with the configuration of REST and the explorer.
+func checkWeb(c config.Config) error {
+	if _, err := web.ParseRoles(c.WebRoles); err != nil {
+		return fmt.Errorf("gozkd.web.roles: %w", err)
 	}
-	o.Anonymous = web.Read
-	if c.Web == "write" {
-		o.Anonymous = web.Write
-	}
-	o.Hosts, o.ProxyHeader, o.Proxies, o.MaxBody = c.WebHosts, c.WebProxyHeader, c.WebProxies, int64(c.Server.MaxBuffer)
-	o.Rate = float64(c.WebRate)
-	return o, nil
+	return nil
 }
 
-// webHandler returns the handler of REST and the explorer, or nil if they are not served.
-// certificates are those of the ports for clients.
-func webHandler(c config.Config, s *server.Server, certificates *tlsFiles, a *archiver, log hclog.Logger) *web.Handler {
+// webHandler returns the handler of REST and the explorer, or nil if they are not served. checkWeb
+// must have found nothing wrong.
+func webHandler(c config.Config, s *server.Server, r *reloader, a *archiver, log hclog.Logger) *web.Handler {
 	if !c.ServesWeb() {
 		return nil
 	}
-	o, err := webOptions(c)
-	if err != nil { // serveOne has checked that
-		log.Error("not served: REST and the explorer", "error", err)
-		return nil
+	o := web.Options{
+		Anonymous: web.Read, Administrator: r.administrator(),
+		Hosts: c.WebHosts, ProxyHeader: c.WebProxyHeader, Proxies: c.WebProxies,
+		MaxBody: int64(c.Server.MaxBuffer), Rate: float64(c.WebRate), History: a.history(s), Logger: log.Named("web"),
 	}
-	o.Logger, o.History = log.Named("web"), a.history(s)
-	o.Ask, o.AskPort = memberAsker(c, certificates)
+	if c.Web == "write" {
+		o.Anonymous = web.Write
+	}
+	o.Roles, _ = web.ParseRoles(c.WebRoles)
+	o.Ask, o.AskPort = memberAsker(c, &r.tls.clients)
 	return web.New(s, o)
 }
 
@@ -56,12 +53,6 @@ func memberAsker(c config.Config, certificates *tlsFiles) (ask func(ctx context.
 		return clientflags.OfServer(certificates.source.Load()).Dial(ctx, address)
 	}
 	return a.Ask, c.SecureClientPort
-}
-
-// checkWeb returns what is wrong with the configuration of REST and the explorer.
-func checkWeb(c config.Config) error {
-	_, err := webOptions(c)
-	return err
 }
 
 // webMetrics collects the counts of REST and the explorer, if they are served.

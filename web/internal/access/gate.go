@@ -77,6 +77,8 @@ type Config struct {
 	Anonymous Role
 	// Roles are the roles of identities, which are written SCHEME:ID. The superuser has Admin.
 	Roles map[string]Role
+	// Administrator reports whether a verified certificate gives Admin. nil: that of the superuser.
+	Administrator func(*x509.Certificate) bool
 	// Hosts are names that the Host header may have beside those that every server has, see
 	// knownHost. They may begin with a dot, for all names below.
 	Hosts []string
@@ -129,6 +131,10 @@ func (g *Gate) Identify(r *http.Request) (Caller, error) {
 			return c, answer.Errorf(http.StatusUnauthorized, "the certificate names nobody: %v", err)
 		}
 		c.IDs = ids
+		if g.Administrator != nil && g.Administrator(r.TLS.PeerCertificates[0]) {
+			c.Role = Admin
+			return c, nil
+		}
 		return c, g.assign(&c)
 	}
 	if c.Local {
