@@ -74,18 +74,23 @@ func TestHistory(t *testing.T) {
 	}
 	s.want(400, "zxid", "GET", "/ui/api/history?path=/gone&before=x", "")
 	p.page.Changes[1].Path = "/gone/child"
-	s.want(200, `{"path":"/gone/child","change":"deleted"`, "GET", "/ui/api/history?path=/gone&below=3600", "")
-	if ago := time.Since(p.asked.Since); ago < time.Hour || ago > 2*time.Hour {
-		t.Errorf("since %v", p.asked.Since)
+	const below = "&since=2026-11-22T08:00:00.123Z"
+	s.want(200, `{"path":"/gone/child","change":"deleted"`, "GET", "/ui/api/history?path=/gone&limit=20000"+below, "")
+	if q := p.asked; !q.Since.Equal(time.Date(2026, 11, 22, 8, 0, 0, 123e6, time.UTC)) || q.Limit != 10_000 {
+		t.Errorf("%+v", q)
+	}
+	s.want(200, "", "GET", "/ui/api/history?path=/gone&limit=20000", "")
+	if q := p.asked; !q.Since.IsZero() || q.Limit != 100 { // each with its data
+		t.Errorf("%+v", q)
 	}
 	page := p.page
 	p.page.Changes = append(slices.Clone(page.Changes), history.Change{Path: "/closed", Kind: history.Created, Zxid: 0x10}, history.Change{Path: "/closed/child", Kind: history.Deleted, Zxid: 0x10})
-	if r := s.want(200, `"hidden":4`, "GET", "/ui/api/history?path=/&below=3600", ""); strings.Contains(r.body, "closed") {
+	if r := s.want(200, `"hidden":4`, "GET", "/ui/api/history?path=/"+below, ""); strings.Contains(r.body, "closed") {
 		t.Errorf("a znode that the caller may not read now, or its child: %s", r.body)
 	}
 	p.page = page
-	for _, bad := range []string{"x", "-1", "1h", "99999999999"} {
-		s.want(400, "below", "GET", "/ui/api/history?path=/gone&below="+bad, "")
+	for _, bad := range []string{"x", "-1", "1h", "3600", "2026-11-22"} {
+		s.want(400, "since", "GET", "/ui/api/history?path=/gone&since="+bad, "")
 	}
 
 	s.want(200, `"zxid":"0x7","time":5,"stat":{`, "GET", "/znodes/v2/gone?at=0x20", "")

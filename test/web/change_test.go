@@ -281,9 +281,7 @@ func TestACL(t *testing.T) {
 
 // Without the role write nothing can be changed, and the page says why.
 func TestReadOnly(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	x.fill(map[string]string{"/app/a": "x"})
-	b := x.visit(t, "#/z/app/a")
+	_, _, b := begin(t, web.Read, map[string]string{"/app/a": "x"}, "#/z/app/a")
 	b.see("#user", "read-only")
 	b.see(".znode", "version 0")
 	for _, name := range []string{"=Edit", "=New child", "=Delete", "Edit the ACL"} {
@@ -349,9 +347,7 @@ func TestPermissionDenied(t *testing.T) {
 // A znode that was deleted and created since a person looked at it has the same versions, and is
 // another.
 func TestChange_CreatedAgain(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	zk := x.connect()
-	b := x.visit(t, "#/z/a")
+	x, zk, b := begin(t, web.Write, nil, "#/z/a")
 	again := func() {
 		t.Helper()
 		if err := zk.Delete(t.Context(), "/a", -1); err != nil {

@@ -120,8 +120,7 @@ func TestServerLost(t *testing.T) {
 
 // Opened while the server is away, the explorer says so and tries again at a click.
 func TestServerLost_OtherViews(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	b := x.visit(t, "#/ensemble")
+	x, _, b := begin(t, web.Read, nil, "#/ensemble")
 	b.see("th", "Server 1")
 	address := strings.TrimPrefix(x.origin, "http://")
 	x.stop()

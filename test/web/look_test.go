@@ -34,12 +34,12 @@ var views = []struct{ name, hash, text string }{
 	{"transfer", "#/transfer?root=/app", "Import"},
 }
 
-// furnish gives a site something to show.
-func furnish(t *testing.T, o web.Options) *site {
+// furnish opens a view of a site that has something to show, as a caller with a role.
+func furnish(t *testing.T, role web.Role, hash string) (*site, *tab) {
 	t.Helper()
-	x := open(t, server.Config{}, o)
+	x := open(t, server.Config{}, web.Options{Anonymous: role})
 	znodes := map[string]string{"/app/config": `{"host": "db1.example", "port": 5432, "options": {"tls": true}}`, "/old/config": `{"host": "db0.example", "port": 5432}`, "/app/empty": ""}
-	for i := range 40 {
+	for i := range 60 {
 		znodes[fmt.Sprintf("/app/jobs/job-%010d", i)] = "queued"
 	}
 	x.fill(znodes)
@@ -53,7 +53,7 @@ func furnish(t *testing.T, o web.Options) *site {
 	if _, _, err := zk.Get(t.Context(), "/app/config", true); err != nil {
 		t.Fatal(err)
 	}
-	return x
+	return x, x.visit(t, hash)
 }
 
 // show opens a view and waits until it is complete.
@@ -93,8 +93,7 @@ func (b *tab) axe() []string {
 
 // The rules of accessibility hold in every view and dialog, in light and in dark.
 func TestAccessibility(t *testing.T) {
-	x := furnish(t, web.Options{Anonymous: web.Admin})
-	b := x.visit(t, "#/z/")
+	_, b := furnish(t, web.Admin, "#/z/")
 	check := func(where string) {
 		t.Helper()
 		for _, broken := range append(ask[[]string](b, rulesJS), b.axe()...) {
@@ -132,8 +131,7 @@ func TestAccessibility(t *testing.T) {
 
 // No view is wider than the window, only main scrolls, and every view can be used at 360 pixels.
 func TestWidths(t *testing.T) {
-	x := furnish(t, web.Options{Anonymous: web.Admin})
-	b := x.visit(t, "#/z/")
+	_, b := furnish(t, web.Admin, "#/z/")
 	for _, width := range []int{360, 768, 1280} {
 		b.size(width, 760)
 		for _, v := range views {
@@ -153,8 +151,17 @@ func TestWidths(t *testing.T) {
 			}
 		}
 	}
-	// At 360 pixels the tree takes the place of the page, and gives it back.
+	// At 360 pixels a list is short, so that what is below it is in reach, and the completions of a
+	// path have all the width.
 	b.size(360, 760)
+	b.show("#/search?root=/app/jobs&name=job-*", "complete")
+	b.until("person.all('tbody tr').length === 40")
+	b.click("button", "Show more (20 left)")
+	b.until("person.all('tbody tr').length === 60")
+	b.press("/")
+	b.until("document.getElementById('completions').offsetWidth >= 340")
+	b.press("Escape")
+	// The tree takes the place of the page, and gives it back.
 	b.show("#/z/app", "Children")
 	b.gone(".tree", "app")
 	b.click("button", "Show the tree")
@@ -172,8 +179,7 @@ func TestWidths(t *testing.T) {
 
 // Each view has an address that restores it, in a new tab and by the button back.
 func TestAddresses(t *testing.T) {
-	x := furnish(t, web.Options{Anonymous: web.Admin})
-	b := x.visit(t, "#/z/")
+	_, b := furnish(t, web.Admin, "#/z/")
 	for _, v := range views {
 		b.open(v.hash)
 		b.see("main", v.text)
@@ -210,8 +216,7 @@ func TestAddresses(t *testing.T) {
 
 // By default the colors follow the system; a person may choose, and the choice stays.
 func TestDark(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	b := x.visit(t, "#/z/")
+	_, _, b := begin(t, web.Read, nil, "#/z/")
 	ground := func() int {
 		return ask[int](b, "Number(getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0])")
 	}
@@ -233,9 +238,8 @@ func TestDark(t *testing.T) {
 
 // Everything can be done without a mouse.
 func TestKeyboardAlone(t *testing.T) {
-	x := furnish(t, web.Options{Anonymous: web.Admin})
+	x, b := furnish(t, web.Admin, "#/z/")
 	zk := x.connect()
-	b := x.visit(t, "#/z/")
 	b.see(".tree", "app")
 	b.press("j", "l") // to app, unfold
 	b.see(".tree", "config")
@@ -298,6 +302,7 @@ func TestKeyboardAlone(t *testing.T) {
 	b.see("main h1", "Ensemble")
 	b.press("[", "[")
 	b.see("main h1", "Sessions")
+	b.see("th button", "Timeout")
 	// Sort and filter; the order of Tab leads from the head of the page to the table.
 	reached := []string{}
 	for range 40 {
@@ -318,8 +323,7 @@ func TestKeyboardAlone(t *testing.T) {
 
 // The palette offers what a person has pinned, and what can be done with the open znode.
 func TestPalette(t *testing.T) {
-	x := furnish(t, web.Options{Anonymous: web.Write})
-	b := x.visit(t, "#/z/app/config")
+	_, b := furnish(t, web.Write, "#/z/app/config")
 	b.see(".data", "5432")
 	b.press("p")
 	b.see(".toast", "Pinned /app/config")
@@ -329,12 +333,19 @@ func TestPalette(t *testing.T) {
 	b.press("Control+k")
 	b.see("#completions li:first-child", "/app/config pinned")
 	b.write("new ch")
-	b.see("#completions", "New child action")
+	b.see("#completions li:first-child", "New child action")
 	b.press("Enter")
 	b.see("dialog h2", "New child of /old")
 	b.press("Escape")
 	b.closed()
 	b.press("Control+k")
+	b.see("#completions li:nth-child(4)", "action") // after the pinned and the recent paths
+	b.write("co")
+	b.see("#completions li:nth-child(1)", "Compare view")
+	b.see("#completions li:nth-child(2)", "Copy the path action")
+	b.see("#completions li:nth-child(4)", "Dark colours action")
+	b.see("#completions li:nth-child(5)", "/app/config pinned")
+	b.press("Control+a")
 	b.write("dark col")
 	b.see("#completions", "Dark colours action")
 	b.press("Enter")
@@ -357,8 +368,7 @@ func TestPalette(t *testing.T) {
 
 // Without an archive the page says how to switch one on, and without values when they come.
 func TestEmptyStates(t *testing.T) {
-	x := open(t, server.Config{}, web.Options{Anonymous: web.Read})
-	b := x.visit(t, "#/overview")
+	_, _, b := begin(t, web.Read, nil, "#/overview")
 	b.see(".numbers", "A line appears within 20 s.")
 	b.until("person.all('.numbers svg').length === 0")
 	for _, hash := range []string{"#/history?path=/zookeeper", "#/z/"} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
@@ -118,6 +119,82 @@ func recent(b *tab, zk *client.Client) {
 	b.see("main", "26 changes of 1 znode")
 }
 
+// between compares a subtree at two moments, before and after it was changed in every way.
+func between(b *tab, zk *client.Client) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	read := []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
+	create := func(paths ...string) {
+		for _, p := range paths {
+			b.x.create(zk, p, "data of "+p, client.CreateOptions{})
+		}
+	}
+	check := func(err error) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	set := func(path, data string) {
+		_, err := zk.Set(ctx, path, []byte(data), -1)
+		check(err)
+	}
+	create("/two", "/two/kept", "/two/back", "/two/changed", "/two/acl", "/two/gone", "/two/gone/below",
+		"/two/gone/below/deep", "/two/anew")
+	time.Sleep(20 * time.Millisecond) // moments have milliseconds
+	from := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	create("/two/created", "/two/created/below", "/two/brief")
+	set("/two/changed", "port=2")
+	set("/two/back", "elsewhere")
+	set("/two/back", "data of /two/back")
+	_, err := zk.SetACL(ctx, "/two/acl", read, -1)
+	check(err)
+	check(zk.Delete(ctx, "/two/brief", -1))
+	check(zk.Delete(ctx, "/two/anew", -1))
+	_, err = zk.Multi(ctx, client.DeleteOp("/two/gone/below/deep", -1), client.DeleteOp("/two/gone/below", -1),
+		client.DeleteOp("/two/gone", -1))
+	check(err)
+	create("/two/anew")
+	time.Sleep(20 * time.Millisecond)
+	to := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	create("/two/later")
+	set("/two/changed", "port=3")
+	poll(b.t, "the changes are in the archive", func() bool { return b.x.archived("/two/changed", 2) })
+	const address = "#/history?path=/two&from=%s&to=%s"
+	iso := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+	differences, err := json.Marshal([]string{"/two/acl changedACL", "/two/anew created anew", "/two/changed changeddata",
+		"/two/created created", "/two/created/below created", "/two/gone deleted", "/two/gone/below deleted", "/two/gone/below/deep deleted"})
+	check(err)
+	b.gotoHash(fmt.Sprintf(address, iso(from), iso(to)))
+	b.until("JSON.stringify(person.all('main summary').map((e) => person.normal(e.innerText)).filter((s) => s.startsWith('/')))" +
+		" === " + quote(string(differences)))
+	numbers := []string{"2 created", "3 deleted", "2 changed", "1 created anew", "2 znodes changed and as before"}
+	for _, text := range numbers {
+		b.see("main .badge", text)
+	}
+	b.see(".removed", "data of /two/changed")
+	b.see(".added", "port=2")
+	b.click("details:nth-child(6) summary", "/two/gone")
+	b.see("details:nth-child(6) pre", "data of /two/gone")
+	b.click("details:nth-child(6) a", "before")
+	b.see(".time-bar", "as of")
+	b.see(".znode", "data of /two/gone")
+
+	// The address without the second moment gets the end of the archive, and then stays.
+	b.gotoHash("#/history?path=/two&from=" + iso(from))
+	b.see("details", "/two/later created")
+	b.see(".added", "port=3")
+	b.until("new URLSearchParams(location.hash.split('?')[1]).get('to') > " + quote(iso(to)))
+	b.gotoHash("#/history?path=/two/later&from=" + iso(from) + "&to=" + iso(to)) // not there at either
+	b.see("main", "No difference")
+	b.gotoHash("#/history?path=/two&from=" + iso(to) + "&to=" + iso(from))
+	b.see("main", "The first moment must be a time before the second.")
+	b.gotoHash("#/history?below=3600&path=/two")
+	b.click("a", "Compare begin and end")
+	b.see("details", "/two/kept created")
+}
+
 // The program with three servers and an archive: versions of a znode are compared, and the cards of
 // the other members show what they answer.
 func TestProgram(t *testing.T) {
@@ -162,6 +239,7 @@ func TestProgram(t *testing.T) {
 	b.see(card+":nth-child(3) pre", "host=db2 port=22")
 	travels(b, zk)
 	recent(b, zk)
+	between(b, zk)
 
 	b.gotoHash("#/ensemble")
 	fact := func(name string, member int) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -115,7 +116,9 @@ func (b *tab) event(method string, params json.RawMessage) {
 	switch method {
 	case "Network.requestWillBeSent":
 		path, ours := strings.CutPrefix(p.Request.URL, b.x.origin)
-		if b.requests = append(b.requests, p.Request.Method+" "+path); !ours && !strings.HasPrefix(p.Request.URL, "blob:") && !strings.HasPrefix(p.Request.URL, "about:") {
+		b.requests = append(b.requests, p.Request.Method+" "+path)
+		scheme, _, _ := strings.Cut(p.Request.URL, ":") // data: the icons of the browser's own calendar
+		if !ours && !slices.Contains([]string{"about", "blob", "data"}, scheme) {
 			b.faults = append(b.faults, "a request to "+p.Request.URL)
 		}
 	case "Runtime.exceptionThrown":

@@ -2,8 +2,8 @@
 // there with the address of its scripts, and returns the list of failures.
 export async function run(base) {
   const load = (name) => import(base + 'js/' + name);
-  const [format, json, text, binary, packed, viewers, diff, edit, jump, app] = await Promise.all(['format.js', 'viewers/json.js',
-    'viewers/text.js', 'viewers/binary.js', 'viewers/packed.js', 'viewers/index.js', 'diff.js', 'edit.js', 'jump.js', 'list.js'].map(load));
+  const [format, json, text, binary, packed, viewers, diff, edit, jump, app, chart] = await Promise.all(['format.js', 'viewers/json.js',
+    'viewers/text.js', 'viewers/binary.js', 'viewers/packed.js', 'viewers/index.js', 'diff.js', 'edit.js', 'jump.js', 'list.js', 'chart.js'].map(load));
   const failures = [];
   const equal = (what, got, want) => {
     if (JSON.stringify(got) !== JSON.stringify(want)) {
@@ -32,6 +32,12 @@ export async function run(base) {
   equal('compact', [7, 999, 1000, 12345, 100000, 4500000].map(format.compact), ['7', '999', '1k', '12.3k', '100k', '4.5M']);
   equal('ago', [500, 5000, 120000, 7200000].map((ms) => format.ago(1e12 - ms, 1e12)), ['now', '5 s ago', '2 min ago', '2 h ago']);
   equal('order', ['a10', 'a2', 'a1'].sort(app.compare), ['a1', 'a2', 'a10']);
+  for (const [values, text, filled] of [[[7, 7], 'constant', false], [[0, 0], 'constant', true], [[90, 100, 95], '90 to 100', false], [[50, 100], 'peak 100', true], [[0, 0.5], 'peak 0.5', true]]) {
+    const card = chart.chart('Values', values, 'the last hour', '20 s');
+    equal('range of ' + values, [card.querySelector('.dim').textContent, Boolean(card.querySelector('polygon'))], [text, filled]);
+    const heights = card.querySelector('polyline').getAttribute('points').split(' ').map((p) => Number(p.split(',')[1]));
+    equal('heights of ' + values, heights.every((y, i) => y >= 0 && y <= 64 && (i === 0 || Math.sign(heights[i - 1] - y) === Math.sign(values[i] - values[i - 1]))), true);
+  }
   equal('prefix', jump.commonPrefix(['/app/one', '/app/only']), '/app/on');
 
   equal('numbers keep their digits', json.formatJson(json.parseJson('{"a":9007199254740993,"b":0.10}')), '{\n  "a": 9007199254740993,\n  "b": 0.10\n}');

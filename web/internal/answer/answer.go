@@ -73,6 +73,14 @@ func Attachment(w http.ResponseWriter, data []byte) {
 	_, _ = w.Write(data) // the caller has gone
 }
 
+// Events begins an answer of server-sent events.
+func Events(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would collect the events
+}
+
 func write(w http.ResponseWriter, status int, kind string, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // no type of ours

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
 const (
@@ -44,10 +46,7 @@ type events struct {
 const flushEvery = 100 * time.Millisecond
 
 func startEvents(w http.ResponseWriter) *events {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusOK)
+	answer.Events(w)
 	return &events{w: w, control: http.NewResponseController(w)}
 }
 

@@ -86,7 +86,9 @@ func (e *explorer) ensemble(q *request) (any, error) {
 			}
 			peers[value.Peer][value.Name] = n
 		}
-		v.add(value)
+		if value.Peer == 0 && value.Key == "" && slices.Contains(shown, value.Name) {
+			v.Values[value.Name] = number(value.Is)
+		}
 	}
 	members := s.Members()
 	var answers map[int]*answers
@@ -123,13 +125,6 @@ func newMember(m server.MemberStatus, st *server.Status, peer map[string]int64) 
 		row.Connected = new(n == 1)
 	}
 	return row
-}
-
-// add takes over a value that is shown.
-func (v *ensembleView) add(value server.Value) {
-	if value.Peer == 0 && value.Key == "" && slices.Contains(shown, value.Name) {
-		v.Values[value.Name] = number(value.Is)
-	}
 }
 
 // number returns a value in a form that JSON can express; for times the count and quantiles.

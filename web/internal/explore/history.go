@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/history"
@@ -13,7 +12,7 @@ import (
 
 const (
 	historyTime = time.Minute // to read the archive
-	maxVersions = 100         // in an answer
+	maxVersions = 100         // of a znode in an answer, each with its data
 )
 
 // version is a change of a znode, and the znode after it, in JSON.
@@ -34,18 +33,18 @@ type version struct {
 }
 
 // history answers with a page of the versions of a znode that the archive has, newest first. With
-// below it has the changes of a subtree in the last this many seconds.
+// since it has the changes of a subtree from a time on.
 func (e *explorer) history(q *request) (any, error) {
 	ask := history.Query{
 		MaxData: maxSide, Path: q.znode("path", ""), Limit: min(q.rows(), maxVersions),
 		Before: proto.Zxid(q.hex("before", q.query.Get("before"), 63, 0)),
 	}
-	if text := q.query.Get("below"); text != "" {
-		seconds, err := strconv.ParseUint(text, 10, 31)
-		if err != nil {
-			q.bad("below is %.20q, allowed is a number of seconds", text)
+	if text := q.query.Get("since"); text != "" {
+		var err error
+		if ask.Since, err = time.Parse(time.RFC3339Nano, text); err != nil {
+			q.bad("since is %.40q, allowed is a time such as 2026-11-22T08:00:00Z", text)
 		}
-		ask.Since = time.Now().Add(-time.Duration(seconds) * time.Second)
+		ask.Limit = q.rows()
 	}
 	if q.err != nil {
 		return nil, q.err

@@ -23,13 +23,9 @@ type session struct {
 	Address      string   `json:"address,omitempty"`
 	Identities   []string `json:"identities,omitempty"`
 	TLS          bool     `json:"tls,omitempty"`
-	Since        int64    `json:"since,omitempty"` // Unix ms, as Heard
-	Heard        int64    `json:"heard,omitempty"`
+	Heard        int64    `json:"heard,omitempty"` // Unix ms
 	Watches      int      `json:"watches,omitempty"`
-	Outstanding  int      `json:"outstanding,omitempty"`
-	Received     int64    `json:"received,omitempty"`
 	AvgLatencyMs float64  `json:"avgLatencyMs,omitempty"`
-	LastOp       string   `json:"lastOp,omitempty"`
 }
 
 // sessions answers with the sessions of the ensemble.
@@ -64,7 +60,10 @@ func (e *explorer) sessions(q *request) (any, error) {
 			break
 		}
 		row := &session{ID: idText(s.ID), TimeoutMs: s.Timeout.Milliseconds(), Ephemerals: s.Ephemerals, Connected: s.Connected}
-		row.connection(conns[s.ID])
+		if c := conns[s.ID]; c != nil {
+			row.Connected, row.Address, row.Identities, row.TLS = true, c.Remote, c.Identities, c.TLS
+			row.Heard, row.AvgLatencyMs = c.Heard.UnixMilli(), c.AvgMs
+		}
 		found.Sessions, byID[s.ID] = append(found.Sessions, row), row
 	}
 	e.Server.Facts().FindWatches(func(id int64, path string) bool {
@@ -87,16 +86,6 @@ func (e *explorer) connections() map[int64]*server.Connection {
 		}
 	}
 	return all
-}
-
-// connection adds the facts of the connection; nil is none.
-func (s *session) connection(c *server.Connection) {
-	if c == nil {
-		return
-	}
-	s.Connected, s.Address, s.Identities, s.TLS = true, c.Remote, c.Identities, c.TLS
-	s.Since, s.Heard = c.Since.UnixMilli(), c.Heard.UnixMilli()
-	s.Outstanding, s.Received, s.AvgLatencyMs, s.LastOp = c.Queued, c.Received, c.AvgMs, c.LastOp
 }
 
 // endSession ends a session as if its client had not been heard from for too long.

@@ -46,10 +46,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 		return err
 	}
 	defer stream.Close()
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // for nginx
+	answer.Events(w)
 	to := http.NewResponseController(w)
 	if to.Flush() != nil { // the reader learns at once that the watch is set
 		return nil //nolint:nilerr // the reader has gone

@@ -189,6 +189,11 @@ export function acl(path) {
   return json('GET', znodes(path), {query: {acl: true, at: moment}});
 }
 
+/** at returns a znode as it was at a moment, {stat, data, zxid}, with other fields if query asks for them. */
+export function at(path, moment, query, signal) {
+  return json('GET', znodes(path), {query: {...query, at: moment}, signal});
+}
+
 /** exists returns true if the znode exists. */
 export async function exists(path) {
   try {

@@ -84,6 +84,11 @@ export function time(ms) {
   return h('time', {datetime: iso, title: iso.replace('T', ' ').replace('Z', ' UTC'), dataset: {ago: ms}}, ago(ms));
 }
 
+/** when shows a time as time does, with the clock beside it. */
+export function when(ms) {
+  return [h('span', {class: 'nowrap'}, time(ms)), ms > 0 && [' ', h('span', {class: 'dim nowrap'}, clock(ms))]];
+}
+
 /** clock writes the time of day, and the day unless that is today. */
 export function clock(ms) {
   const [day, today] = [new Date(ms), new Date()].map((d) => d.toDateString());

@@ -4,6 +4,7 @@ import {debounce, h, icon, remember, replace, setting} from './dom.js';
 import {join, normal, znodeHref} from './format.js';
 
 const maxRecent = 12;
+const shownRecent = 4; // without a text, so that actions and views are in sight
 const maxPinned = 50;
 
 /** visited notes a path that a person opened. */
@@ -79,18 +80,25 @@ export function jumpBox(form, {go, current, views, actions}) {
       return [];
     }
   };
-  // Views, pinned and recent paths and actions with the text, then the names of the root that begin so, then a search.
+  // Pinned and recent paths, actions and views. With a text: what begins with it, then what has a word that
+  // does, then what has it anywhere; then the names of the root that begin so, and a search.
   const others = async (text) => {
-    const like = (name) => name.toLowerCase().includes(text.toLowerCase());
-    const pins = setting('pinned', []).filter(like).map((path) => ({...toPath(path), hint: 'pinned'}));
+    const wanted = text.toLowerCase();
+    const rank = (name) => {
+      const at = name.toLowerCase().indexOf(wanted);
+      return at <= 0 || /[^a-z0-9]/i.test(name[at - 1]) ? Math.min(at, 1) : 2;
+    };
+    const pins = setting('pinned', []).map((path) => ({...toPath(path), hint: 'pinned'}));
+    const recent = setting('recent', []).filter((path) => !pinned(path)).map((path) => ({...toPath(path), hint: 'recent'}));
+    const todo = actions().map((action) => ({...action, hint: 'action'}));
+    const places = views.map(([name, label]) => ({text: label, hint: 'view', hash: name === 'z' ? '#/z/' : '#/' + name}));
+    if (!text) {
+      return [...pins, ...recent.slice(0, shownRecent), ...todo, ...places];
+    }
     return [
-      ...(text ? [] : pins),
-      ...views.filter(([, label]) => like(label)).map(([name, label]) => ({text: label, hint: 'view', hash: name === 'z' ? '#/z/' : '#/' + name})),
-      ...(text ? pins : []),
-      ...setting('recent', []).filter((path) => like(path) && !pinned(path)).map((path) => ({...toPath(path), hint: 'recent'})),
-      ...actions().filter((action) => like(action.text)).map((action) => ({...action, hint: 'action'})),
-      ...(text ? await paths('/' + text) : []),
-      ...(text ? [{text: 'Search for names with “' + text + '”', hint: 'in all znodes', hash: '#/search?' + new URLSearchParams({root: '/', name: '*' + text + '*'})}] : []),
+      ...[...places, ...todo, ...pins, ...recent].filter((entry) => rank(entry.text) >= 0).sort((x, y) => rank(x.text) - rank(y.text)),
+      ...await paths('/' + text),
+      {text: 'Search for names with “' + text + '”', hint: 'in all znodes', hash: '#/search?' + new URLSearchParams({root: '/', name: '*' + text + '*'})},
     ];
   };
   const complete = async () => {

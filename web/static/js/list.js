@@ -57,10 +57,11 @@ export function virtualList({count, row, rowHeight = 28, props = {}, onvisible})
 /**
  * table shows rows: columns are [{key, title, value(row), cell(row), align: 'right', hide: 'small'}].
  * value gives what sorting and the filter use (default: row[key]), cell gives what is shown (default:
- * value). onopen(row) runs for a click or Enter on a row. More than step rows appear on demand.
+ * value). onopen(row) runs for a click or Enter on a row. More than step rows appear on demand: fewer
+ * on a phone, so that what is below the table is in reach. There numbers that are 0 are left out.
  * Returns {element, set(rows), filter(text), rows()}.
  */
-export function table({columns, rows = [], caption, sort = null, descending = false, onopen, emptyTitle = 'Nothing here', emptyText = '', step = 300}) {
+export function table({columns, rows = [], caption, sort = null, descending = false, onopen, emptyTitle = 'Nothing here', emptyText = '', step = innerWidth < 560 ? 40 : 300}) {
   let all = rows;
   let text = '';
   let limit = step;
@@ -111,7 +112,7 @@ export function table({columns, rows = [], caption, sort = null, descending = fa
   const line = (row) => h('tr', onopen && {
     tabindex: '0', class: 'opens', onclick: (e) => e.target.closest('a, button') || onopen(row),
     onkeydown: (e) => e.key === 'Enter' && e.target.tagName === 'TR' && onopen(row),
-  }, columns.map((c) => h('td', {class: cls(c), 'data-label': c.title}, c.cell ? c.cell(row) : value(c, row) ?? '')));
+  }, columns.map((c) => h('td', {class: cls(c) + (c.align && value(c, row) === 0 ? 'zero' : ''), 'data-label': c.title}, c.cell ? c.cell(row) : value(c, row) ?? '')));
   const element = h('div', {class: 'table-wrap'},
     h('table', null, caption && h('caption', {class: 'offscreen'}, caption), h('thead', null, h('tr', null, heads)), body), note);
   draw();

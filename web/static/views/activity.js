@@ -2,7 +2,7 @@
 import {chart} from '../js/chart.js';
 import {badge, h} from '../js/dom.js';
 import {table} from '../js/list.js';
-import {client, count, duration, time, znodeLink} from '../js/format.js';
+import {client, count, duration, when, znodeLink} from '../js/format.js';
 import {page, sessionLink} from './list.js';
 
 const kept = 120;
@@ -66,7 +66,7 @@ function times(title, hint, values, keep) {
 function slow({fromMs, requests}, keep) {
   const empty = fromMs ? ['No slow requests', 'All requests were answered within ' + duration(fromMs) + '.']
     : ['Not recorded', 'gozkd.slowRequestThresholdMs says from which time on a request is slow.'];
-  const list = keep('slow ' + fromMs, () => table({columns: [{key: 'time', title: 'When', cell: (r) => time(r.time)}, {key: 'tookMs', title: 'Took', align: 'right', cell: (r) => duration(r.tookMs)},
+  const list = keep('slow ' + fromMs, () => table({columns: [{key: 'time', title: 'When', cell: (r) => when(r.time)}, {key: 'tookMs', title: 'Took', align: 'right', cell: (r) => duration(r.tookMs)},
     {key: 'op', title: 'Request', class: 'mono'}, {key: 'path', title: 'Path', cell: (r) => (r.path ? znodeLink(r.path) : '')},
     {key: 'session', title: 'Session', hide: 'small', cell: (r) => sessionLink(r.session)}, {key: 'client', title: 'Client', class: 'mono', hide: 'small'}],
   caption: 'Slow requests', emptyTitle: empty[0], emptyText: empty[1]}));

@@ -1,6 +1,6 @@
 // The ensemble: a table with a row for each fact and a column for each member.
 import {badge, h} from '../js/dom.js';
-import {bytes, count, duration, time} from '../js/format.js';
+import {bytes, count, duration, when} from '../js/format.js';
 import {quorumLost} from '../js/health.js';
 import {page} from './list.js';
 
@@ -92,7 +92,7 @@ const groups = [
   ['Disk and memory', [
     ['In memory', value('gozkd_data_weight_bytes', (n, v) => bytes(n) + (v.gozkd_data_limit_bytes ? ' of ' + bytes(v.gozkd_data_limit_bytes) : ''))],
     ['Checkpoint', value('datadir_size', bytes)],
-    ['Last written', ({m, e}) => m.own && (e.lastSnapshot ? time(e.lastSnapshot) : 'no checkpoint yet')],
+    ['Last written', ({m, e}) => m.own && (e.lastSnapshot ? when(e.lastSnapshot) : 'no checkpoint yet')],
     ['Reverted', ({v}) => v.gozkd_checkpoint_reverted > 0 && badge('the newest checkpoint was damaged at the start', 'bad')],
     ['Log', value('logdir_size', bytes)],
     ['Log sync p99', value('p99_gozkd_log_sync_duration_seconds', (s) => duration(1000 * s))],
@@ -104,7 +104,7 @@ const groups = [
   ['Certificates and archive', [
     ['Certificate', ({m, v}) => (v.gozkd_tls_certificate_expires_seconds ? ends(v.gozkd_tls_certificate_expires_seconds) : m.own && 'none: no TLS')],
     ['Archive', ({m, v}) => (v.gozkd_archive_lag_seconds !== undefined || v.gozkd_archive_shipper !== undefined ? archive(v) : m.own && 'not configured')],
-    ['Verified', ({m, v}) => (v.gozkd_archive_verified_seconds ? [time(1000 * v.gozkd_archive_verified_seconds), ' ', v.gozkd_archive_verify_failed > 0 && badge('failed', 'bad')]
+    ['Verified', ({m, v}) => (v.gozkd_archive_verified_seconds ? [when(1000 * v.gozkd_archive_verified_seconds), ' ', v.gozkd_archive_verify_failed > 0 && badge('failed', 'bad')]
       : m.own && v.gozkd_archive_lag_seconds !== undefined && badge('never: gozkd verify --record', 'warn'))],
     ['Errors', ({v}) => v.gozkd_archive_errors_total > 0 && badge(count(v.gozkd_archive_errors_total), 'warn')],
     ['Gaps', ({v}) => v.gozkd_archive_gaps_total > 0 && badge(count(v.gozkd_archive_gaps_total), 'bad')],

@@ -81,7 +81,7 @@ export function mayEnd(ctx) {
 /** endSession asks, ends a session {id, address, ephemerals}, and calls done. */
 export async function endSession(ctx, s, done) {
   const lost = s.ephemerals === 0 ? 'It has no ephemeral znodes.'
-    : h('b', null, 'Its ' + (s.ephemerals ? count(s.ephemerals) + ' ' : '') + 'ephemeral znodes are deleted, and its locks released.');
+    : h('b', null, s.ephemerals === 1 ? 'Its ephemeral znode is' : 'Its ' + (s.ephemerals ? count(s.ephemerals) + ' ' : '') + 'ephemeral znodes are', ' deleted, and its locks released.');
   const ended = await ctx.dialog({
     title: 'End session ' + s.id + '?',
     body: [h('p', null, 'The client ', h('b', null, s.address || 'of another server'), ' learns that its session has expired. ', lost)],

@@ -2,7 +2,7 @@
 import {many} from '../js/apps.js';
 import {badge, button, h, replace, svg} from '../js/dom.js';
 import {filterBox} from '../js/list.js';
-import {base, count, time, znodeLink} from '../js/format.js';
+import {base, count, when, znodeLink} from '../js/format.js';
 import {endSession, mayEnd, more, page, sessionLink} from './list.js';
 
 const maxPlaces = 12;
@@ -80,7 +80,7 @@ function loop(cycle, known) {
       const length = Math.hypot(x2 - x1, y2 - y1);
       const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
       const [mx, my] = [(x1 + x2) / 2 + dy * 34, (y1 + y2) / 2 - dx * 34]; // bends outwards
-      return [svg('path', {class: 'wait stuck', 'marker-end': 'url(#loop-stuck)', d: `M${x1 + dx * 13} ${y1 + dy * 13} Q${mx} ${my} ${x2 - dx * 13} ${y2 - dy * 13}`},
+      return [svg('path', {class: 'wait stuck', 'marker-end': 'url(#loop-stuck)', d: `M${x1 + dx * 9 + dy * 6} ${y1 + dy * 9 - dx * 6} Q${mx} ${my} ${x2 - dx * 12 + dy * 6} ${y2 - dy * 12 - dx * 6}`},
         svg('title', null, w.from + ' waits for ' + w.to + ' at ' + w.lock)),
       svg('text', {x: (mx + (x1 + x2) / 2) / 2, y: (my + (y1 + y2) / 2) / 2 + 4, class: 'number', 'text-anchor': 'middle'}, String(i + 1))];
     }),
@@ -102,7 +102,7 @@ function lockCard(lock, cycles) {
       h('span', {class: 'lane-place'}, c.holds ? (lock.kind === 'election' ? 'leads' : 'holds') : String(i - holders + 1)),
       h('span', {class: 'lane-body'},
         h('span', null, c.role && c.role !== 'lease' ? badge(c.role) : null, ' ', c.text && [h('b', null, c.text), ' '], sessionLink(c.session), ' ', h('span', {class: 'mono dim'}, c.address || '')),
-        h('span', {class: 'dim'}, 'queued ', time(c.since),
+        h('span', {class: 'dim'}, 'queued ', when(c.since),
           c.waitsFor?.length ? ' · waits for ' + (c.any ? 'one of ' : '') + c.waitsFor.slice(0, 4).map((n) => lock.queue[n].text || lock.queue[n].session || 'no session').join(', ') + (c.waitsFor.length > 4 ? ', …' : '') : ''),
         c.suspect ? h('span', {class: 'suspect'}, badge('left over?', 'warn'), ' ', c.suspect) : null),
       h('a', {class: 'dim mono lane-name hide-small', href: znodeLink(c.path).getAttribute('href'), title: c.path}, base(c.path).slice(-22))))),
@@ -120,11 +120,13 @@ function graphCard(data, known) {
   const [width, rowHeight, x] = [narrow ? 330 : 640, 26, narrow ? 80 : 150];
   const at = new Map(names.map((name, i) => [name, rowHeight * (i + 0.5)]));
   const inCycle = (w) => data.cycles.some((c) => c.waits.some((o) => o.from === w.from && o.to === w.to && o.lock === w.lock));
-  const arcs = data.waits.filter((w) => at.has(w.from) && at.has(w.to)).map((w) => {
-    const [y1, y2, bad] = [at.get(w.from), at.get(w.to), inCycle(w)];
+  // Arcs leave a knot below its middle and reach it above, so that no tip lies on the begin of another
+  // arc. Tips in the same place are the same; those of a deadlock, the last, cover the others.
+  const arcs = data.waits.filter((w) => at.has(w.from) && at.has(w.to)).sort((a, b) => inCycle(a) - inCycle(b)).map((w) => {
+    const [y1, y2, bad] = [at.get(w.from) + 5, at.get(w.to) - 5, inCycle(w)];
     const out = x - Math.min(x * 1.2, 18 + 22 * Math.sqrt(Math.abs(y2 - y1) / rowHeight) + (y2 < y1 ? 12 : 0));
     return svg('path', {class: 'wait' + (bad ? ' stuck' : '') + (w.election ? ' election' : ''), 'marker-end': bad ? 'url(#graph-stuck)' : 'url(#graph-tip)',
-      d: `M${x - 11} ${y1} C${out} ${y1} ${out} ${y2} ${x - 13} ${y2}`}, svg('title', null, w.from + ' waits for ' + w.to + ' at ' + w.lock));
+      d: `M${x - 8} ${y1} C${out} ${y1} ${out} ${y2} ${x - 11} ${y2}`}, svg('title', null, w.from + ' waits for ' + w.to + ' at ' + w.lock));
   });
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Who waits for whom'),
     h('span', {class: 'dim'}, 'by session, over all locks; dashed: waits to lead, and goes on meanwhile')),

@@ -1,7 +1,7 @@
 // Search by name and content. Results appear while the server walks.
 import {badge, button, field, h, replace} from '../js/dom.js';
 import {table} from '../js/list.js';
-import {bytes, count, normal, time, znodeLink} from '../js/format.js';
+import {bytes, count, normal, when, znodeLink} from '../js/format.js';
 import {flow} from './list.js';
 
 /** reasons says why a walk is over. */
@@ -19,7 +19,7 @@ export default function (ctx) {
   const list = table({caption: 'Results', emptyTitle: '', columns: [
     {key: 'path', title: 'Path', cell: (m) => [znodeLink(m.path), m.excerpt && h('div', {class: 'dim mono excerpt'}, m.excerpt)]},
     {key: 'dataLength', title: 'Size', align: 'right', cell: (m) => bytes(m.dataLength)}, {key: 'numChildren', title: 'Children', align: 'right', hide: 'small'},
-    {key: 'mtime', title: 'Changed', align: 'right', cell: (m) => time(m.mtime)},
+    {key: 'mtime', title: 'Changed', align: 'right', cell: (m) => when(m.mtime)},
     {key: 'session', title: '', hide: 'small', cell: (m) => m.session ? badge('ephemeral', '', 'Session ' + m.session) : ''}]});
   const draw = () => {
     frame ||= requestAnimationFrame(() => {

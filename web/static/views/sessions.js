@@ -1,7 +1,7 @@
 // Sessions: their clients, how to end them, and why they ended.
 import {badge, button, debounce, h} from '../js/dom.js';
 import {filterBox, table} from '../js/list.js';
-import {client, count, duration, time, znodeLink} from '../js/format.js';
+import {client, count, duration, time, when, znodeLink} from '../js/format.js';
 import {endSession, mayEnd, more, page} from './list.js';
 
 export default function (ctx) {
@@ -44,7 +44,7 @@ export default function (ctx) {
 
 function ended(past, keep) {
   const list = keep('ended', () => table({columns: [
-    {key: 'ended_ms', title: 'When', class: 'nowrap', cell: (s) => time(s.ended_ms)},
+    {key: 'ended_ms', title: 'When', cell: (s) => when(s.ended_ms)},
     {key: 'session', title: 'Session and client', cell: (s) => [h('div', {class: 'mono nowrap'}, s.session), h('div', {class: 'nowrap dim'}, s.client ? client(s.client.address) : '')]},
     {key: 'story', title: 'Why', cell: (s) => [h('div', null, sentence(s)), s.ephemerals && h('div', {class: 'dim'}, 'deleted ',
       s.ephemerals.map((p) => [znodeLink(p), ' ']), s.more_ephemerals > 0 && 'and ' + count(s.more_ephemerals) + ' more')]},

@@ -257,14 +257,24 @@ func (f *follower) applied(t *replica.Txn) bool {
 	return true
 }
 
-// add collects a change of a transaction, and forgets the oldest transaction if there is no room.
+// add collects a change of a transaction. It forgets the oldest only when there are twice as many
+// as are wanted, because the others then move.
 func (f *follower) add(t *replica.Txn, c *history.Change) {
 	c.Zxid, c.Time, c.Session, c.IDs = t.Zxid, t.Time, t.Session, slices.Clone(t.IDs)
 	f.changes = append(f.changes, *c)
-	if oldest := f.changes[0].Zxid; len(f.changes) > f.room && oldest != t.Zxid {
-		f.changes = slices.DeleteFunc(f.changes, func(c history.Change) bool { return c.Zxid == oldest })
-		f.cut = true
+	f.trim(f.room)
+}
+
+// trim forgets the oldest transactions for which there is no room, but never the newest. It does
+// nothing while no more than slack changes are too many.
+func (f *follower) trim(slack int) {
+	excess := len(f.changes) - f.room
+	if excess <= slack {
+		return
 	}
+	oldest := min(f.changes[excess-1].Zxid+1, f.changes[len(f.changes)-1].Zxid) // that stays
+	kept := slices.IndexFunc(f.changes, func(c history.Change) bool { return c.Zxid >= oldest })
+	f.changes, f.cut = slices.Delete(f.changes, 0, kept), f.cut || kept > 0
 }
 
 // kinds are the kinds of changes of which a tree has events.
@@ -316,6 +326,7 @@ func (f *follower) addBelow(t *replica.Txn, znode, kind string, readable bool) {
 // finish turns the changes around, and returns the zxid below which the next page begins; 0: this
 // is the last.
 func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxid) {
+	f.trim(0)
 	slices.Reverse(f.changes)
 	if f.cut {
 		return f.changes[len(f.changes)-1].Zxid
