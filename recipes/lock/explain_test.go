@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -103,5 +104,63 @@ func TestExplainSemaphore(t *testing.T) {
 		wg.Wait()
 		time.Sleep(time.Second)
 		explain("held by; waiting")
+	})
+}
+
+// TestExplainSemaphore_Leases: of the newest leases those of the first waiter are not granted,
+// whatever the order of the znodes on the server is.
+func TestExplainSemaphore_Leases(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		other := w.Client()
+		ctx, cancel := context.WithCancel(t.Context())
+		n := &number{n: 4}
+		acquire := func(c *recipes.Client, who string, count int) []*lock.Lock {
+			leases, err := lock.NewSharedSemaphore(c, "/sem", n, []byte(who)).AcquireN(ctx, count)
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			return leases
+		}
+		explain := func(want string) {
+			t.Helper()
+			line, err := lock.NewSemaphore(c, "/sem", 0, nil).Explain(t.Context())
+			if s := said(line); err != nil || s != want {
+				t.Errorf("%s, want %s; %v", s, want, err)
+			}
+		}
+		first := acquire(other, "a", 1)
+		second := acquire(other, "b", 1)
+		mine := acquire(c, "c", 1) // older than the place in line of the same session
+		var wg sync.WaitGroup
+		wg.Go(func() { acquire(c, "w", 4) })
+		time.Sleep(time.Second)
+		explain("held by a b c; waiting w")
+		check(t, first[0].Release(ctx)) // the newest lease is now the first child
+		explain("held by b c; waiting w")
+		strange := must[string](t)(other.Create(ctx, "/sem/leases/lease-", []byte("x"), recipes.CreateOptions{Ephemeral: true, Sequential: true}))
+		explain("held by b c w w w w x; waiting w")
+		check(t, other.Delete(ctx, strange, -1))
+		n.set(0)
+		check(t, second[0].Release(ctx))
+		check(t, mine[0].Release(ctx))
+		time.Sleep(time.Second)
+		explain("held by; waiting w")
+		// Both reads must succeed.
+		refused := errors.New("refused")
+		for _, path := range []string{"/sem/leases", "/sem/locks"} {
+			h.Arm(func(r recipetest.Request) error {
+				if r.Op == "children" && r.Path == path {
+					return refused
+				}
+				return nil
+			}, nil)
+			if line, err := lock.NewSemaphore(c, "/sem", 0, nil).Explain(t.Context()); !errors.Is(err, refused) {
+				t.Errorf("%s cannot be read: %+v, %v", path, line, err)
+			}
+		}
+		h.Arm(nil, nil)
+		cancel()
+		wg.Wait()
 	})
 }

@@ -3,6 +3,8 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,11 +115,15 @@ func TestMulti_Lost(t *testing.T) {
 func TestNewMulti_Panics(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
 		c := w.Client()
-		for _, lockers := range [][]lock.Locker{nil, {lock.NewMutex(c, "/a", nil), lock.NewMutex(c.Namespace("/n"), "/a", nil)}} {
+		a, again := lock.NewMutex(c, "/a", nil), lock.NewRWMutex(c, "/a", nil)
+		for want, lockers := range map[string][]lock.Locker{
+			"at least one locker": nil, "several Clients": {a, lock.NewMutex(c.Namespace("/n"), "/b", nil)},
+			"two lockers of /a": {a, lock.NewMutex(c, "/b", nil), again}, "<nil>": {a, lock.NewMutex(c, "/b", nil)},
+		} {
 			func() {
 				defer func() {
-					if recover() == nil {
-						t.Error("NewMulti did not panic")
+					if said := fmt.Sprint(recover()); !strings.Contains(said, want) {
+						t.Errorf("NewMulti: %s, want %s", said, want)
 					}
 				}()
 				lock.NewMulti(lockers...)

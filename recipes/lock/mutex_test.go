@@ -189,6 +189,9 @@ func TestLock_Lost(t *testing.T) {
 		if l.Context().Err() == nil || next.Token() <= l.Token() {
 			t.Errorf("Context %v; token %d is not greater than %d", l.Context().Err(), next.Token(), l.Token())
 		}
+		if err := l.Again(); !errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("a lock that is lost is acquired once more: %v", err)
+		}
 		begun := time.Now()
 		if err := l.Release(t.Context()); !errors.Is(err, recipes.ErrSessionLost) || time.Since(begun) > 0 {
 			t.Errorf("Unlock returned after %v: %v", time.Since(begun), err)

@@ -199,3 +199,92 @@ func TestRWMutex_K6_Deleted(t *testing.T) {
 		w.AssertChildren("/rw", next.Path()[len("/rw/"):])
 	})
 }
+
+// TestHandOver: what takes the place of a lock stays if the lock is deleted just then, or in the
+// background; otherwise nothing is left of it.
+func TestHandOver(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		other := w.Client()
+		rw, sem := lock.NewRWMutex(c, "/rw", nil), lock.NewSemaphore(c, "/sem", 1, nil)
+		acquire := func() (*lock.Lock, error) { return sem.Acquire(t.Context()) }
+		downgrade := func() (*lock.Lock, error) {
+			l := must[*lock.Lock](t)(rw.Lock(t.Context()))
+			return rw.Downgrade(t.Context(), l)
+		}
+		refused := errors.New("refused")
+		for what, f := range map[string]func() (*lock.Lock, error){"/rw/": downgrade, "/sem/locks/": acquire} {
+			for _, how := range []string{"deleted", "in the background", "refused"} {
+				armed := true
+				h.Arm(func(r recipetest.Request) error {
+					if r.Op != "delete" || !strings.HasPrefix(r.Path, what) || !armed {
+						return nil
+					}
+					armed = false
+					switch how {
+					case "deleted":
+						return other.Delete(t.Context(), r.Path, -1)
+					case "in the background":
+						return recipes.ErrOutcomeUnknown
+					}
+					return refused
+				}, nil)
+				l, err := f()
+				if armed || errors.Is(err, refused) != (how == "refused") || (err == nil) != (l != nil) || l != nil && l.Context().Err() != nil {
+					t.Errorf("%s %s: %v, %v", what, how, l, err)
+				}
+				h.Arm(nil, nil)
+				if l != nil {
+					check(t, l.Release(t.Context()))
+				}
+				time.Sleep(time.Second)
+				for path := range w.Tree("/") {
+					if strings.Contains(path, "__READ__") || strings.HasPrefix(path, "/sem/leases/") {
+						t.Errorf("%s %s: %s stays", what, how, path)
+					}
+					if strings.Contains(path, "_c_") { // a lock that was not deleted
+						check(t, other.Delete(t.Context(), path, -1))
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRefusedReads: a directory that may not be read is no lock that is lost, which is acquired
+// again and again.
+func TestRefusedReads(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		m := lock.NewRWMutex(c, "/rw", nil)
+		l := must[*lock.Lock](t)(m.Lock(t.Context()))
+		refused := errors.New("refused")
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == "children" && (r.Path == "/rw" || r.Path == "/sem/leases") {
+				return refused
+			}
+			return nil
+		}, nil)
+		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, refused) || errors.Is(err, recipes.ErrNotHeld) {
+			t.Errorf("Downgrade: %v", err)
+		}
+		s := lock.NewSemaphore(c, "/sem", 1, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := s.Acquire(ctx); !errors.Is(err, refused) || ctx.Err() != nil {
+			t.Errorf("Acquire: %v", err)
+		}
+		if _, err := s.TryAcquire(ctx); !errors.Is(err, refused) {
+			t.Errorf("TryAcquire: %v", err)
+		}
+		called := false
+		if err := s.With(ctx, func(context.Context) error { called = true; return nil }); !errors.Is(err, refused) || called {
+			t.Errorf("With: %v, called %v", err, called)
+		}
+		h.Arm(nil, nil)
+		if err := s.With(ctx, nil); !errors.Is(err, recipes.ErrArgument) {
+			t.Errorf("With without a function: %v", err)
+		}
+		check(t, l.Release(t.Context()))
+	})
+}

@@ -89,6 +89,10 @@ func TestSemaphore_Try(t *testing.T) {
 				t.Error(err)
 			}
 		}
+		one := lock.NewSemaphore(c, "/one", 1, nil)
+		if l := must[*lock.Lock](t)(one.TryAcquire(t.Context())); l != nil {
+			check(t, l.Release(t.Context()))
+		}
 		if _, err := s.AcquireN(t.Context(), 3); err == nil {
 			t.Error("AcquireN accepted more leases than the maximum")
 		}
@@ -255,7 +259,7 @@ func TestSemaphore_Shared(t *testing.T) {
 
 func TestKazooSemaphore(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
-		c := w.Client()
+		c, h := w.Hooked()
 		s := lock.NewKazooSemaphore(c, "/app/sem", 2, []byte("anna"))
 		leases, err := s.AcquireN(t.Context(), 2)
 		if err != nil {
@@ -267,11 +271,20 @@ func TestKazooSemaphore(t *testing.T) {
 			t.Error(w.Tree("/app/sem"))
 		}
 		w.AssertData(leases[0].Path(), "anna")
+		h.Arm(nil, nil)
 		if _, err := s.TryAcquire(t.Context()); !errors.Is(err, recipes.ErrNotAcquired) {
 			t.Error(err)
 		}
-		if _, err := lock.NewKazooSemaphore(c, "/app/sem", 3, nil).TryAcquire(t.Context()); !errors.Is(err, recipes.ErrArgument) {
-			t.Error(err)
+		for _, r := range h.Requests() {
+			if r.Path == "/app/sem" && r.Op != "children" {
+				t.Errorf("%v reads the maximum again", r)
+			}
+		}
+		other := lock.NewKazooSemaphore(c, "/app/sem", 3, nil)
+		for range 2 {
+			if _, err := other.TryAcquire(t.Context()); !errors.Is(err, recipes.ErrArgument) {
+				t.Error(err)
+			}
 		}
 		line := must[recipes.Contention](t)(s.Explain(t.Context()))
 		if len(line.Holders) != 2 || len(line.Waiters) != 0 || string(line.Holders[1].Data) != "anna" {
