@@ -223,6 +223,67 @@ func TestLatch_Refused(t *testing.T) {
 	})
 }
 
+// TestLatch_RefusedLater: the callers of Await learn that the server refuses, and the latch does
+// not try again.
+func TestLatch_RefusedLater(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.Hooked()
+		l := election.NewLatch(c, "/app/leader", "a")
+		if _, err := l.Await(t.Context()); !errors.Is(err, recipes.ErrNotStarted) {
+			t.Errorf("before Start: %v", err)
+		}
+		h.Arm(func(r recipetest.Request) error {
+			time.Sleep(time.Second) // until somebody waits
+			return proto.ErrNoAuth
+		}, nil)
+		begin(l)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := l.Await(ctx); !errors.Is(err, proto.ErrNoAuth) {
+			t.Errorf("Await: %v", err)
+		}
+		if _, err := l.Leader(ctx); !errors.Is(err, proto.ErrNoAuth) {
+			t.Errorf("Leader: %v", err)
+		}
+		n := len(h.Requests())
+		time.Sleep(time.Minute)
+		if again := len(h.Requests()) - n; again > 0 {
+			t.Errorf("%d requests of a latch that was refused", again)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLatch_Ends: a leadership that has ended is nobody's, at once, and Close does not wait for a
+// session.
+func TestLatch_Ends(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c := w.Client()
+		l := start(t, c, "a")
+		for range 20 {
+			held := leads(t, l)
+			if held.End(); l.Leadership() == held {
+				t.Error("Leadership returns one that has ended")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			again, err := l.Await(ctx)
+			cancel()
+			if err != nil || again == held {
+				t.Errorf("Await returns one that has ended, or %v", err)
+			}
+		}
+		w.Unplug(c)
+		time.Sleep(2 * recipetest.Timeout)
+		begun := time.Now()
+		if err := l.Close(); err != nil || time.Since(begun) > time.Second {
+			t.Errorf("Close returned after %v: %v", time.Since(begun), err)
+		}
+		w.Plug(c)
+	})
+}
+
 // TestLatch_Outage loses the connection for longer than the RetryPolicy allows, and restores it.
 func TestLatch_Outage(t *testing.T) {
 	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {

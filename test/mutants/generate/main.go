@@ -149,6 +149,7 @@ var detectorsOf = map[string][]detector{
 	"watch":                    {{pkg: "watch"}},
 	"wal":                      {{pkg: "wal"}, {pkg: "consensus", args: "-test.run=^TestSim -test.short"}},
 	"datatree":                 {{pkg: "datatree"}, {pkg: "server"}},
+	"recipes/internal/contend": {{pkg: "recipes/internal/contend"}, {pkg: "recipes/lock"}, {pkg: "recipes/election"}},
 }
 
 // newBench compiles the test programs into dir.
