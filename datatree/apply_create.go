@@ -44,9 +44,10 @@ type creation struct {
 	list   []proto.ACL
 }
 
-// checkCreate checks all of a create, except whether the state may grow. It changes nothing. op.Op
-// and op.Mode determine the kind, see createKind. scratch holds the path of a sequential znode.
-func (st *state) checkCreate(x *txn, op *proto.MultiOp, scratch *[]byte) (c creation, code proto.ErrCode) {
+// checkCreate checks all of a create with that many bytes of data, except whether the state may
+// grow. It changes nothing. op.Op and op.Mode determine the kind, see createKind. scratch holds the
+// path of a sequential znode.
+func (st *state) checkCreate(x *txn, op *proto.MultiOp, bytes int, scratch *[]byte) (c creation, code proto.ErrCode) {
 	if c.kind, code = x.createKind(op); code != proto.OK {
 		return c, code
 	}
@@ -79,10 +80,10 @@ func (st *state) checkCreate(x *txn, op *proto.MultiOp, scratch *[]byte) (c crea
 	case c.parent.kind == ephemeral:
 		return c, proto.ErrNoChildrenForEphemerals
 	}
-	if code := st.checkQuota(x, st.quotaOfNew(c.path, p), c.path, 1, int64(len(op.Data))); code != proto.OK {
+	if code := st.checkQuota(x, st.quotaOfNew(c.path, p), c.path, 1, int64(bytes)); code != proto.OK {
 		return c, code
 	}
-	if code := x.fits("data", c.path, dataReplyBytes(len(op.Data))); code != proto.OK {
+	if code := x.fits("data", c.path, dataReplyBytes(bytes)); code != proto.OK {
 		return c, code
 	}
 	name := c.path[strings.LastIndexByte(c.path, '/')+1:]
@@ -98,7 +99,7 @@ func (st *state) checkCreate(x *txn, op *proto.MultiOp, scratch *[]byte) (c crea
 // createZnode executes a create, alone or in a multi.
 func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
 	var none proto.Stat
-	c, code := t.checkCreate(x, op, &t.path)
+	c, code := t.checkCreate(x, op, len(op.Data), &t.path)
 	if code != proto.OK {
 		return "", none, code
 	}

@@ -152,22 +152,31 @@ func (t *Tree) mayGrow(x *txn, path string, bytes int) proto.ErrCode {
 
 // RefusesGrowth reports whether the state is full, and Apply would refuse the request for that
 // alone. Then the server of the client need not put the request into the log, if the client has no
-// request under way that could shrink the state. RefusesGrowth knows creates only: other
-// growth is rarer.
-func (st *state) RefusesGrowth(r *Request) bool {
+// request under way that could shrink the state. RefusesGrowth knows creates only: other growth is
+// rarer, and a server that lags cannot tell whether a set grows the state.
+//
+// head: of the body only the path and the length of the data have arrived. The rest is taken for
+// that of a persistent znode with a valid ACL.
+func (st *state) RefusesGrowth(r *Request, head bool) bool {
 	if !st.limit.Full || r.Op.Info().Group != "create" {
 		return false
 	}
 	var c proto.CreateRequest
 	d := jute.NewDecoder(r.Body)
 	d.AliasStrings()
-	c.Decode(&d, r.Op)
+	bytes, op := 0, r.Op
+	if head {
+		c.Path, bytes, c.ACL, op = d.String(), int(d.Int()), proto.OpenACL(), proto.OpCreate
+	} else {
+		c.Decode(&d, op)
+		bytes = len(c.Data)
+	}
 	x := newTxn(Header{}, r)
 	if d.Err() != nil || c.NullPath || st.checkSession(&x) != proto.OK {
 		return false
 	}
-	op, scratch := createOp(r.Op, &c), []byte(nil)
-	_, code := st.checkCreate(&x, &op, &scratch)
+	as, scratch := createOp(op, &c), []byte(nil)
+	_, code := st.checkCreate(&x, &as, bytes, &scratch)
 	return code == proto.OK
 }
 

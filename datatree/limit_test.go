@@ -3,12 +3,14 @@ package datatree
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // limited drives a tree with requests of one session.
@@ -327,13 +329,21 @@ func TestLimit_IsTheLastReason(t *testing.T) {
 			want = proto.ErrQuotaExceeded
 		}
 		for _, when := range []string{"first", "full"} {
-			if when == "first" && l.tree.RefusesGrowth(&c.r) {
+			if when == "first" && l.tree.RefusesGrowth(&c.r, false) {
 				t.Errorf("%s: refused before Apply, and the state is not full yet", c.name)
 			}
 			if when == "full" {
 				l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
-				if early, may := l.tree.RefusesGrowth(&c.r), c.r.Op != proto.OpSetData && c.want == proto.OK; early != may {
+				if early, may := l.tree.RefusesGrowth(&c.r, false), c.r.Op != proto.OpSetData && c.want == proto.OK; early != may {
 					t.Errorf("%s: refused before Apply: %v", c.name, early)
+				}
+				head := c.r
+				d := jute.NewDecoder(head.Body)
+				_, _ = d.String(), d.Int()
+				head.Body = head.Body[:len(head.Body)-d.Remaining()]
+				unseen := []string{"no list", "no such scheme", "list of ACLs too long", "ephemeral of a local session", "unknown mode", "no time to live", "times to live are off"}
+				if early, may := l.tree.RefusesGrowth(&head, true), c.r.Op != proto.OpSetData && c.want == proto.OK || slices.Contains(unseen, c.name); early != may {
+					t.Errorf("%s: refused by its head: %v", c.name, early)
 				}
 			}
 			if res, _ := l.tree.Apply(Header{Zxid: l.tree.LastZxid() + 1}, &c.r); res.Err != want || res.Full != (c.want == proto.OK) {
@@ -357,7 +367,7 @@ func TestLimit_LeftToApply(t *testing.T) {
 		"a create that is cut off": {Request{Op: proto.OpCreate, Body: create[:len(create)-1]}, false},
 		"another request":          {Request{Op: proto.OpSetData, Body: create}, false},
 	} {
-		if got := l.tree.RefusesGrowth(&c.r); got != c.want {
+		if got := l.tree.RefusesGrowth(&c.r, false); got != c.want {
 			t.Errorf("%s is refused before Apply: %v", name, got)
 		}
 	}

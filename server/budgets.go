@@ -42,7 +42,7 @@ func (c *conn) chargedRequest(r *received) (p pause, err error) {
 		if r.Op.Info().Path == proto.PathEach && len(r.body) > cheapBulkBytes && !r.turn { // the bill takes some time
 			return pauseTurn, nil
 		}
-		bill := c.server.state.bill(r.Op, r.body, c.caller(c.IDs))
+		bill := c.server.state.bill(r, c.caller(c.IDs))
 		// A client that hears nothing for much longer takes its server for dead.
 		most := min(cfg.BudgetWait, time.Duration(c.timeoutMs)*time.Millisecond/3)
 		switch waits, refused := c.spending.pay(&bill, r.Op, now, tenant.Claim{Client: uint64(c.id), Most: most}); {
@@ -81,7 +81,8 @@ func (s *spending) pay(bill *tenant.Bill, op proto.OpCode, now time.Time, by ten
 }
 
 // bill returns the charge of a request. The lock is held.
-func (s *state) bill(op proto.OpCode, body []byte, who datatree.Caller) (bill tenant.Bill) {
+func (s *state) bill(r *received, who datatree.Caller) (bill tenant.Bill) {
+	op, body := r.Op, r.body
 	switch op.Info().Class {
 	case proto.ClassWrite, proto.ClassRead, proto.ClassBulkRead, proto.ClassSync:
 	default:
@@ -91,7 +92,7 @@ func (s *state) bill(op proto.OpCode, body []byte, who datatree.Caller) (bill te
 		slices.ContainsFunc(who.IDs, func(id proto.ID) bool { return id.Scheme == identity.SchemeSuper }) {
 		return bill
 	}
-	total := tenant.Cost{Ops: 1, Bytes: float64(4 + proto.RequestHeaderBytes + len(body))}
+	total := tenant.Cost{Ops: 1, Bytes: float64(4 + proto.RequestHeaderBytes + len(body) + r.leftOut)}
 	switch op.Info().Path {
 	case proto.PathFirst:
 		if path, ok := meter.RequestPath(op, body); ok {

@@ -108,7 +108,6 @@ func (t *connTable) bind(id proto.SessionID, c *conn) {
 	} else {
 		delete(t.bySession, id)
 	}
-	t.counted(0)
 	t.mu.Unlock()
 	if old != nil && old != c {
 		old.closeFor(sessionMoved)
@@ -130,12 +129,18 @@ func (t *connTable) remove(c *conn) {
 	}
 }
 
-// counted notes that a connection has come, gone, begun TLS, or got or lost a session, which
-// changes the memory of all connections by that many bytes. t.mu is held.
+// counted notes that a connection has come or gone, whose memory changes by that many bytes. t.mu
+// is held.
 func (t *connTable) counted(bytes int64) {
-	used := t.growth.connections.Add(bytes)
-	t.growth.attached.Store(used / int64(max(1, len(t.byID))) * int64(len(t.bySession)))
+	t.growth.connections.Add(bytes)
 	t.links.SetCount(len(t.byID))
+}
+
+// attached returns the memory of the connections with sessions.
+func (t *connTable) attached() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.growth.connections.Load() / int64(max(1, len(t.byID))) * int64(len(t.bySession))
 }
 
 // secured notes that c has TLS.
@@ -144,7 +149,7 @@ func (t *connTable) secured(c *conn) {
 	defer t.mu.Unlock()
 	if !c.removed {
 		c.cost += capacity.TLSCost
-		t.counted(capacity.TLSCost)
+		t.growth.connections.Add(capacity.TLSCost)
 	}
 }
 
@@ -156,7 +161,6 @@ func (t *connTable) release(c *conn) (had bool) {
 	id := c.bound
 	if had = id != 0 && t.bySession[id] == c; had {
 		delete(t.bySession, id)
-		t.counted(0)
 		t.heardUnattached(id, c.LastAlive())
 	}
 	return had

@@ -8,7 +8,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -200,6 +199,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
+			c.refuseGrowing(in)
 			return pauseInput, s.writes.CheckLarge(in.Announced())
 		}
 		if s.writes.IsLarge(len(frame)) {
@@ -211,7 +211,8 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 		if err != nil {
 			return pauseClosed, err
 		}
-		r.now, r.stats, r.turn = now, t, turn
+		r.now, r.stats, r.turn, r.leftOut, in.LeftOut = now, t, turn, in.LeftOut, 0
+		begin -= r.leftOut
 		var p pause
 		if charged {
 			p, err = c.chargedRequest(&r)
@@ -224,6 +225,8 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 		if p != pauseNone {
 			if p.again {
 				in.Back(at)
+				in.LeftOut = r.leftOut
+				begin += r.leftOut
 			}
 			return p, nil
 		}
@@ -238,6 +241,9 @@ type received struct {
 	now   time.Time // when the request came
 	stats *meter.BatchStats
 	turn  bool // the connection has a turn for an expensive request
+	// leftOut is how many bytes of data were left out of the body, because the state was full: see
+	// refuseGrowing.
+	leftOut int
 }
 
 // decodeRequest returns the request in a frame.
@@ -367,24 +373,13 @@ func (c *conn) write(r *received) pause {
 	}
 	w := freeWrites.Get().(*clientWrite)
 	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: r.Xid, heard: c.LastBytes(), received: r.now}}
-	session := c.session
-	if c.local {
-		session = 0 // nothing to check, and no znode can belong to it
-	}
-	limit := int32(0) // of the replies that the changed znodes may cause; 0: none
-	if s.cfg.RefuseUnreadable {
-		limit = s.cfg.MaxBuffer
-	}
-	w.req = datatree.Request{
-		Session: session, ConnEpoch: c.epoch, Op: r.Op, Flags: s.requestFlags(), MaxBuffer: limit,
-		IDs: c.IDs, Body: body, Server: s.cfg.MemberID,
-	}
+	w.req = c.writeRequest(r)
 	code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer)
 	switch {
 	case code != proto.OK:
 		s.meter.Count(meter.ExpensiveRefused)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
-	case c.queue.len() == 0 && s.state.tree.RefusesGrowth(&w.req):
+	case r.leftOut > 0 || c.queue.len() == 0 && s.state.tree.RefusesGrowth(&w.req, false):
 		code = proto.ErrQuotaExceeded
 		s.meter.Count(meter.GrowthRefused)
 	}

@@ -132,3 +132,12 @@ func BoundWrites(s *Server, bytes int) { s.writes.Init(s.cfg.maxWrites(), bytes,
 
 // HeldByLong returns how many bytes long requests hold.
 func HeldByLong(s *Server) int { return s.writes.Long.Held() }
+
+// MakeFull makes the state full, and keeps it so. s has no other members.
+func MakeFull(s *Server) {
+	s.growth.proposing.Store(true) // nobody raises the limit
+	limit := datatree.Limit{Weight: 1, Cause: datatree.LimitedByMemory, Member: s.cfg.MemberID}
+	body, done := datatree.SetLimitBody{Limit: limit, Epoch: s.state.lastZxid().Epoch()}, make(chan struct{})
+	s.propose(datatree.Request{Op: proto.OpSetLimit, Body: body.Append(nil)}, func(*datatree.Result) { close(done) })
+	<-done
+}

@@ -35,13 +35,14 @@ type growth struct {
 	wake         chan struct{}
 	ended        atomic.Bool // run has ended
 
-	// connections is the memory of client connections, without their buffers, and attached the part
-	// of those with sessions. Once refusing, because there was no memory for another, they are
-	// refused until there is room. See crowd.
-	connections, attached atomic.Int64
-	refusing              atomic.Bool
-	buffers               *bounds.Memory
-	readOnly              *atomic.Bool // the server is read-only
+	// connections is the memory of client connections, without their buffers, and attached returns
+	// the part of those with sessions. Once refusing, because there was no memory for another, they
+	// are refused until there is room. See crowd.
+	connections atomic.Int64
+	attached    func() int64
+	refusing    atomic.Bool
+	buffers     *bounds.Memory
+	readOnly    *atomic.Bool // the server is read-only
 
 	mu    sync.Mutex // guards board and since
 	board capacity.Board
@@ -64,7 +65,7 @@ const (
 
 func (g *growth) init(s *Server) {
 	g.shared, g.memory, g.wake = s.shared, readMemory, make(chan struct{}, 1)
-	g.buffers, g.readOnly = &s.conns.links.Memory, &s.leader.readOnly
+	g.buffers, g.readOnly, g.attached = &s.conns.links.Memory, &s.leader.readOnly, s.conns.attached
 	if used := s.cfg.hooks.MemoryUsed; used != nil {
 		g.memory = func() capacity.Usage { return capacity.Usage{Other: used()} }
 	}
@@ -168,7 +169,7 @@ func (g *growth) measure() {
 // they came now: quiet connections take less memory.
 func (g *growth) ability() capacity.Ability {
 	a := g.gauge.Measure(g.room())
-	if used := g.attached.Load() + g.state.watches.Bytes(); g.gauge.Allowed > 0 {
+	if used := g.attached() + g.state.watches.Bytes(); g.gauge.Allowed > 0 {
 		a = a.Least(capacity.Ability{Weight: capacity.RoomBeside(g.gauge.Allowed, used), Cause: capacity.Memory})
 	}
 	return a

@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/meter"
+	"github.com/gozkd/gozkd/watch"
 )
 
 // TestGrowth_FullEndsByItself fills a server. Only what adds data is refused, and after some
@@ -160,7 +161,11 @@ func TestGrowth_LeavesRoomForClients(t *testing.T) {
 	g := s.growth
 	for used, most := range map[int64]int64{0: allowed, 20 << 20: 14 << 20, 24 << 20: 10 << 20, 100 << 20: allowed / 8} {
 		g.connections.Store(100 << 20) // strangers do not count
-		g.attached.Store(used)
+		s.conns.byID, s.conns.bySession = map[watch.ConnID]*conn{1: nil, 2: nil}, map[proto.SessionID]*conn{1: nil}
+		if n := s.conns.attached(); n != 50<<20 {
+			t.Errorf("one of two connections has a session, and %d bytes", n)
+		}
+		g.attached = func() int64 { return used }
 		if a := g.ability(); a.Weight > most || a.Weight < allowed/8 || a.Cause != capacity.Memory {
 			t.Errorf("beside %d bytes of connections the data may take %+v, want at most %d", used, a, most)
 		}

@@ -217,3 +217,97 @@ func TestLongFrames_SlowReader(t *testing.T) {
 		_ = slow.nc.Close()
 	})
 }
+
+// While the state is full, a long create is refused by its head: it takes no memory and waits for
+// no place, and gets its answer in its turn after its last byte. What may be refused for another
+// reason, or may not grow the state, waits for a place and is left to the tree.
+func TestLongFrames_RefusedByTheirHeads(t *testing.T) {
+	const longest = 200 << 10
+	cfg := ticks
+	cfg.MaxBuffer = longest
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, longest)
+		c, stops := connected(dial), connected(dial)
+		c.call(1, proto.OpCreate, create{path: "/p"})
+		c.call(2, proto.OpCreate, create{path: "/paid"})
+		c.budget("/paid", 0, longest/2)
+		server.MakeFull(s)
+		data, xid := make([]byte, longest-500), int32(10)
+		of := func(op proto.OpCode, path string) []byte {
+			xid++
+			return frame(xid, op, &createRecord{proto.CreateRequest{Path: path, Data: data, ACL: proto.OpenACL(), Mode: proto.ModePersistentSequential}, op})
+		}
+		hold := func() {
+			if _, err := stops.nc.Write(frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/p", Data: data})[:longest/2]); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		hold()
+		held := server.HeldByLong(s)
+		for _, piece := range []int{1000, 5000, 40 << 10, longest / 2, longest - 600, longest} {
+			for _, op := range []proto.OpCode{proto.OpCreate, proto.OpCreate2} {
+				b, start := of(op, "/p/new-"), time.Now()
+				for last := len(b) - 1; last > 0; {
+					n := min(piece, last)
+					if _, err := c.nc.Write(b[:n]); err != nil {
+						t.Fatal(err)
+					}
+					b, last = b[n:], last-n
+					if synctest.Wait(); server.HeldByLong(s) != held {
+						t.Fatalf("pieces of %d bytes: the create has a place", piece)
+					}
+				}
+				_ = c.nc.SetReadDeadline(time.Now()) // fails if the connection is closed
+				if c.next() != nil {
+					t.Fatalf("pieces of %d bytes: an answer before the last byte", piece)
+				}
+				c.writeAll(append(append(b, frame(5, proto.OpExists, &proto.PathWatchRequest{Path: "/p"})...), of(op, "/p/other-")...))
+				for i, want := range []proto.ErrCode{proto.ErrQuotaExceeded, proto.OK, proto.ErrQuotaExceeded} {
+					if h, _ := c.reply(); h.Err != want || h.Xid != []int32{xid - 1, 5, xid}[i] {
+						t.Fatalf("pieces of %d bytes: reply %d is %+v", piece, i, h)
+					}
+				}
+				if took := time.Since(start); took > 0 {
+					t.Errorf("pieces of %d bytes: a create waited for %v", piece, took)
+				}
+			}
+		}
+		for what, other := range map[string]struct {
+			b    []byte
+			want proto.ErrCode
+		}{
+			"no parent": {of(proto.OpCreate, "/none/x"), proto.ErrNoNode},
+			"a set":     {frame(0, proto.OpSetData, &proto.SetDataRequest{Path: "/p", Data: data, Version: -1}), proto.ErrQuotaExceeded},
+			"a multi": {frame(0, proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
+				{Op: proto.OpCreate, Path: "/p/x", Data: data, ACL: proto.OpenACL()},
+				{Op: proto.OpDelete, Path: "/none", Version: -1}}}), proto.OK},
+		} {
+			start := time.Now()
+			c.writeAll(other.b)
+			if h, _ := c.reply(); h.Err != other.want || time.Since(start) == 0 {
+				t.Errorf("%s: %v after %v", what, h.Err, time.Since(start))
+			}
+			if stops.recv() != nil {
+				t.Error("a client that stops keeps its place")
+			}
+			stops = connected(dial)
+			hold()
+		}
+		c.writeAll(of(proto.OpCreate, "/paid/new-"))
+		if h, _ := c.reply(); h.Err != proto.ErrQuotaExceeded {
+			t.Error(h)
+		}
+		if code, took := c.seek("/paid"); code != proto.OK || took == 0 {
+			t.Errorf("the bytes that were left out cost nothing: %v after %v", code, took)
+		}
+	})
+}
+
+// createRecord is a record for frame.
+type createRecord struct {
+	proto.CreateRequest
+	op proto.OpCode
+}
+
+func (c *createRecord) Append(b []byte) []byte { return c.CreateRequest.Append(b, c.op) }

@@ -36,6 +36,22 @@ func clientRequestOf(ref any) *clientRequest {
 	return nil
 }
 
+// writeRequest returns a client's write as a request for the tree. The body is that of r.
+func (c *conn) writeRequest(r *received) datatree.Request {
+	s, session := c.server, c.session
+	if c.local {
+		session = 0 // nothing to check, and no znode can belong to it
+	}
+	limit := int32(0) // of the replies that the changed znodes may cause; 0: none
+	if s.cfg.RefuseUnreadable {
+		limit = s.cfg.MaxBuffer
+	}
+	return datatree.Request{
+		Session: session, ConnEpoch: c.epoch, Op: r.Op, Flags: s.requestFlags(), MaxBuffer: limit,
+		IDs: c.IDs, Body: r.body, Server: s.cfg.MemberID,
+	}
+}
+
 // session returns the session of the client. A request of a local session has none for the
 // ensemble.
 func (r *clientRequest) session() proto.SessionID { return cmp.Or(r.req.Session, r.conn.session) }

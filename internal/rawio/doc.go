@@ -5,13 +5,16 @@ package rawio
 
 import "time"
 
-// Buffer is what a Conn reads into.
+// Buffer lends the memory that a Conn reads into, so that a reader holds none while it waits.
 type Buffer interface {
 	// Borrow returns memory, which is not empty, when bytes may have arrived.
 	Borrow() []byte
 	// Return gives it back if none have.
 	Return()
 }
+
+// Sink is what all Conns may borrow for bytes that nobody reads. On Linux they are not copied.
+var Sink [256 << 10]byte
 
 // Answers is what a socket shows of the peer's system. The zero value says nothing.
 type Answers struct {
@@ -21,7 +24,8 @@ type Answers struct {
 	Ended      bool          // the peer has ended the stream, or the connection is broken
 }
 
-// Queued is what waits in a socket's queues, in bytes. The zero value says nothing.
+// Queued is what waits in a socket's queues, in bytes: if it changes between two calls, the peer is
+// alive. The zero value says nothing.
 type Queued struct {
 	Unread int // has come, and is not read
 	Unsent int // is written, and the peer has not confirmed that it has come

@@ -35,16 +35,19 @@ var (
 // Input holds the bytes that were read from a connection and are not handled yet: buf[r:w]. Only
 // the reader of the connection uses it. The zero value is empty.
 type Input struct {
-	buf    []byte
-	r, w   int
-	pooled *[InputBytes]byte // nil: buf is not from inputs
-	few    *[SmallBytes]byte // nil: buf is not from smallInputs
-	small  bool              // the next buffer has SmallBytes
-	many   bool              // so has the next one if the host has lent fewLarge
-	waited bool              // the last fill found nothing at first
-	behind bool              // ReadAhead left bytes in the socket, which may have come at any time
-	long   *bounds.Places    // if frames wait for these, the next buffer has SmallBytes
-	host   *Host             // counts the buffers of InputBytes; set before the first is borrowed
+	// LeftOut is how many bytes of the next frame LeaveOut has left out.
+	LeftOut int
+
+	buf     []byte
+	r, w    int
+	discard int               // how many bytes that are to come are left out
+	pooled  *[InputBytes]byte // nil: buf is not from inputs
+	few     *[SmallBytes]byte // nil: buf is not from smallInputs
+	small   bool              // the next buffer has SmallBytes
+	sealed  bool              // the bytes are ciphertext, also those of frames with places
+	waited  bool              // the last fill found nothing at first
+	behind  bool              // ReadAhead left bytes in the socket, which may have come at any time
+	host    *Host             // of the link, set by Fill
 }
 
 // SetSmall sets whether the next buffer is small, for a connection without a session.
@@ -96,16 +99,21 @@ func (in *Input) Announced() int {
 // there are many links, the buffer is about as large as the arrived bytes: thousands of readers may
 // wait for a lock at the same time.
 func (in *Input) Fill(l *Link) error {
-	in.waited, in.long, in.many, in.host = false, l.host.Long, l.host.many.Load(), l.host
-	if in.r == in.w {
+	in.waited, in.host = false, l.host
+	switch {
+	case in.r == in.w:
 		l.Drop(in)
 		err := in.first(l)
-		if in.many {
+		if l.host.Many() {
 			in.fit()
 		}
 		return err
+	case in.discard > 0:
+		n, err := in.skip(l)
+		in.discard -= n
+		return err
 	}
-	joins := l.place == nil && !l.holdsBack && in.long.Crowded() && bounds.IsLong(in.Announced())
+	joins := l.place == nil && !l.holdsBack && l.host.Long.Crowded() && bounds.IsLong(in.Announced())
 	if frame := in.Announced(); joins || in.Len() == InputBytes && in.w == len(in.buf) {
 		l.takePlace(frame, len(in.buf))
 		part := *in
@@ -113,7 +121,7 @@ func (in *Input) Fill(l *Link) error {
 		in.w = copy(in.buf, part.Bytes())
 		part.Release()
 	}
-	in.grow(in.many)
+	in.grow()
 	l.holdInput(len(in.buf), true)
 	n, err := l.readSome(in.buf[in.w:], len(in.buf))
 	if in.w += n; l.place != nil && n > 0 {
@@ -121,6 +129,39 @@ func (in *Input) Fill(l *Link) error {
 	}
 	return err
 }
+
+// LeaveOut leaves n bytes, which begin at a place of the next frame, out of it: they are discarded
+// when they arrive, and the frame is shorter. The frame must have begun to arrive, up to a moment
+// before the last of these bytes. It gives back its place, if it has one.
+func (in *Input) LeaveOut(l *Link, at, n int) {
+	arrived := in.Len() - 4 - at
+	binary.BigEndian.PutUint32(in.Bytes(), uint32(in.Announced()-n))
+	in.w -= arrived
+	in.fit()
+	in.LeftOut, in.discard = n, n-arrived
+	l.dropPlace()
+}
+
+// skip waits for bytes that are left out, and returns how many have come.
+func (in *Input) skip(l *Link) (int, error) {
+	if l.raw != nil && !l.sealed() {
+		l.holdInput(len(in.buf), true)
+		return l.raw.Read((*leavingOut)(in))
+	}
+	l.holdInput(len(in.buf)+SmallBytes, true)
+	few := smallInputs.Get().(*[SmallBytes]byte)
+	defer smallInputs.Put(few)
+	return l.readSome(few[:min(in.discard, SmallBytes)], len(in.buf)+SmallBytes)
+}
+
+// leavingOut is an Input whose reader holds no memory for the bytes that are left out.
+type leavingOut Input
+
+// Borrow implements rawio.Buffer.
+func (o *leavingOut) Borrow() []byte { return rawio.Sink[:min(o.discard, len(rawio.Sink))] }
+
+// Return implements rawio.Buffer.
+func (o *leavingOut) Return() { o.waited = true }
 
 // longInput returns a buffer of n bytes.
 func longInput(n int) []byte {
@@ -153,6 +194,10 @@ func (l *Link) KeepPlace() {
 func (l *Link) Drop(in *Input) {
 	in.Release()
 	l.HoldInput(in)
+	l.dropPlace()
+}
+
+func (l *Link) dropPlace() {
 	if l.place != nil {
 		l.host.Long.Release(l.place.Bytes)
 		l.KeepPlace()
@@ -198,7 +243,7 @@ func (in *Input) await(raw *rawio.Conn) (err error) {
 	return err
 }
 
-// arriving is an Input that borrows a buffer for what has arrived.
+// arriving is an Input without a buffer: thousands of readers may wait for their clients.
 type arriving Input
 
 // Borrow implements rawio.Buffer.
@@ -213,9 +258,9 @@ func (a *arriving) Return() {
 	a.waited = true
 }
 
-// fit moves the arrived bytes to a buffer of that size, and gives the large one back.
+// fit moves the arrived bytes to a buffer of that size, and gives a large one back.
 func (in *Input) fit() {
-	if in.pooled != nil && in.w <= InputBytes/2 {
+	if len(in.buf) >= InputBytes && in.Len() <= len(in.buf)/2 {
 		arrived := slices.Clone(in.Bytes())
 		in.Release()
 		in.buf, in.w = arrived, len(arrived)
@@ -224,17 +269,16 @@ func (in *Input) fit() {
 
 // grow makes room for more bytes of an incomplete frame, up to InputBytes. The buffer doubles as
 // bytes arrive, so that a false length costs at most twice the memory of the bytes really sent, or
-// SmallBytes. fit: the buffer should not be larger than the frame.
-func (in *Input) grow(fit bool) {
+// SmallBytes. If there are many links, it is not larger than the frame.
+func (in *Input) grow() {
 	switch {
 	case in.r > 0:
 		in.w = copy(in.buf, in.buf[in.r:in.w])
 		in.r = 0
 	case in.w == len(in.buf):
 		full, w, frame := *in, in.w, 4+in.Announced()
-		if len(full.buf) < InputBytes && !(fit && frame > w) {
-			in.small, in.many, in.long = false, false, nil
-			in.borrow()
+		if len(full.buf) < InputBytes && !(in.host.Many() && frame > w) {
+			in.borrowLarge()
 		} else {
 			// Not beyond the end of the frame, whose length was checked.
 			in.buf = make([]byte, min(max(2*w, SmallBytes), max(frame, w+1), InputBytes))
@@ -245,29 +289,27 @@ func (in *Input) grow(fit bool) {
 	}
 }
 
+// borrow borrows a buffer for the first bytes.
 func (in *Input) borrow() {
-	in.r, in.w = 0, 0
-	if in.small || in.long.Crowded() || in.many && in.host.large.Load() >= fewLarge {
-		in.pooled, in.few = nil, smallInputs.Get().(*[SmallBytes]byte)
+	if h := in.host; in.small || h.Long.Crowded() && !in.sealed || h.Many() && h.large.Load() >= fewLarge {
+		in.r, in.w, in.pooled, in.few = 0, 0, nil, smallInputs.Get().(*[SmallBytes]byte)
 		in.buf = in.few[:]
 		return
 	}
-	in.lent(1)
-	in.pooled, in.few = inputs.Get().(*[InputBytes]byte), nil
-	in.buf = in.pooled[:]
+	in.borrowLarge()
 }
 
-func (in *Input) lent(n int64) {
-	if in.host != nil {
-		in.host.large.Add(n)
-	}
+func (in *Input) borrowLarge() {
+	in.host.large.Add(1)
+	in.r, in.w, in.pooled, in.few = 0, 0, inputs.Get().(*[InputBytes]byte), nil
+	in.buf = in.pooled[:]
 }
 
 // Release gives the buffer back.
 func (in *Input) Release() {
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
-		in.lent(-1)
+		in.host.large.Add(-1)
 	}
 	if in.few != nil {
 		smallInputs.Put(in.few)
@@ -276,4 +318,5 @@ func (in *Input) Release() {
 		longInputs.Put(&long)
 	}
 	in.buf, in.pooled, in.few, in.r, in.w, in.behind = nil, nil, nil, 0, 0, false
+	in.LeftOut, in.discard = 0, 0
 }

@@ -60,8 +60,9 @@ func (in *Input) ahead(l *Link, urgent []byte) (found bool) {
 }
 
 // prefer makes the whole frames that equal urgent the next ones, and reports whether there are any.
+// None overtakes a long frame, even if bytes of it are left out.
 func (in *Input) prefer(urgent []byte) bool {
-	if !bytes.Contains(in.Bytes(), urgent) { // much faster than to look at each frame
+	if in.LeftOut > 0 || !bytes.Contains(in.Bytes(), urgent) { // much faster than to look at each frame
 		return false
 	}
 	others, n := in.r, 0

@@ -167,7 +167,7 @@ func (t *tlsLayer) decrypt(b []byte) (n int, err error) {
 
 // first waits until the client has sent something, and reads it into a borrowed buffer.
 func (t *tlsLayer) first(in *Input) error {
-	t.wire.in.many, t.wire.in.host = in.many, in.host
+	t.wire.in.host = in.host
 	for {
 		in.borrow()
 		n, err := t.decrypt(in.buf)
@@ -306,7 +306,7 @@ func (l *Link) Secure(in *Input, cfg *tls.Config, deadline time.Time) (leaf *x50
 		t.wire.in.Release()
 		return nil, err
 	}
-	t.wire.raw, t.wire.received, t.wire.in.small = l.raw, -1, false
+	t.wire.raw, t.wire.received, t.wire.in.small, t.wire.in.sealed = l.raw, -1, false, true
 	l.HoldInput(in)
 	if chains := t.conn.ConnectionState().VerifiedChains; len(chains) > 0 {
 		leaf = chains[0][0]
