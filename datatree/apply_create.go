@@ -189,14 +189,14 @@ func CreatesEphemeral(op proto.OpCode, body []byte) bool {
 	case proto.OpCreate, proto.OpCreate2:
 		var c proto.CreateRequest
 		c.Decode(&d, op)
-		return d.Err() == nil && c.Mode.Valid() && c.Mode.Ephemeral()
+		return d.Err() == nil && c.Mode.Ephemeral()
 	case proto.OpMulti:
 		var m proto.MultiRequest
 		if m.Decode(&d, op) != nil {
 			return false
 		}
 		return slices.ContainsFunc(m.Ops, func(o proto.MultiOp) bool {
-			return o.Op != proto.OpCreateContainer && o.Mode.Valid() && o.Mode.Ephemeral()
+			return o.Op != proto.OpCreateContainer && o.Mode.Ephemeral()
 		})
 	}
 	return false

@@ -78,10 +78,7 @@ func (s *znodeStore) dropChild(p, child *znode) {
 // childrenReplyBytes returns the size of the reply to getChildren2 of n with one more child of that
 // name.
 func (s *znodeStore) childrenReplyBytes(n *znode, name string) int {
-	if n.dir == 0 {
-		return listBytes(len(name), 1)
-	}
-	d := s.dirs.at(n.dir)
+	d := s.dirs.at(n.dir) // number 0 has no children
 	return listBytes(d.nameBytes+len(name), len(d.children)+1)
 }
 

@@ -40,17 +40,6 @@ func TestIndex_IsAMap(t *testing.T) {
 					rt.Fatalf("%s is %v, want %v", path, x.get(&znodes, path), want[path])
 				}
 			}
-			for i := range x.shards {
-				s, used := &x.shards[i], 0
-				for _, e := range s.slots {
-					if e != 0 {
-						used++
-					}
-				}
-				if used != s.n || len(s.slots) > 64 && s.n < len(s.slots)*3/8 {
-					rt.Fatalf("shard %d counts %d znodes, %d of %d slots are used", i, s.n, used, len(s.slots))
-				}
-			}
 			all := 0
 			for n := range znodes.all() {
 				if all++; want[n.path()] != n {
@@ -62,4 +51,47 @@ func TestIndex_IsAMap(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestIndex_Shrinks: a shard counts its znodes, and gives memory back when few are left.
+func TestIndex_Shrinks(t *testing.T) {
+	tree, x := empty(Options{}), newIndex()
+	var znodes pool[znode]
+	var all []*znode
+	for i := range 60_000 {
+		id, n := znodes.alloc()
+		n.id = id
+		n.setBlob(tree.seal(fmt.Sprintf("/%d", i), &record{}))
+		all = append(all, n)
+	}
+	for round := range 2 {
+		for _, n := range all {
+			x.put(n)
+		}
+		for i, n := range all {
+			x.drop(n)
+			if i%5000 != 0 {
+				continue
+			}
+			for k := range x.shards {
+				s, used := &x.shards[k], 0
+				for _, e := range s.slots {
+					if e != 0 {
+						used++
+					}
+				}
+				if used != s.n || len(s.slots) > 64 && s.n < len(s.slots)*3/8 || 16*s.n > 13*len(s.slots) {
+					t.Fatalf("round %d: shard %d counts %d znodes, %d of %d slots are used", round, k, s.n, used, len(s.slots))
+				}
+			}
+		}
+		if x.len() != 0 {
+			t.Errorf("%d znodes are left", x.len())
+		}
+	}
+	for k := range x.shards {
+		if n := len(x.shards[k].slots); n > 64 {
+			t.Errorf("shard %d without znodes has %d slots", k, n)
+		}
+	}
 }

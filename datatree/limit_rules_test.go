@@ -33,6 +33,44 @@ func TestLimit_Rules(t *testing.T) {
 	}
 }
 
+// TestLimit_Bounds: the limits of sessions, and the end of the full state, are met to the byte.
+func TestLimit_Bounds(t *testing.T) {
+	const many = sessionBytes/sessionCost + 1
+	for _, c := range []struct {
+		sessions int
+		weight   int64 // of the znodes
+		limit    int64
+		want     proto.ErrCode
+	}{
+		{many, 0, 0, proto.OK},
+		{many - 2, 1 << 30, 1, proto.OK}, // the last of the reserve
+		{many - 1, 1 << 30, 1, proto.ErrQuotaExceeded},
+		{many, 1 << 20, 1<<20 + (many+1)*sessionCost, proto.OK},
+		{many, 1 << 20, 1<<20 + (many+1)*sessionCost - 1, proto.ErrQuotaExceeded},
+		{3*many - 1, 1 << 30, 3 * many * sessionCost * 100 / sessionPercent, proto.OK},
+		{3 * many, 1 << 30, 3 * many * sessionCost * 100 / sessionPercent, proto.ErrQuotaExceeded},
+	} {
+		tree := New(Options{})
+		for i := range c.sessions {
+			tree.sessions[proto.SessionID(i)] = nil
+		}
+		tree.weight = c.weight
+		tree.replaceLimit(Limit{Weight: c.limit})
+		x := newTxn(Header{}, &Request{})
+		if code := tree.mayAddSession(&x); code != c.want || x.res.Full != (code != proto.OK) {
+			t.Errorf("%+v: %v, full %v", c, code, x.res.Full)
+		}
+	}
+	for weight, full := range map[int64]bool{9500: true, 9499: false} {
+		tree := New(Options{})
+		tree.weight = weight
+		tree.replaceLimit(Limit{Weight: 10_000, Full: true})
+		if tree.endFull(); tree.Limit().Full != full {
+			t.Errorf("%d bytes of 10,000: full %v", weight, !full)
+		}
+	}
+}
+
 // TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after
 // which the state stays larger than before.
 func TestLimit_MultiNamesWhatGrew(t *testing.T) {

@@ -268,6 +268,9 @@ func TestRefusedReads(t *testing.T) {
 		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, refused) || errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("Downgrade: %v", err)
 		}
+		if _, err := m.TryLock(t.Context()); !errors.Is(err, refused) {
+			t.Errorf("TryLock: %v", err)
+		}
 		s := lock.NewSemaphore(c, "/sem", 1, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

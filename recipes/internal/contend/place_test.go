@@ -105,7 +105,12 @@ func TestAcquire_NoDirectory(t *testing.T) {
 		}
 		done := make(chan error)
 		go func() { // ends when the directory is gone; awaited below
-			_, err := contend.Acquire(t.Context(), c, "/line", "lock-", nil, contend.Exclusive)
+			held, err := contend.Acquire(t.Context(), c, "/line", "lock-", nil, contend.Exclusive)
+			if err == nil {
+				if s.AssertExists(held.Path()); held.Token() <= first.Token() {
+					t.Errorf("token %d after %d", held.Token(), first.Token())
+				}
+			}
 			done <- err
 		}()
 		time.Sleep(time.Second)
@@ -124,6 +129,50 @@ func TestAcquire_NoDirectory(t *testing.T) {
 		}
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestContenders: of contenders that may not be read the paths are known, and any other error is
+// that of the call.
+func TestContenders(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		c, h := w.OpenHooked(recipetest.Connect)
+		for i, acl := range [][]proto.ACL{proto.OpenACL(), {{Perms: proto.PermDelete, ID: proto.ID{Scheme: "world", ID: "anyone"}}}} {
+			for _, name := range []string{"a", "b"} {
+				o := recipes.CreateOptions{Sequential: true, Parents: true, ACL: acl}
+				if _, err := c.Create(t.Context(), "/line/"+name+"-", fmt.Append(nil, i), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, tc := range []struct {
+			match func(string) bool
+			want  string
+		}{
+			{nil, "a-0000000000 0, b-0000000001 0, a-0000000002 , b-0000000003 "},
+			{func(name string) bool { return name[0] == 'b' }, "b-0000000001 0, b-0000000003 "},
+		} {
+			all, err := contend.Contenders(t.Context(), c, "/line", tc.match)
+			var got []string
+			for _, x := range all {
+				got = append(got, strings.TrimPrefix(x.Path, "/line/")+" "+string(x.Data))
+			}
+			if err != nil || strings.Join(got, ", ") != tc.want {
+				t.Errorf("%q, want %s; %v", got, tc.want, err)
+			}
+		}
+		refused := errors.New("refused")
+		for _, op := range []string{"get", "children"} {
+			h.Arm(func(r recipetest.Request) error {
+				if string(r.Op) == op {
+					return refused
+				}
+				return nil
+			}, nil)
+			if all, err := contend.Contenders(t.Context(), c, "/line", nil); !errors.Is(err, refused) || all != nil {
+				t.Errorf("%s is refused: %v, %v", op, all, err)
+			}
 		}
 	})
 }
