@@ -108,3 +108,33 @@ func TestCreateSession_Refused(t *testing.T) {
 		t.Errorf("the password: %v", res.Err)
 	}
 }
+
+// TestReconfig_Order: ZooKeeper refuses wrong arguments before it asks for permission. What only
+// gozkd refuses, it refuses afterwards.
+func TestReconfig_Order(t *testing.T) {
+	for _, c := range []struct {
+		what, joining string
+		flags         RequestFlags
+		want          proto.ErrCode
+	}{
+		{"wrong arguments without permission", "server.4=", 0, proto.ErrBadArguments},
+		{"a number that is too high, without permission", "server.999=h4:1:2;4", 0, proto.ErrNoAuth},
+		{"a number that is too high", "server.999=h4:1:2;4", FlagSkipACL, proto.ErrBadArguments},
+		{"no permission", "server.4=h4:1:2;4", 0, proto.ErrNoAuth},
+		{"a member", "server.4=h4:1:2;4", FlagSkipACL, proto.OK},
+		{"two addresses", "server.4=h4:1:2|h5:1:2;4", FlagSkipACL, proto.ErrBadArguments},
+		{"two addresses, which are enabled", "server.4=h4:1:2|h5:1:2;4", FlagSkipACL | FlagMultiAddress, proto.OK},
+	} {
+		tree := fuzzEnsemble(t)
+		pending, _ := tree.PendingConfig()
+		for _, r := range []Request{
+			{Op: proto.OpConfigDone, Body: ConfigDoneBody{Serial: pending.Serial}.Append(nil)},
+			{Op: proto.OpReconfig, Flags: c.flags, Body: (&proto.ReconfigRequest{Joining: &c.joining, ConfigID: -1}).Append(nil)},
+		} {
+			res, _ := tree.Apply(Header{tree.LastZxid() + 1, 0}, &r)
+			if _, pending := tree.PendingConfig(); r.Op == proto.OpReconfig && (res.Err != c.want || pending != (res.Err == proto.OK)) {
+				t.Errorf("%s: %v, pending %v, want %v", c.what, res.Err, pending, c.want)
+			}
+		}
+	}
+}

@@ -104,7 +104,7 @@ func (d *reader) text() string { return string(d.bytes()) }
 
 // end returns the first error, or an error if input is left.
 func (d *reader) end() error {
-	if d.err == nil && len(d.b) > 0 {
+	if len(d.b) > 0 { // not after an error
 		return fmt.Errorf("%d bytes too many", len(d.b))
 	}
 	return d.err

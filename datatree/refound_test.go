@@ -79,3 +79,24 @@ func TestRefound(t *testing.T) {
 		}
 	})
 }
+
+// The limit was that of other members, and goes in any case. Sessions may stay.
+func TestRefound_Sessions(t *testing.T) {
+	for keep, want := range map[bool]Refounded{false: {2, 1, 2}, true: {0, 0, 2}} {
+		tree := checkTree(t)
+		tree.replaceLimit(Limit{Weight: 1 << 20, Cause: LimitedByDisk})
+		if got := tree.Refound(7, 1<<42, keep); got != want {
+			t.Errorf("keep %v: %+v, want %+v", keep, got, want)
+		}
+		closed := want.Sessions
+		if tree.NumSessions() != 2-closed || tree.Limit() != (Limit{}) || tree.LastZxid() != proto.MakeZxid(7, uint32(closed)+1) {
+			t.Errorf("keep %v: %d sessions, limit %+v, zxid %v", keep, tree.NumSessions(), tree.Limit(), tree.LastZxid())
+		}
+		if config := tree.record(tree.get(configPath)); config.mzxid != tree.LastZxid() || config.data != "" || config.null {
+			t.Errorf("keep %v: the members' znode is %+v", keep, config)
+		}
+		if err := tree.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/lock"
+	"github.com/gozkd/gozkd/zktest"
 )
 
 // readers is more than any test has.
@@ -207,14 +209,15 @@ func TestHandOver(t *testing.T) {
 		c, h := w.Hooked()
 		other := w.Client()
 		rw, sem := lock.NewRWMutex(c, "/rw", nil), lock.NewSemaphore(c, "/sem", 1, nil)
-		acquire := func() (*lock.Lock, error) { return sem.Acquire(t.Context()) }
-		downgrade := func() (*lock.Lock, error) {
+		acquire := func(ctx context.Context) (*lock.Lock, error) { return sem.Acquire(ctx) }
+		downgrade := func(ctx context.Context) (*lock.Lock, error) {
 			l := must[*lock.Lock](t)(rw.Lock(t.Context()))
-			return rw.Downgrade(t.Context(), l)
+			return rw.Downgrade(ctx, l)
 		}
 		refused := errors.New("refused")
-		for what, f := range map[string]func() (*lock.Lock, error){"/rw/": downgrade, "/sem/locks/": acquire} {
-			for _, how := range []string{"deleted", "in the background", "refused"} {
+		for what, f := range map[string]func(context.Context) (*lock.Lock, error){"/rw/": downgrade, "/sem/locks/": acquire} {
+			for _, how := range []string{"deleted", "deleted before", "in the background", "refused"} {
+				ctx, cancel := context.WithCancel(t.Context())
 				armed := true
 				h.Arm(func(r recipetest.Request) error {
 					if r.Op != "delete" || !strings.HasPrefix(r.Path, what) || !armed {
@@ -225,11 +228,24 @@ func TestHandOver(t *testing.T) {
 					case "deleted":
 						return other.Delete(t.Context(), r.Path, -1)
 					case "in the background":
-						return recipes.ErrOutcomeUnknown
+						cancel()
+						return recipes.ErrNoServer
 					}
 					return refused
-				}, nil)
-				l, err := f()
+				}, func(r recipetest.Request) {
+					if how != "deleted before" || r.Op != "children" || r.Path != "/rw" && r.Path != "/sem/leases" || !armed {
+						return
+					}
+					for path := range w.Tree("/") { // the writer's, or that of the turn
+						if strings.HasPrefix(path, "/sem/locks/") || strings.Contains(path, "__WRIT__") && len(w.Tree("/rw")) == 3 {
+							armed = false
+							check(t, other.Delete(t.Context(), path, -1))
+						}
+					}
+					time.Sleep(time.Second) // until the holder knows
+				})
+				l, err := f(ctx)
+				cancel()
 				if armed || errors.Is(err, refused) != (how == "refused") || (err == nil) != (l != nil) || l != nil && l.Context().Err() != nil {
 					t.Errorf("%s %s: %v, %v", what, how, l, err)
 				}
@@ -268,6 +284,26 @@ func TestRefusedReads(t *testing.T) {
 		if _, err := m.Downgrade(t.Context(), l); !errors.Is(err, refused) || errors.Is(err, recipes.ErrNotHeld) {
 			t.Errorf("Downgrade: %v", err)
 		}
+		for op, want := range map[zktest.Op]error{"create": proto.ErrNoAuth, "children": recipes.ErrNotHeld} {
+			h.Arm(func(r recipetest.Request) error {
+				switch {
+				case r.Op != op:
+					return nil
+				case op == "children":
+					return proto.ErrNoNode
+				}
+				return want
+			}, nil)
+			if r, err := m.Downgrade(t.Context(), l); !errors.Is(err, want) || r != nil || l.Context().Err() != nil {
+				t.Errorf("Downgrade without %s: %v, %v", op, r, err)
+			}
+		}
+		h.Arm(func(r recipetest.Request) error {
+			if r.Op == "children" && (r.Path == "/rw" || r.Path == "/sem/leases") {
+				return refused
+			}
+			return nil
+		}, nil)
 		if _, err := m.TryLock(t.Context()); !errors.Is(err, refused) {
 			t.Errorf("TryLock: %v", err)
 		}
