@@ -61,6 +61,10 @@ func TestValidateRequest_KnowsTheOperations(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { _ = ValidateRequest(b) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+	short := Request{Op: proto.OpCreate, IDs: make([]proto.ID, 9)} // two bytes each
+	if again, err := decodeRequest(short.Append(nil), true); err != nil || len(again.IDs) != len(short.IDs) {
+		t.Errorf("identities without text: %+v, %v", again, err)
+	}
 	zero := CommittedRequest([]byte{0xff})
 	tree := New(Options{})
 	if res, _ := tree.Apply(Header{tree.LastZxid() + 1, 1}, &zero); res.Err != proto.ErrUnimplemented {

@@ -144,3 +144,47 @@ func TestZooKeeperZnodes(t *testing.T) {
 		break
 	}
 }
+
+// What walks through the state stops when its caller does.
+func TestWalk(t *testing.T) {
+	tree := checkTree(t)
+	r := &proto.CreateRequest{Path: "/ttl", ACL: proto.OpenACL(), Mode: proto.ModePersistentTTL, TTL: 77}
+	tree.Apply(Header{tree.LastZxid() + 1, 1}, &Request{Op: proto.OpCreateTTL, Body: r.Append(nil, proto.OpCreateTTL)})
+	for _, c := range []struct {
+		path, last string
+		want       string
+	}{
+		{"/fuzz", "", "/fuzz 0 0, /fuzz/e 1 0"},
+		{"/", "/zookeeper", "/ 0 0, /container 4 0, /fuzz 0 0, /fuzz/e 1 0, /large 0 0, /ttl 5 77, /zookeeper 0 0"},
+		{"", "/fuzz/e", "/ 0 0, /container 4 0, /fuzz 0 0, /fuzz/e 1 0"},
+		{"/", "/", "/ 0 0"},
+		{"/missing", "", ""},
+	} {
+		var got []string
+		there := tree.Walk(c.path, func(z proto.Znode) bool {
+			got = append(got, fmt.Sprintf("%s %d %d", z.Path, z.Mode, z.TTLMs))
+			return z.Path != c.last
+		})
+		if s := strings.Join(got, ", "); s != c.want || there != (c.want != "") {
+			t.Errorf("%s to %s: %s, want %s; there is one: %v", c.path, c.last, s, c.want, there)
+		}
+	}
+	if s, ok := tree.Session(99); ok || s != (SessionInfo{}) {
+		t.Errorf("a session of nobody: %+v", s)
+	}
+	for s := range tree.Sessions() {
+		if s.ID != fuzzSession {
+			t.Errorf("the first session is %v", s.ID)
+		}
+		break
+	}
+	body := (&proto.CreateRequest{Path: "/e", ACL: proto.OpenACL(), Mode: 1}).Append(nil, proto.OpCreate)
+	other, _ := tree.Session(otherSession)
+	tree.Apply(Header{tree.LastZxid() + 1, 1}, &Request{Op: proto.OpCreate, Session: otherSession, ConnEpoch: other.ConnEpoch, Body: body})
+	for s, paths := range tree.EphemeralsBySession() {
+		if s != fuzzSession || fmt.Sprint(paths) != "[/fuzz/e]" {
+			t.Errorf("the first session %v has %v", s, paths)
+		}
+		break
+	}
+}

@@ -25,7 +25,7 @@ func TestEphemerals_Prefix(t *testing.T) {
 	apply(datatree.Request{Op: proto.OpCreate, Session: session.SessionID, ConnEpoch: session.Zxid, Body: body})
 	for prefix, want := range map[string]int{
 		"": 1, " \t\r\n": 1, "\x00\x1f": 1, "/": 1, " /\n": 1, "\x00/": 1, "/e": 1,
-		" /e": 0, "e": 0, "/f": 0, "\u00a0": 0, "\u2003": 0, "\u00a0/": 0, "\x7f": 0,
+		" /e": 0, "e": 0, "/f": 0, "\u00a0": 0, "\u2003": 0, "\u00a0/": 0, "\x7f": 0, "!": 0, "!/": 0,
 	} {
 		if got := tree.Ephemerals(session.SessionID, &prefix); len(got) != want {
 			t.Errorf("prefix %q: %q, want %d", prefix, got, want)
