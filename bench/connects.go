@@ -5,15 +5,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
-// connectors is how many clients open and close sessions at the same time.
-const connectors = 16
+// connectors are how many clients open and close sessions at the same time.
+var connectors = [...]int{16, 1}
 
 // benchConnects measures sessions that are opened on new connections and closed at once. With TLS,
 // each connection does a full handshake, and both sides verify a certificate.
@@ -24,24 +23,28 @@ func benchConnects(ctx context.Context, s *settings) {
 	}
 	s.withTargets(ctx, 1, func(targets []target) {
 		for _, t := range targets {
-			connectsFor(ctx, t, s.warm)
+			connectsFor(ctx, t, connectors[0], s.warm)
 		}
-		c := comparison{Row: row, Shape: fmt.Sprintf("%dx1", connectors)}
-		c.Servers = inRounds(ctx, s, name, targets, func(t target) *result { return connectsFor(ctx, t, s.seconds) })
-		s.out.comparisons(name, []comparison{c})
+		var all []comparison
+		for _, n := range connectors {
+			c := comparison{Row: row, Shape: shape{n, 1}.String()}
+			c.Servers = inRounds(ctx, s, c.key(), targets, func(t target) *result { return connectsFor(ctx, t, n, s.seconds) })
+			all = append(all, c)
+		}
+		s.out.comparisons(name, all)
 	})
 }
 
-// connectsFor lets clients open a session on a new connection and close it, repeatedly. A session
+// connectsFor lets n clients open a session on a new connection and close it, repeatedly. A session
 // counts when its close was answered within d; its latency starts with its connection.
-func connectsFor(ctx context.Context, t target, d time.Duration) *result {
+func connectsFor(ctx context.Context, t target, n int, d time.Duration) *result {
 	res := new(result)
 	before, start := usedBy(t.pids), time.Now()
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	results, errs := make([]result, connectors), make([]error, connectors)
+	results, errs := make([]result, n), make([]error, n)
 	var clients sync.WaitGroup
-	for i := range connectors {
+	for i := range n {
 		// Ends after d or with ctx; awaited below.
 		clients.Go(func() {
 			for errs[i] == nil && ctx.Err() == nil {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/identity"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -31,7 +34,7 @@ type conn struct {
 
 	spending spending // owned by serve
 	proposed bool     // owned by serve: the burst enqueued writes
-	bursts   uint64   // owned by serve: connTable.bursts when the client last sent something
+	bursts   uint64   // owned by serve: connTable.bursts when the client came or last sent something
 
 	touched touched         // owned by the goroutine of Apply
 	removed bool            // from connTable; guarded by connTable.mu
@@ -83,7 +86,7 @@ func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 	c := &conn{
 		server: s, addr: addr, port: kind, skipACL: s.cfg.SkipACL,
 		stats:  meter.ConnStats{Since: now, LastReply: now, LastXid: -1},
-		Client: identity.NewClient(addr),
+		Client: identity.NewClient(addr), bursts: s.conns.bursts.Load(),
 	}
 	c.Link.Init(&s.conns.links, c, nc)
 	c.NoteHeard(now)
@@ -143,4 +146,41 @@ func (c *conn) boundOutput() {
 			"session", c.session.String(), "output_bytes", c.Out.Len())
 		c.closeLocked("the client did not read")
 	}
+}
+
+// lone begins a burst, and reports whether this goroutine may wait for the disk: no other client
+// has sent a request since this one came or sent its last, and further requests of this one have
+// room in its socket.
+func (c *conn) lone() bool {
+	last := c.bursts
+	c.bursts = c.server.conns.bursts.Add(1)
+	return c.bursts == last+1 && c.IsSocket()
+}
+
+// lost ends a connection that cannot be read.
+func (c *conn) lost(in *link.Input, err error) {
+	c.Drop(in)
+	c.noteBroken(err)
+	if !errors.Is(err, net.ErrClosed) {
+		c.server.meter.Count(meter.ConnectionsBroken)
+		if !errors.Is(err, io.EOF) {
+			c.logger().Debug("connection lost", "error", err)
+		}
+	}
+	c.server.forget(c, false)
+}
+
+// end ends a connection on which no further request is handled. err is the reason if a request was
+// malformed.
+func (c *conn) end(in *link.Input, err error) {
+	if err != nil {
+		c.Lock()
+		c.noteEnd(facts.ServerSide, "bad request: "+err.Error())
+		c.Unlock()
+		c.logger().Warn("connection closed: bad request", "reason", err)
+	} else {
+		c.AwaitFlushed()
+	}
+	c.Drop(in)
+	c.server.forget(c, true)
 }

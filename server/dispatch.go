@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"os"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
-	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -29,6 +27,8 @@ const (
 	// quietTime: a client that was silent for so long before its last request is probably idle, and
 	// sends a ping now and then. It gets a goroutine only for that.
 	quietTime = time.Second
+	// fewConns connections may each have a goroutine although their clients are quiet.
+	fewConns = 256
 	// maxQueuedReads is how many reads of one connection may wait when it sends a write: they must
 	// be answered before that write is applied (V2), possibly by Apply, under its lock.
 	// maxQueuedLists is how many of them may ask for lists.
@@ -38,14 +38,30 @@ const (
 // serve opens a session and reads the connection. in holds the bytes that were read already.
 func (c *conn) serve(in link.Input) {
 	ok, err := newcomer{c, &in}.handshake()
-	if ok && err == nil && in.Len() > 0 { // requests came together with the connect request
-		ok, err = c.handle(&in, c.server.cfg.Now())
-	}
 	if !ok || err != nil {
 		c.end(&in, err)
 		return
 	}
-	c.receive(in, true)
+	// Few clients that come stay silent. So this goroutine waits for the answer and for the next
+	// request at once, until the deadline of the handshake.
+	quiet, readErr := true, error(nil)
+	if in.Len() == 0 && c.IsSocket() && !c.Secured() && c.server.conns.count() <= fewConns {
+		readErr = in.Fill(&c.Link)
+		quiet = readErr != nil
+	}
+	_ = c.NetConn().SetReadDeadline(time.Time{}) // fails if the connection is closed
+	c.Lock()
+	c.Await(func() bool { return c.session == 0 }) // for the answer to attach
+	ok = c.session != 0 && !c.ClosedLocked()
+	c.Unlock()
+	switch {
+	case !ok:
+		c.end(&in, nil)
+	case readErr != nil && !errors.Is(readErr, os.ErrDeadlineExceeded):
+		c.lost(&in, readErr)
+	case in.Len() == 0 || c.took(&in, c.server.cfg.Now()):
+		c.receive(in, quiet)
+	}
 }
 
 // receive reads the connection until it ends, or until it is parked because its client is quiet.
@@ -62,15 +78,7 @@ func (c *conn) receive(in link.Input, quiet bool) {
 			c.server.conns.turns.yield()
 		}
 		if readErr := in.Fill(&c.Link); readErr != nil {
-			c.Drop(&in)
-			c.noteBroken(readErr)
-			if !errors.Is(readErr, net.ErrClosed) {
-				c.server.meter.Count(meter.ConnectionsBroken)
-				if !errors.Is(readErr, io.EOF) {
-					c.logger().Debug("connection lost", "error", readErr)
-				}
-			}
-			c.server.forget(c, false)
+			c.lost(&in, readErr)
 			return
 		}
 		if in.Waited() { // others went on
@@ -78,27 +86,20 @@ func (c *conn) receive(in link.Input, quiet bool) {
 		}
 		now := c.server.cfg.Now()
 		quiet = now.Sub(c.LastBytes()) > quietTime
-		c.NoteHeard(now)
-		if ok, err := c.handle(&in, now); !ok || err != nil {
-			c.end(&in, err)
+		if !c.took(&in, now) {
 			return
 		}
 	}
 }
 
-// end ends a connection on which no further request is handled. err is the reason if a request was
-// malformed.
-func (c *conn) end(in *link.Input, err error) {
-	if err != nil {
-		c.Lock()
-		c.noteEnd(facts.ServerSide, "bad request: "+err.Error())
-		c.Unlock()
-		c.logger().Warn("connection closed: bad request", "reason", err)
-	} else {
-		c.AwaitFlushed()
+// took handles the input, whose last bytes came now. It returns false if the connection has ended.
+func (c *conn) took(in *link.Input, now time.Time) bool {
+	c.NoteHeard(now)
+	ok, err := c.handle(in, now)
+	if ok = ok && err == nil; !ok {
+		c.end(in, err)
 	}
-	c.Drop(in)
-	c.server.forget(c, true)
+	return ok
 }
 
 // handle handles all whole frames of the input, whose last bytes came now, and sends the replies.
@@ -109,11 +110,7 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 	c.SetHandling(true)
 	defer c.SetHandling(false)
 	turns, turn := c.server.conns.turns, false
-	bursts := c.server.conns.bursts.Add(1)
-	// No other client has sent a request since this one did, and further requests of this one have
-	// room in its socket, so this goroutine may wait for the disk.
-	lone := bursts == c.bursts+1 && c.IsSocket()
-	c.bursts = bursts
+	lone := c.lone()
 	for ; ; now = c.server.cfg.Now() {
 		if !c.awaitAudit(in) {
 			return false, nil

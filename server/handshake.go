@@ -27,8 +27,9 @@ type newcomer struct {
 	in *link.Input
 }
 
-// handshake answers a four-letter word, or negotiates a session. handshake returns false if the
-// connection is to be closed. err is the reason if the client's bytes were malformed.
+// handshake answers a four-letter word, or asks for a session. handshake returns false if the
+// connection is to be closed. err is the reason if the client's bytes were malformed. The deadline
+// of reads stays.
 func (c newcomer) handshake() (ok bool, err error) {
 	s := c.server
 	c.in.SetSmall(true) // thousands of unfinished handshakes must cost little
@@ -53,9 +54,6 @@ func (c newcomer) handshake() (ok bool, err error) {
 	req.Decode(&d)
 	if d.Err() != nil {
 		return false, fmt.Errorf("connect request: %w", d.Err())
-	}
-	if err := c.NetConn().SetReadDeadline(time.Time{}); err != nil {
-		return false, nil
 	}
 	if c.throttled(&req) || !c.admitted(&req) {
 		return false, nil
@@ -178,7 +176,7 @@ func (s *Server) await(cond func() bool) bool {
 	return s.state.await(ctx, &s.life, "", cond) == nil // Close waits for this goroutine
 }
 
-// attach proposes to create or to re-attach a session, and waits until Apply has answered.
+// attach proposes to create or to re-attach a session. Apply answers (attached), and serve waits.
 func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	s := c.server
 	body := datatree.CreateSessionBody{TimeoutMs: int32(s.clampTimeout(req.TimeoutMs).Milliseconds())}
@@ -208,11 +206,9 @@ func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	w.passwd = body.Passwd[:]
 	w.req.Body = body.Append(nil)
 	s.writes.Take(w.bytes())
-	s.node.Propose(w.req.Append(nil), w)
-	c.Lock()
-	defer c.Unlock()
-	c.Await(func() bool { return c.session == 0 })
-	return c.session != 0 && !c.ClosedLocked(), nil
+	s.node.Enqueue(w.req.Append(nil), w)
+	s.node.Drive(c.lone())
+	return true, nil
 }
 
 func (s *Server) clampTimeout(ms int32) time.Duration {
@@ -221,7 +217,7 @@ func (s *Server) clampTimeout(ms int32) time.Duration {
 }
 
 // attached takes the result of attach's request. Apply calls attached under the tree's write lock.
-// The goroutine that waits in attach is not woken here but when the answer is written: until then
+// The goroutine that waits in serve is not woken here but when the answer is written: until then
 // the client sends nothing, and Apply has the locks.
 func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Result) {
 	c.Lock()
@@ -244,6 +240,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		if c.refuse(w.hasReadOnly, story); story == nil && w.req.Op == proto.OpReattachSession {
 			c.noteRefused(w.req.Session, res.Err == proto.ErrAuthFailed, w.received)
 		}
+		_ = c.NetConn().SetReadDeadline(time.Now()) // wakes serve; fails if the connection is closed
 		return
 	}
 	info, ok := c.server.state.tree.Session(res.SessionID)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -63,5 +65,38 @@ func TestLastAnswer_ClientStays(t *testing.T) {
 		if answer, err := io.ReadAll(nc); err != nil || len(answer) == 0 {
 			t.Errorf("%q, %v", answer, err)
 		}
+	}
+}
+
+// A client that ends its stream after its connect request gets the answer. A client that is refused
+// and stays silent does not keep its connection for the time of a handshake.
+func TestConnectRequest_Last(t *testing.T) {
+	s := start(t, server.Config{HandshakeTimeout: time.Hour})
+	for name, ends := range map[string]bool{"the stream ends": true, "a session that is over": false} {
+		t.Run(name, func(t *testing.T) {
+			nc, err := net.Dial("tcp", s.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = nc.Close() }()
+			request := proto.ConnectRequest{TimeoutMs: 30_000, Passwd: make([]byte, proto.PasswdBytes)}
+			if !ends {
+				request.SessionID = 77
+			}
+			if _, err := nc.Write(frameOf(request.Append(nil))); err != nil {
+				t.Fatal(err)
+			}
+			if ends {
+				if err := nc.(*net.TCPConn).CloseWrite(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if answer, err := io.ReadAll(nc); err != nil || len(answer) != 4+36 {
+				t.Errorf("%d bytes: %v", len(answer), err)
+			}
+			for s.Facts().Stats().Connections > 0 {
+				runtime.Gosched()
+			}
+		})
 	}
 }

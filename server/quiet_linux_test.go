@@ -25,9 +25,9 @@ func readers() int {
 	return bytes.Count(stacks, []byte("server.(*conn).serve(")) + bytes.Count(stacks, []byte("server.(*conn).receive("))
 }
 
-// A connection has no goroutine after its session began and after a lone ping. Events reach its
-// client, a client that has more requests keeps a goroutine, and connections without a goroutine
-// end as others do.
+// A connection has no goroutine when its client was silent after its session began, and after a
+// lone ping. Events reach its client, a client that has more requests keeps a goroutine, and
+// connections without a goroutine end as others do.
 func TestQuietClients_NeedNoGoroutine(t *testing.T) {
 	c := newCerts(t)
 	for name, cfg := range map[string]*tls.Config{"plain": nil, "TLS": c.client(t, "alice")} {
@@ -38,7 +38,8 @@ func TestQuietClients_NeedNoGoroutine(t *testing.T) {
 func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 	var ahead atomic.Int64
 	s := startTLS(t, server.Config{
-		PortUnification: true, MaxClientConns: -1, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
+		PortUnification: true, MaxClientConns: -1, HandshakeTimeout: 3 * time.Second,
+		Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) },
 	}, certs)
 	awaitReaders := func(want int) {
 		for readers() != want {
@@ -53,6 +54,7 @@ func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 	}
 	awaitReaders(0)
 	c := clients[0]
+	ahead.Add(-int64(time.Minute)) // so it was not silent
 	c.call(1, proto.OpExists, &proto.PathWatchRequest{Path: "/n", Watch: true})
 	if n := readers(); n != 1 {
 		t.Errorf("%d readers while a client works", n)
@@ -78,7 +80,7 @@ func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 // A client whose connect request came in pieces, and that is quiet since then, holds no memory: it
 // owes the server nothing, and would be closed as one that does.
 func TestQuietClients_ConnectRequestInPieces(t *testing.T) {
-	s := start(t, server.Config{})
+	s := start(t, server.Config{HandshakeTimeout: 3 * time.Second})
 	defer s.Close()
 	r := dialTLS(t, s.Addr(), nil)
 	request := (&proto.ConnectRequest{TimeoutMs: 30_000, HasReadOnly: true}).Append(nil)
@@ -100,6 +102,19 @@ func TestQuietClients_ConnectRequestInPieces(t *testing.T) {
 	}
 	if unread, queued, err := server.ClientMemory(s); err != nil || unread+queued != 0 {
 		t.Errorf("a quiet client holds %d and %d bytes (%v)", unread, queued, err)
+	}
+}
+
+// A connection waits with a goroutine for the first request of its client, unless there are many.
+func TestQuietClients_Newcomers(t *testing.T) {
+	s := start(t, server.Config{MaxClientConns: -1, HandshakeTimeout: time.Hour})
+	defer s.Close()
+	const few, more = 256, 20
+	for range few + more {
+		dialTLS(t, s.Addr(), nil).connect(3_600_000, 0, nil)
+	}
+	for readers() != few {
+		runtime.Gosched()
 	}
 }
 
