@@ -1,11 +1,13 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -135,6 +137,9 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
+		if buf[0] == 0 && bytes.Equal(buf[1:], buf[:len(buf)-1]) {
+			continue // only zeros, as in most of the space that was allocated in advance
+		}
 		for i := 0; i < windowBytes && i+8 <= len(buf); i += frameAlign {
 			if le.Uint64(buf[i:]) != 0 {
 				dirty = off + int64(i) + 8
@@ -169,10 +174,7 @@ func (r *reader) at(off, n int64) ([]byte, error) {
 		return r.buf[off-r.off:][:n], nil
 	}
 	want := max(n, min(windowBytes, r.size-off))
-	if int64(cap(r.buf)) < want {
-		r.buf = make([]byte, want)
-	}
-	r.buf, r.off = r.buf[:want], off
+	r.buf, r.off = slices.Grow(r.buf[:0], int(want))[:want], off
 	if got, err := r.f.ReadAt(r.buf, off); int64(got) < want {
 		r.buf = r.buf[:0]
 		if errors.Is(err, io.EOF) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-
-	"github.com/gozkd/gozkd/internal/vfs"
 )
 
 const (
@@ -86,12 +84,11 @@ func (l *Log) begin(number uint64) error {
 // writeHead writes head durably to the file at path, which is a recycled file of size bytes or a
 // new file, and returns the new size of the file.
 func (l *Log) writeHead(path string, head []byte, size int64, recycled bool) (_ int64, err error) {
-	var f vfs.File
+	open := l.cfg.FS.Create
 	if recycled {
-		f, err = l.cfg.FS.OpenRW(path)
-	} else {
-		f, err = l.cfg.FS.Create(path)
+		open = l.cfg.FS.OpenRW
 	}
+	f, err := open(path)
 	if err != nil {
 		return 0, err
 	}
