@@ -95,7 +95,7 @@ func TestReadingAllocatesTheFrameAlone(t *testing.T) {
 		frame := plainFrame(nil, typeData, make([]byte, n))
 		source := &repeating{b: frame}
 		in := newFrameReader(source, DefaultMaxFrame, false)
-		if got := testing.AllocsPerRun(100, func() {
+		if got := fewestAllocs(func() {
 			if _, payload, err := in.next(nil); err != nil || len(payload) != n {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestReadingAllocatesTheFrameAlone(t *testing.T) {
 			t.Errorf("a frame of %d bytes takes %v allocations", n, got)
 		}
 		buffer := make([]byte, n)
-		if got := testing.AllocsPerRun(100, func() {
+		if got := fewestAllocs(func() {
 			if _, _, err := in.next(buffer); err != nil {
 				t.Fatal(err)
 			}
@@ -111,6 +111,17 @@ func TestReadingAllocatesTheFrameAlone(t *testing.T) {
 			t.Errorf("a frame of %d bytes in reused memory takes %v allocations", n, got)
 		}
 	}
+}
+
+// fewestAllocs returns how often f allocates. testing.AllocsPerRun also counts what the watchdog
+// and goroutines of earlier tests allocate meanwhile, and on a busy machine that is a long time.
+// They can only add, so the fewest of several short measurements are those of f.
+func fewestAllocs(f func()) float64 {
+	fewest := testing.AllocsPerRun(10, f)
+	for range 9 {
+		fewest = min(fewest, testing.AllocsPerRun(10, f))
+	}
+	return fewest
 }
 
 // repeating is a stream that repeats b.

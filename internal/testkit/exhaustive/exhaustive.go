@@ -39,9 +39,6 @@ func Only(t testing.TB) {
 // The command line's -rapid.checks takes precedence. TestMain calls it.
 func DefaultChecks(usual, all int) {
 	flag.Parse()
-	if checksGiven() {
-		return
-	}
 	if err := setChecks(Or(usual, all)); err != nil {
 		panic(err)
 	}
@@ -51,9 +48,6 @@ func DefaultChecks(usual, all int) {
 // number is restored when the test ends, so parallel tests must not call Checks.
 func Checks(t testing.TB, usual, all int) {
 	t.Helper()
-	if checksGiven() {
-		return
-	}
 	previous := flag.Lookup(checksFlag).Value.String()
 	if err := setChecks(Or(usual, all)); err != nil {
 		t.Fatal(err)
@@ -67,7 +61,17 @@ func Checks(t testing.TB, usual, all int) {
 
 const checksFlag = "rapid.checks"
 
-func setChecks(n int) error { return flag.Set(checksFlag, strconv.Itoa(n)) }
+// setChecks makes rapid.Check run a property n times, unless the command line sets how often. With
+// -short, rapid runs a fifth of its number, which of a few would leave none.
+func setChecks(n int) error {
+	if checksGiven() {
+		return nil
+	}
+	if testing.Short() {
+		n *= 5
+	}
+	return flag.Set(checksFlag, strconv.Itoa(n))
+}
 
 // checksGiven reports whether the command line sets -rapid.checks. Later calls return the result of
 // the first, because flag.Visit does not tell the command line from setChecks.
