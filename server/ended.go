@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
@@ -41,10 +41,10 @@ func (c *conn) noteBroken(err error) {
 	switch {
 	case errors.Is(err, net.ErrClosed): // whoever closed it has recorded why, unless a write failed
 		c.noteEnd("", "")
-	case tlsreason.Of(err) == tlsreason.HungUp && !errors.Is(err, syscall.ECONNRESET):
+	case neterr.TLSReason(err) == neterr.HungUp && !neterr.Is(err, syscall.ECONNRESET):
 		c.noteEnd(facts.ClientSide, "")
 	default:
-		c.noteEnd(facts.Network, inLog(tlsreason.Of(err)))
+		c.noteEnd(facts.Network, inLog(neterr.TLSReason(err)))
 	}
 }
 

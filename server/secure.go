@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -90,7 +90,7 @@ func (c newcomer) secure() bool {
 		if speaks := accept.Protocol(in.Bytes()); speaks != "" {
 			why = fmt.Errorf("the client speaks %s without TLS, and this port is for ZooKeeper's clients with TLS", speaks)
 		}
-		c.refused(tlsreason.NotTLS, why)
+		c.refused(neterr.NotTLS, why)
 		return false
 	}
 	if c.stoodStill() && in.Ended(&c.Link) {
@@ -108,7 +108,7 @@ func (c newcomer) secure() bool {
 	err := c.shakeHands(deadline)
 	s.strangers.handshakes.Leave(c.conn)
 	if err != nil && !c.IsClosed() {
-		c.refused(tlsreason.Of(err), err)
+		c.refused(neterr.TLSReason(err), err)
 	}
 	return err == nil
 }
@@ -135,7 +135,7 @@ func (c newcomer) shakeHands(deadline time.Time) error {
 // refused counts and logs a failed handshake, unless the client gave up, or had no time left,
 // because this process stood still.
 func (c newcomer) refused(reason string, err error) {
-	gaveUp := reason == tlsreason.TimedOut || reason == tlsreason.HungUp
+	gaveUp := reason == neterr.TimedOut || reason == neterr.HungUp
 	if gaveUp && c.stoodStill() {
 		return
 	}

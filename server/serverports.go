@@ -7,8 +7,8 @@ import (
 	"net"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/members"
@@ -56,10 +56,10 @@ func (p *serverPorts) openClients(ctx context.Context) error {
 		address = ""
 	}
 	if err := p.open(ctx, &p.plain.Port, c.Listener, address); err != nil {
-		return accept.ListenError("server: client port", err, "--client-port, clientPort, the server lines, or Config.Listen")
+		return neterr.ListenError("server: client port", err, "--client-port, clientPort, the server lines, or Config.Listen")
 	}
 	err := p.open(ctx, &p.secure, c.SecureListener, c.SecureListen)
-	return accept.ListenError("server: secure client port", err, "secureClientPort, or Config.SecureListen")
+	return neterr.ListenError("server: secure client port", err, "secureClientPort, or Config.SecureListen")
 }
 
 // serve begins to accept clients, and lets the ports follow reconfigs until run ends. accept runs
@@ -182,7 +182,7 @@ func (p *serverPorts) openPeers(ctx context.Context) (l net.Listener, err error)
 	configured, wanted := p.peerListenAddresses()
 	m, err := ports.OpenMembers(ctx, configured, wanted, p.cfg.Logger)
 	if err != nil {
-		return nil, accept.ListenError("server: peer port", err, "the server lines, or Config.PeerListen")
+		return nil, neterr.ListenError("server: peer port", err, "the server lines, or Config.PeerListen")
 	}
 	p.peers = m
 	return m.Listener(), nil

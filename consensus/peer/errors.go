@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"strings"
 	"syscall"
 
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 var (
@@ -66,12 +66,7 @@ func isRejection(err error) bool {
 // connectionRefused reports whether the host refused a dial: it runs, but nothing listens on the
 // port.
 func connectionRefused(err error) bool {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return false
-	}
-	const wsaeconnrefused = 10061 // the number on Windows, where syscall.ECONNREFUSED is an invented number
-	return errno == syscall.ECONNREFUSED || runtime.GOOS == "windows" && errno == wsaeconnrefused
+	return neterr.Is(err, syscall.ECONNREFUSED)
 }
 
 // logKey returns a text that is equal for errors that need to be logged only once. Local ports are

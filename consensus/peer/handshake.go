@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/accept"
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 const (
@@ -75,7 +75,7 @@ func (n *Network) handshakeAsCalled(ctx context.Context, v *visitor, c *callerCo
 	case ctx.Err() != nil:
 		return net.ErrClosed
 	case err != nil:
-		return &rejectedError{reason: RefusedTLS, err: fmt.Errorf("%w: %s: %w", errFailedHandshake, tlsreason.Of(err), err)}
+		return &rejectedError{reason: RefusedTLS, err: fmt.Errorf("%w: %s: %w", errFailedHandshake, neterr.TLSReason(err), err)}
 	}
 	v.stream = s
 	return nil
@@ -166,7 +166,7 @@ func handshakeError(err error, to uint64) error {
 	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe), errors.Is(err, context.Canceled):
 		return fmt.Errorf("peer: TLS handshake: %w", silence(err))
 	}
-	return refuse(RefusedTLS, "TLS handshake with member %d: %s: %w", to, tlsreason.Of(err), err)
+	return refuse(RefusedTLS, "TLS handshake with member %d: %s: %w", to, neterr.TLSReason(err), err)
 }
 
 // alerted is handshakeError for an error after the handshake: with TLS 1.3, the other side verifies

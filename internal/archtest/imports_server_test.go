@@ -23,7 +23,7 @@ var serverTable = []box{
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
 		{"internal/fair", "the hosts whose long frames take turns"},
-		{"internal/tlsreason", "tells a client that hung up from one that does wrong"},
+		{"internal/neterr", "tells a client that hung up from one that does wrong"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"proto/jute", "the data of a znode in a reply"},
 		{"server/internal/bounds", "the memory that links are charged to"},
@@ -65,6 +65,7 @@ var serverTable = []box{
 		{"proto", "the format of zxids and session ids"},
 	}},
 	{pkg: "server/internal/ports", there: true, may: []arrow{
+		{"internal/neterr", "why a port cannot be opened"},
 		{"internal/wakeup", "wakes goroutines"},
 		{"internal/accept", "joins the listeners for members"},
 		{"internal/serverlist", "server lines, which have the addresses"},
@@ -100,7 +101,7 @@ var serverTable = []box{
 		{"internal/printable", "text of clients in log lines"},
 		{"internal/lograte", "bounds the log lines that strangers cause"},
 		{"internal/sloglog", "logs to the standard library's loggers"},
-		{"internal/tlsreason", "the log lines of failed handshakes"},
+		{"internal/neterr", "the log lines of failed handshakes"},
 		{"internal/serverlist", "the initial members and their addresses"},
 		{"internal/version", "the version line of srvr, stat, envi and mntr"},
 		{"proto", "requests and replies of clients"},

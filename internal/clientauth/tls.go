@@ -9,6 +9,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 // ErrNotTLS means that the port does not seem to speak TLS: the server closed the connection during
@@ -39,7 +41,7 @@ func explain(err error) error {
 	switch {
 	case errors.As(err, &record):
 		return ErrNotTLS
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET): // a reset: the server had read only a part of the hello
+	case errors.Is(err, io.EOF), neterr.Is(err, syscall.ECONNRESET): // a reset: the server had read only a part of the hello
 		return fmt.Errorf("the server closed the connection: %w", ErrNotTLS)
 	}
 	return err

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/tcpport"
 )
@@ -146,7 +146,7 @@ func (m *Member) Name() string {
 }
 
 func (m *Member) portError(err error) error {
-	return accept.ListenError("client port", err, m.ensemble.setting)
+	return neterr.ListenError("client port", err, m.ensemble.setting)
 }
 
 // Hold renews the reservation of the client port after a server's end.

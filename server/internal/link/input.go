@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/rawio"
-	"github.com/gozkd/gozkd/internal/tlsreason"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
 
@@ -215,7 +215,7 @@ func (in *Input) Ended(l *Link) bool {
 	defer func() { l.holdsBack = false }()
 	for in.Len() < InputBytes {
 		if err := in.Fill(l); err != nil {
-			return tlsreason.Of(err) == tlsreason.HungUp
+			return neterr.TLSReason(err) == neterr.HungUp
 		}
 	}
 	return false

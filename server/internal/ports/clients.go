@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
@@ -127,5 +128,5 @@ func (p *Clients) move(ctx context.Context, address string, accept func(net.List
 // machine.
 func notHere(err error) bool {
 	dns := new(net.DNSError)
-	return errors.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)
+	return neterr.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)
 }

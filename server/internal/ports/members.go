@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/accept"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
@@ -202,7 +203,7 @@ func (m *Members) open(ctx context.Context, text string) (at []net.Listener, err
 	case len(at) > 0:
 		m.logger.Warn("this server does not listen for other servers on all addresses of its line", "error", err)
 		return at, nil
-	case errors.Is(err, syscall.EADDRINUSE): // it may be free by now, but all addresses would be more than it was asked for
+	case neterr.Is(err, syscall.EADDRINUSE): // it may be free by now, but all addresses would be more than it was asked for
 		return nil, err
 	}
 	_, port, splitErr := net.SplitHostPort(addresses[0])

@@ -15,8 +15,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 const (
@@ -41,7 +41,7 @@ type Server struct {
 func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return nil, accept.ListenError("port for faults", err, "--faults-port")
+		return nil, neterr.ListenError("port for faults", err, "--faults-port")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/clientauth"
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 // explained is an error with what to do about it.
@@ -56,7 +56,7 @@ func (s *Security) ExplainHTTP(ctx context.Context, u *url.URL, err error) error
 		if dialed(err) && speaksTLS(ctx, u.Host) {
 			advice = "this port speaks TLS: use https://"
 		}
-	case errors.Is(err, clientauth.ErrNotTLS), tlsreason.Of(err) == tlsreason.NotTLS, strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+	case errors.Is(err, clientauth.ErrNotTLS), neterr.TLSReason(err) == neterr.NotTLS, strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		advice = "this port does not speak TLS: use http://"
 	default:
 		advice = s.adviceForTLS(err)
@@ -71,15 +71,15 @@ func (s *Security) adviceForTLS(err error) string {
 	if errors.Is(err, clientauth.ErrNotTLS) {
 		return "leave --tls out, or name the port for TLS (secureClientPort)"
 	}
-	reason := tlsreason.Of(err)
+	reason := neterr.TLSReason(err)
 	switch reason {
-	case tlsreason.Unknown:
+	case neterr.Unknown:
 		return "name the file with the certificate of its authority with --cacert"
-	case tlsreason.WrongHost:
+	case neterr.WrongHost:
 		return "connect by a name in the certificate, or say with --tls-server-name which name it has"
-	case tlsreason.Expired, tlsreason.NotYetValid, tlsreason.Revoked:
+	case neterr.Expired, neterr.NotYetValid, neterr.Revoked:
 		return "the server needs another certificate"
-	case tlsreason.WrongVersion, tlsreason.NoCipher:
+	case neterr.WrongVersion, neterr.NoCipher:
 		return "compare ssl.enabledProtocols and ssl.ciphersuites of the server with zookeeper.ssl.* of this client"
 	}
 	if alert, ok := strings.CutPrefix(reason, "the other side says: "); ok && strings.Contains(alert, "certificate") {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
@@ -174,7 +174,7 @@ func (m *migration) probe(ctx context.Context, v zklearner.Voter) string {
 			return "is running: it listens on " + addr
 		case !seen:
 			return "unknown: it could not be reached before either: " + err.Error()
-		case !refused(err):
+		case !neterr.Is(err, syscall.ECONNREFUSED): // a process may listen
 			return "unknown: " + err.Error()
 		}
 	}
@@ -182,13 +182,6 @@ func (m *migration) probe(ctx context.Context, v zklearner.Voter) string {
 		return "unknown: its server line has no port for elections that can be read"
 	}
 	return ""
-}
-
-// refused reports whether no process listens.
-func refused(err error) bool {
-	const wsaeconnrefused = 10061 // on Windows, where syscall.ECONNREFUSED is an invented number
-	var errno syscall.Errno
-	return errors.As(err, &errno) && (errno == syscall.ECONNREFUSED || runtime.GOOS == "windows" && errno == wsaeconnrefused)
 }
 
 // foundWith founds the data directory with the replica. An error ends the migration if the replica

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -122,7 +123,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 // adviceFor returns what else would help against an error of connecting, or "". It may connect once
 // more.
 func adviceFor(ctx context.Context, cfg client.Config, err error) string {
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	if neterr.Is(err, syscall.ECONNREFUSED) {
 		return "; name another server with -server, or start one there, such as gozkd serve"
 	}
 	ctx, cancel := context.WithTimeout(ctx, readOnlyPatience)

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 // revocationList is a list of an authority.
@@ -162,7 +162,7 @@ func (c *content) checkRevoked(chains [][]*x509.Certificate) error {
 		}
 		first = cmp.Or(first, err)
 	}
-	return cmp.Or(first, error(&refusal{tlsreason.NoRevocation, "the certificate has no verified chain"}))
+	return cmp.Or(first, error(&refusal{neterr.NoRevocation, "the certificate has no verified chain"}))
 }
 
 func (c *content) checkChain(chain []*x509.Certificate) error {
@@ -172,12 +172,12 @@ func (c *content) checkChain(chain []*x509.Certificate) error {
 		current := false
 		for _, l := range lists {
 			if l.revoked[string(cert.SerialNumber.Bytes())] {
-				return &refusal{tlsreason.Revoked, fmt.Sprintf("the certificate of %s is revoked by %s", cert.Subject, l.path)}
+				return &refusal{neterr.Revoked, fmt.Sprintf("the certificate of %s is revoked by %s", cert.Subject, l.path)}
 			}
 			current = current || !now.Before(l.ThisUpdate) && now.Before(l.NextUpdate)
 		}
 		if !current {
-			return &refusal{tlsreason.NoRevocation, fmt.Sprintf("%s has no revocation list of %s that is up to date, so its certificates cannot be accepted", c.options.CRLLocation, cert.Issuer)}
+			return &refusal{neterr.NoRevocation, fmt.Sprintf("%s has no revocation list of %s that is up to date, so its certificates cannot be accepted", c.options.CRLLocation, cert.Issuer)}
 		}
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/testca"
-	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
 // crl returns a revocation list of an authority in DER, valid from begin to end, which default to
@@ -76,36 +76,36 @@ func TestCRL_Refuses(t *testing.T) {
 		run(t, s)
 		serves := func(c *testca.Cert, want string) {
 			t.Helper()
-			if got := tlsreason.Of(shake(s.Server(), c.Client("zk")).serverErr); got != want {
+			if got := neterr.TLSReason(shake(s.Server(), c.Client("zk")).serverErr); got != want {
 				t.Errorf("%s: %q, want %q", c.Leaf.Subject, got, want)
 			}
 		}
 		serves(direct, "")
-		serves(below, tlsreason.NoRevocation) // no list of sub
+		serves(below, neterr.NoRevocation) // no list of sub
 		testca.WriteFile(t, filepath.Join(dir, "sub.crl"), crl(t, sub, none, none, bad))
 		later()
 		serves(below, "")
-		serves(bad, tlsreason.Revoked)
+		serves(bad, neterr.Revoked)
 		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, ca, none, none, direct, sub.Cert)))
 		later()
-		serves(direct, tlsreason.Revoked)
-		serves(below, tlsreason.Revoked) // its issuer is revoked
+		serves(direct, neterr.Revoked)
+		serves(below, neterr.Revoked) // its issuer is revoked
 		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, ca, none, time.Now().Add(time.Minute))))
 		later()
 		serves(direct, "")
 		time.Sleep(2 * time.Minute)
-		serves(direct, tlsreason.NoRevocation) // out of date
+		serves(direct, neterr.NoRevocation) // out of date
 		if err := os.Remove(filepath.Join(dir, "root.pem")); err != nil {
 			t.Fatal(err)
 		}
 		later()
-		serves(direct, tlsreason.NoRevocation)
+		serves(direct, neterr.NoRevocation)
 
 		// A list that somebody else signed is not taken over.
 		failures := s.Stats().Failures
 		testca.WriteFile(t, filepath.Join(dir, "root.pem"), crlPEM(crl(t, testca.New(t, "root"), none, none)))
 		later()
-		serves(direct, tlsreason.NoRevocation)
+		serves(direct, neterr.NoRevocation)
 		if st := s.Stats(); st.Failures != failures+1 || !strings.Contains(st.LastError.Error(), "signature") {
 			t.Errorf("%+v", st)
 		}
@@ -117,7 +117,7 @@ func TestCRL_OfTheServer(t *testing.T) {
 	server, client := ca.Issue(t, testca.Spec{Hosts: []string{"zk"}}), ca.Issue(t, testca.Spec{})
 	o := options(Client, client.Files(t))
 	o.CRL, o.CRLLocation = true, testca.WriteFile(t, filepath.Join(t.TempDir(), "list"), crl(t, ca, time.Time{}, time.Time{}, server))
-	if got := tlsreason.Of(shake(server.Server(), load(t, o).Client("zk")).clientErr); got != tlsreason.Revoked {
+	if got := neterr.TLSReason(shake(server.Server(), load(t, o).Client("zk")).clientErr); got != neterr.Revoked {
 		t.Errorf("%q", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/certhost"
-	"github.com/gozkd/gozkd/internal/tlsreason"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 // refusal is why a certificate was refused.
@@ -22,7 +22,7 @@ func (r *refusal) TLSReason() string { return r.reason }
 // verifyServer verifies the certificate of a server that was dialed as host.
 func (c *content) verifyServer(cs tls.ConnectionState, host string) error {
 	if len(cs.PeerCertificates) == 0 {
-		return &refusal{tlsreason.NoCertificate, "the server sent no certificate"}
+		return &refusal{neterr.NoCertificate, "the server sent no certificate"}
 	}
 	leaf, others := cs.PeerCertificates[0], x509.NewCertPool()
 	for _, cert := range cs.PeerCertificates[1:] {

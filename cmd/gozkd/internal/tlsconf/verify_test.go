@@ -6,8 +6,8 @@ import (
 	"net"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/testca"
-	"github.com/gozkd/gozkd/internal/tlsreason"
 )
 
 // zone is a DNS.
@@ -41,17 +41,17 @@ func TestVerifyAddress(t *testing.T) {
 		want                   string
 	}{
 		{"10.0.0.7", true, true, false, ""},
-		{"10.0.0.8", true, true, false, tlsreason.WrongHost},
+		{"10.0.0.8", true, true, false, neterr.WrongHost},
 		{"10.0.0.8", true, false, false, ""},
 		{"10.0.0.8", false, true, false, ""},
-		{"app.example", true, true, false, tlsreason.WrongHost},
+		{"app.example", true, true, false, neterr.WrongHost},
 		{"app.example", true, true, true, ""},
-		{"liar.example", true, true, true, tlsreason.WrongHost},
+		{"liar.example", true, true, true, neterr.WrongHost},
 	} {
 		o := options(Server, server)
 		o.HostnameVerification, o.ClientHostnameVerification, o.ReverseDNS, o.Resolver = c.host2, c.caller, c.reverse, dns
 		got := shakeAt(load(t, o).Server(), ca.Issue(t, testca.Spec{Hosts: []string{c.host}}).Client("zk"), from)
-		if reason := tlsreason.Of(got.serverErr); reason != c.want {
+		if reason := neterr.TLSReason(got.serverErr); reason != c.want {
 			t.Errorf("%+v: %q", c, reason)
 		}
 	}
@@ -66,17 +66,17 @@ func TestClient_Verifies(t *testing.T) {
 	strict := load(t, o)
 	o.HostnameVerification = false
 	lax := load(t, o)
-	if got := tlsreason.Of(shake(good.Server(), strict.Client("other")).clientErr); got != tlsreason.WrongHost {
+	if got := neterr.TLSReason(shake(good.Server(), strict.Client("other")).clientErr); got != neterr.WrongHost {
 		t.Errorf("%q", got)
 	}
-	if got := tlsreason.Of(shake(good.Server(), strict.Client("")).clientErr); got != tlsreason.WrongHost {
+	if got := neterr.TLSReason(shake(good.Server(), strict.Client("")).clientErr); got != neterr.WrongHost {
 		t.Errorf("%q", got)
 	}
 	if err := shake(good.Server(), lax.Client("other")).clientErr; err != nil {
 		t.Error(err)
 	}
 	for _, s := range []*Source{strict, lax} {
-		if got := tlsreason.Of(shake(foreign, s.Client("zk")).clientErr); got != tlsreason.Unknown {
+		if got := neterr.TLSReason(shake(foreign, s.Client("zk")).clientErr); got != neterr.Unknown {
 			t.Errorf("%q", got)
 		}
 	}

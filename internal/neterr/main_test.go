@@ -1,4 +1,4 @@
-package tlsreason
+package neterr
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package tlsreason
+package neterr
 
 import (
 	"context"
@@ -66,12 +66,12 @@ func TestOf_Handshakes(t *testing.T) {
 		}),
 		"the other side says: bad certificate": with(func(_, c *tls.Config) { c.ServerName = "other.example" }),
 	} {
-		if serverErr, clientErr := shake(sides[0], sides[1]); Of(serverErr) != want {
-			t.Errorf("%q, want %q; the client: %v", Of(serverErr), want, clientErr)
+		if serverErr, clientErr := shake(sides[0], sides[1]); TLSReason(serverErr) != want {
+			t.Errorf("%q, want %q; the client: %v", TLSReason(serverErr), want, clientErr)
 		}
 	}
-	if _, clientErr := shake(good.Server(), good.Client("other.example")); Of(clientErr) != WrongHost {
-		t.Errorf("%q", Of(clientErr))
+	if _, clientErr := shake(good.Server(), good.Client("other.example")); TLSReason(clientErr) != WrongHost {
+		t.Errorf("%q", TLSReason(clientErr))
 	}
 }
 
@@ -89,16 +89,16 @@ func TestOf_OtherErrors(t *testing.T) {
 		HungUp:   fmt.Errorf("read: %w", io.EOF),
 		"other":  errors.New("other"),
 	} {
-		if got := Of(err); got != want {
+		if got := TLSReason(err); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
 	for _, err := range []error{syscall.ECONNRESET, syscall.EPIPE} {
-		if got := Of(&net.OpError{Op: "read", Err: os.NewSyscallError("read", err)}); got != HungUp {
+		if got := TLSReason(&net.OpError{Op: "read", Err: os.NewSyscallError("read", err)}); got != HungUp {
 			t.Errorf("%v: %q", err, got)
 		}
 	}
-	if Of(context.DeadlineExceeded) != TimedOut {
+	if TLSReason(context.DeadlineExceeded) != TimedOut {
 		t.Error("a context's deadline is none")
 	}
 }

@@ -1,7 +1,6 @@
-package accept
+package neterr
 
 import (
-	"errors"
 	"fmt"
 	"syscall"
 )
@@ -12,7 +11,7 @@ func ListenError(port string, err error, settings string) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, syscall.EADDRINUSE):
+	case Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("%s: %w; stop what listens there, or choose another port: %s", port, err, settings)
 	}
 	return fmt.Errorf("%s: %w; choose another address: %s", port, err, settings)

@@ -1,6 +1,4 @@
-// Package tlsreason says in a few words why a TLS handshake failed, for the log lines of both
-// sides.
-package tlsreason
+package neterr
 
 import (
 	"context"
@@ -45,9 +43,9 @@ var texts = []struct{ part, reason string }{
 	{"first record does not look like a TLS handshake", NotTLS},
 }
 
-// Of returns why a handshake failed with err: one of the constants, "the other side says: " and its
-// alert, or the text of err.
-func Of(err error) string {
+// TLSReason returns in a few words why a TLS handshake failed with err: one of the constants, "the
+// other side says: " and its alert, or the text of err.
+func TLSReason(err error) string {
 	var own interface{ TLSReason() string } // of package tlsconf
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
@@ -70,7 +68,7 @@ func Of(err error) string {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return TimedOut
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		Is(err, syscall.ECONNRESET), Is(err, syscall.EPIPE):
 		return HungUp
 	}
 	for _, t := range texts {

@@ -1,0 +1,55 @@
+package neterr
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+func TestIs(t *testing.T) {
+	wrapped := func(errno syscall.Errno) error {
+		return fmt.Errorf("a: %w", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", errno)})
+	}
+	for _, c := range []struct {
+		system string
+		err    error
+		want   bool
+	}{
+		{"linux", wrapped(syscall.ECONNREFUSED), true},
+		{"linux", wrapped(10061), false},
+		{"windows", wrapped(10061), true},
+		{"windows", wrapped(syscall.ECONNREFUSED), true}, // of a network in memory
+		{"windows", wrapped(10054), false},
+		{"windows", io.EOF, false},
+		{"windows", nil, false},
+	} {
+		if got := is(c.system, c.err, syscall.ECONNREFUSED); got != c.want {
+			t.Errorf("%s: %v: %v", c.system, c.err, got)
+		}
+	}
+	if is("windows", syscall.Errno(0), syscall.ENOSPC) {
+		t.Error("an errno without a number of Windows is every errno")
+	}
+}
+
+// TestIs_Sockets asks the errors of this system.
+func TestIs_Sockets(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if _, err := net.Listen("tcp", address); !Is(err, syscall.EADDRINUSE) || Is(err, syscall.EADDRNOTAVAIL) {
+		t.Errorf("listening twice on %s: %v", runtime.GOOS, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := net.Dial("tcp", address); !Is(err, syscall.ECONNREFUSED) || Is(err, syscall.ECONNRESET) {
+		t.Errorf("a closed port: %v", err)
+	}
+}
