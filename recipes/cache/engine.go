@@ -54,7 +54,7 @@ type engine struct {
 	unanswered  int              // number of unanswered queries
 	inFlight    int
 	queue       []*query           // in state queued, except the exists query
-	retry       <-chan time.Time   // the end of a pause after an error
+	retry       <-chan time.Time   // the end of a pause after an error; nil: no pause
 	deletions   []reportedDeletion // oldest first
 	deletionDue <-chan time.Time   // of the oldest of deletions
 
@@ -95,9 +95,8 @@ func newEngine(c *recipes.Client, path string, s scope) *engine {
 // loop follows the znodes until ctx ends or the Client is closed.
 func (g *engine) loop(ctx context.Context) {
 	states := g.client.States(ctx)
-	paused := false
 	for {
-		if g.connected && !paused {
+		if g.connected && g.retry == nil {
 			g.dispatch(ctx)
 		}
 		if g.connected && g.unanswered == 0 {
@@ -110,10 +109,9 @@ func (g *engine) loop(ctx context.Context) {
 				return
 			}
 			g.handleState(s)
-			paused = false
+			g.retry = nil
 		case res := <-g.results:
-			if pause := g.handleResult(ctx, res); pause > 0 && !paused {
-				paused = true
+			if pause := g.handleResult(ctx, res); pause > 0 && g.retry == nil {
 				g.retry = time.After(pause)
 			}
 		case e := <-g.watchEvents:
@@ -121,7 +119,7 @@ func (g *engine) loop(ctx context.Context) {
 		case <-g.treeEvents.wake:
 			g.handleTreeEvents()
 		case <-g.retry:
-			paused = false
+			g.retry = nil
 		case <-g.deletionDue:
 			g.checkDeletions()
 		}

@@ -44,11 +44,6 @@ func (a *Archive) EndOf(s Span) Place {
 	return Place{a.catalog.ensemble, end.index, s.End, end.chain}
 }
 
-// BeginOf returns the place of the base of a span.
-func (a *Archive) BeginOf(s Span) Place {
-	return Place{a.catalog.ensemble, s.First, s.Begin, s.base.chain}
-}
-
 // ErrCut means that an archive goes on, but not from a place: objects after it are deleted, there
 // is a gap, or its history is another.
 var ErrCut = errors.New("archive: it does not continue from where the standby is")

@@ -350,9 +350,16 @@ func TestStandby_Diverged(t *testing.T) {
 		wait()
 		s.end()
 		a := s.open()
-		bases := a.BasesOf(a.Spans()[0])
-		last := bases[len(bases)-1]
-		p.standby.noted = map[archive.Place]digestAt{a.BeginOf(last): {1, 2}}
+		span := a.Spans()[0]
+		p.standby.noted = make(map[archive.Place]digestAt)
+		for piece, err := range a.Objects(t.Context(), span, span.First) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := a.BaseAt(piece.End); ok {
+				p.standby.noted = map[archive.Place]digestAt{piece.End: {1, 2}} // of the last base
+			}
+		}
 		if err := p.standby.compare(t.Context(), a); !errors.Is(err, errDiverged) {
 			t.Errorf("another digest: %v", err)
 		}
