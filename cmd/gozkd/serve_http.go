@@ -71,6 +71,10 @@ func openEndpoints(
 			}
 		}
 	}
+	if c.AdminOmitted != "" {
+		log.Info("no admin server, because several such servers may share the machine",
+			"setting", c.AdminOmitted, "remedy", "set admin.serverPort")
+	}
 	if c.Prometheus() {
 		mux := http.NewServeMux()
 		mux.Handle("/metrics", metricsHandler(c, s, e.web))

@@ -69,6 +69,7 @@ type Config struct {
 	Standby Standby
 
 	AdminEnabled     bool
+	AdminOmitted     string // the setting without which there would be an admin server by default
 	AdminAddress     string
 	AdminPort        int
 	AdminCommandURL  string

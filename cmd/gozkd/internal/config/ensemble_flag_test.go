@@ -18,7 +18,7 @@ func TestEnsemble_Defaults(t *testing.T) {
 		}
 	}
 	inv := good(t, "", nil, "--memory", "--ensemble", "3", "--client-port", "0")
-	if inv.Ensemble != 3 || inv.Config.AdminEnabled {
+	if inv.Ensemble != 3 || inv.Config.AdminEnabled || inv.Config.AdminOmitted != "client port 0" {
 		t.Errorf("%+v", inv)
 	}
 	for args, admin := range map[string]bool{
@@ -28,6 +28,14 @@ func TestEnsemble_Defaults(t *testing.T) {
 		inv := good(t, "", nil, append([]string{"--memory", "--ensemble", "3"}, strings.Fields(args)...)...)
 		if warned := strings.Contains(strings.Join(inv.Warnings, "\n"), "no admin server with TLS"); inv.Config.AdminEnabled != admin || warned != strings.Contains(args, "Unification") {
 			t.Errorf("%s: an admin server: %v; warnings %q", args, inv.Config.AdminEnabled, inv.Warnings)
+		}
+	}
+	for args, omitted := range map[string]string{
+		"--memory": "--memory", "--port-file f": "--port-file", "--client-port 0": "client port 0", "": "",
+		"--memory -o admin.serverPort=0": "", "--memory -o admin.enableServer=false": "", "--memory -o gozkd.web=off": "",
+	} {
+		if c := good(t, "", nil, strings.Fields(args)...).Config; c.AdminOmitted != omitted {
+			t.Errorf("%s: the admin server is omitted because of %q, want %q", args, c.AdminOmitted, omitted)
 		}
 	}
 	if inv := good(t, "", nil, "--memory"); inv.Ensemble != 0 || inv.Config.Server.Tick != 3*time.Second {

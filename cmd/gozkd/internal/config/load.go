@@ -133,9 +133,16 @@ func (r *resolver) adminServer(inv *Invocation, c *Config) {
 	said := slices.ContainsFunc(r.order, func(key string) bool {
 		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || strings.HasPrefix(key, "gozkd.admin.") || strings.HasPrefix(key, "gozkd.web") || key == "gozkd.pprof")
 	})
-	if !said && (c.Memory && inv.Ensemble == 0 || c.ClientPort == 0 || inv.PortFile != "") {
-		c.AdminEnabled = false
+	switch {
+	case said || !c.AdminEnabled:
+	case c.Memory && inv.Ensemble == 0:
+		c.AdminOmitted = "--memory"
+	case c.ClientPort == 0:
+		c.AdminOmitted = "client port 0"
+	case inv.PortFile != "":
+		c.AdminOmitted = "--port-file"
 	}
+	c.AdminEnabled = c.AdminEnabled && c.AdminOmitted == ""
 	if inv.Ensemble == 0 {
 		return
 	}
