@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
-	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 // connect opens a session with the server of a site, which ends with the test.
@@ -142,16 +142,16 @@ func TestExplore_SaysWhatIsFull(t *testing.T) {
 	}
 }
 
-// What pages read is not among the hot paths. What they write is, since any program can send the
-// header of a page.
+// What pages of the explorer read is not among the hot paths. What they write is, since any program
+// can send their header. Programs in a browser, and those that send its headers, are no such pages.
 func TestExplore_HotPathsOfPages(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
-	const page = "Sec-Fetch-Site: same-origin"
+	const page = "Gozkd-Page: 1"
 	s.want(201, "", "POST", "/znodes/v2/?name=a", "", page)
 	s.want(200, "", "GET", "/znodes/v2/a", "", page)
 	s.want(200, "", "HEAD", "/znodes/v2/a", "", page)
 	s.want(204, "", "DELETE", "/znodes/v2/a", "", page, "If-Match: *")
-	s.want(404, "", "GET", "/znodes/v2/b", "")
+	s.want(404, "", "GET", "/znodes/v2/b", "", "Sec-Fetch-Site: same-origin")
 	hot := s.s.Facts().Hot()
 	for ; hot.Window == 0; hot = s.s.Facts().Hot() { // in the first second
 		time.Sleep(20 * time.Millisecond)
@@ -335,7 +335,7 @@ func TestProblem_Paths(t *testing.T) {
 		`invalid path`:      fmt.Errorf("client: %w", proto.ErrInvalidPath),
 		`create /client: a: bad arguments (-8): closed`: &client.Error{Op: "create", Path: "/client: a", Code: proto.ErrBadArguments, Cause: errors.New("closed")},
 	} {
-		if got := call.Text(err); got != want {
+		if got := printable.Error(err); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

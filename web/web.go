@@ -19,6 +19,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/sloglog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -178,7 +179,7 @@ func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f serve
 // notServing returns a Problem while the server does not answer clients.
 func (h *Handler) notServing() error {
 	if err := h.server.NotServing(); err != nil {
-		return answer.Errorf(http.StatusServiceUnavailable, "%s", call.Text(err))
+		return answer.Errorf(http.StatusServiceUnavailable, "%s", printable.Error(err))
 	}
 	return nil
 }
@@ -271,7 +272,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		User     string `json:"user"`
 		Password string `json:"password"`
 	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLoginBody))
+	b, err := io.ReadAll(call.Body(w, r, maxLoginBody))
 	if err == nil && json.Unmarshal(b, &given) != nil {
 		err = answer.Bad("the body must be {\"scheme\", \"user\", \"password\"}")
 	}

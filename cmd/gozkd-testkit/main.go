@@ -24,6 +24,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/version"
 )
 
@@ -82,7 +83,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		_, _ = io.WriteString(out, usage)
 		return 0
 	case err != nil:
-		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n\n%s", err, usage)
+		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %s\n\n%s", printable.Error(err), usage)
 		return 2
 	case o.version:
 		_, _ = fmt.Fprintln(out, "gozkd-testkit", version.Get().Line())
@@ -104,7 +105,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 		return c.Await(ctx)
 	})
 	if err != nil {
-		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %v\n", err)
+		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: %s\n", printable.Error(err))
 		return 1
 	}
 	return 0

@@ -19,6 +19,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/status"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/top"
+	"github.com/gozkd/gozkd/internal/printable"
 )
 
 // commands are the subcommands other than serve and check-config, by name.
@@ -158,7 +159,7 @@ func printTo(env cli.Env, text string) int {
 
 // fail prints an error and returns cli.Failed.
 func fail(env cli.Env, err error) int {
-	cli.Print(env.Err, "gozkd: "+err.Error()+"\n")
+	cli.Print(env.Err, "gozkd: "+printable.Error(err)+"\n")
 	return cli.Failed
 }
 

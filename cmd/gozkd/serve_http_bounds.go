@@ -131,8 +131,11 @@ func (l *boundedListener) remove(c *boundedConn) {
 // bound makes a server note on which of the connections requests are being answered.
 func (l *boundedListener) bound(s *http.Server) {
 	type connKey struct{}
-	h := s.Handler
+	h, others := s.Handler, s.ConnContext
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		if others != nil {
+			ctx = others(ctx, nc)
+		}
 		for t, ok := nc.(interface{ NetConn() net.Conn }); ok; t, ok = nc.(interface{ NetConn() net.Conn }) { // TLS, or a unified port
 			nc = t.NetConn()
 		}

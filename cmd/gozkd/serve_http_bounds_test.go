@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/netip"
@@ -83,6 +84,20 @@ func TestBoundedListener_Proxy(t *testing.T) {
 	}
 	if n := len(l.conns); n != 2*httpConnsPerHost+1 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// A port that is bounded keeps what its server knows of a connection: who is at its other end.
+func TestBoundedListener_ConnContext(t *testing.T) {
+	type key struct{}
+	s := &http.Server{ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, key{}, "known")
+	}}
+	newBoundedListener(nil, 0).bound(s)
+	near, far := net.Pipe()
+	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+	if got := s.ConnContext(t.Context(), near).Value(key{}); got != "known" {
+		t.Errorf("the server knows %v of its connection", got)
 	}
 }
 

@@ -198,6 +198,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "cmd/gozkd-testkit/internal/faultsapi", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"internal/cluster", "the ensemble that requests control"},
 		{"internal/neterr", "what to do if the port is taken"},
 		{"internal/faultproxy", "the kinds of faults"},
@@ -242,6 +243,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "cmd/gozkd-testkit", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"cmd/gozkd-testkit/internal/faultsapi", "the requests for faults"},
 		{"internal/cluster", "the members"},
 		{"internal/faultproxy", "drawn faults"},
@@ -264,6 +266,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/magiconair/properties", "zoo.cfg is a Java properties file"},
 	}},
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"internal/version", "gozkd --version names the version that servers name"},
 		{"internal/history", "flags name moments"}, {"proto", "zxids of moments"},
 		{"github.com/agnivade/levenshtein", "suggests a name for a misspelled one"},
@@ -419,6 +422,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/shell", there: true, may: []arrow{
 		{"internal/neterr", "which servers refuse connections"},
+		{"internal/printable", "errors for people"},
 		{"internal/vfs", "an export appears whole"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/probe", "the kinds of znodes, which the protocol does not have"},
@@ -433,6 +437,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/dustin/go-humanize", "sizes in units"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"internal/ensemble", "the places of the members of --ensemble"},
 		{"internal/parallel", "starts and ends them at the same time"},
 		{"golang.org/x/sys", "a server's timer slack"},

@@ -21,6 +21,7 @@ var webTable = []box{
 		{"internal/fair", "failed logins"},
 	}},
 	{pkg: "web/internal/call", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"internal/history", "earlier states of znodes"},
 		{"audit", "what callers do other than by a session"},
 		{"client", "the session of a caller"},
@@ -50,6 +51,7 @@ var webTable = []box{
 		{"internal/fair", "bounds streams"},
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},
 		{"server", "facts"},
@@ -64,6 +66,7 @@ var webTable = []box{
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
+		{"internal/printable", "errors for people"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},
 		{"internal/sloglog", "logs to the standard library's loggers"},

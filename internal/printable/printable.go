@@ -6,6 +6,7 @@ package printable
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -21,6 +22,34 @@ func Text(text string) string {
 	}
 	quoted := strconv.Quote(text)
 	return quoted[1 : len(quoted)-1]
+}
+
+// packages matches the names of our packages that the text of an error begins with.
+var packages = regexp.MustCompile(`^((archive|client|cluster|consensus|datatree|faultproxy|kerberos|memnet|peer|principal|` +
+	`proto|sasl|server|vfs|wal|web|zktest): )+`)
+
+// Error returns the text of an error for people, who need not know our packages: without the names
+// of packages that the texts of err and of all errors in it begin with.
+func Error(err error) string {
+	var inner []error
+	switch e := err.(type) { //nolint:errorlint // each error of the tree gets its turn
+	case interface{ Unwrap() error }:
+		inner = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		inner = e.Unwrap()
+	}
+	text := err.Error()
+	for _, e := range inner {
+		if e == nil {
+			continue
+		}
+		if whole := e.Error(); whole != "" {
+			if at := strings.LastIndex(text, whole); at >= 0 {
+				text = text[:at] + Error(e) + text[at+len(whole):]
+			}
+		}
+	}
+	return packages.ReplaceAllString(text, "")
 }
 
 // JSON returns the same JSON with those characters escaped that a terminal might take for a control

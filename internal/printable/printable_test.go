@@ -2,6 +2,8 @@ package printable
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -34,4 +36,20 @@ func TestQuoted(t *testing.T) {
 			t.Fatalf("JSON changes %s", quoted)
 		}
 	})
+}
+
+func TestError(t *testing.T) {
+	state := errors.New("consensus: no state")
+	for want, err := range map[string]error{
+		"no state":                    state,
+		"name --from: no state in d":  fmt.Errorf("name --from: %w in d", state),
+		"2: no state\nclosed":         errors.Join(fmt.Errorf("server: 2: %w", state), errors.New("vfs: closed")),
+		"no state: no state":          fmt.Errorf("wal: %w: %w", state, state),
+		"x: proto: y: no state":       fmt.Errorf("%q: %w", "x: proto: y", state), // what the user wrote
+		"host: server: is not server": errors.New("host: server: is not server"),
+	} {
+		if got := strings.ReplaceAll(Error(err), "\"", ""); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 }

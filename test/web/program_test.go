@@ -247,7 +247,7 @@ func TestProgram(t *testing.T) {
 	}
 	b.see("thead th:nth-child(2)", "Server 1 this server")
 	for member := 1; member <= 3; member++ {
-		for _, name := range []string{"Reports as", "Version", "Zxid", "Applied", "Znodes", "Data", "Checkpoint", "Log", "Log sync p99", "Digest", "Feature level", "Archive"} {
+		for _, name := range []string{"Reports as", "Version", "Zxid", "Applied", "Znodes", "Data", "Data directory", "Log directory", "Log sync p99", "Digest", "Feature level", "Archive"} {
 			b.until("!['', '–'].includes(" + fact(name, member) + ")")
 		}
 	}

@@ -28,7 +28,7 @@ type Caller struct {
 	Host  string     // the address without a port
 	Local bool       // a program on this machine, not behind a proxy
 	TLS   bool
-	Page  bool // a page of this origin reads, says the request; any program can say so
+	Page  bool // a page of the explorer reads, says the request; any program can say so
 	Role  Role
 	// Cookie is the id of the login that the request came with, "" if there is none.
 	Cookie string
@@ -108,7 +108,7 @@ func New(c Config) *Gate {
 // no credentials are not.
 func (g *Gate) Identify(r *http.Request) (Caller, error) {
 	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}
-	c.Page = (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Site") == "same-origin"
+	c.Page = (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Gozkd-Page") != ""
 	address := httplocal.Address(r.RemoteAddr) // otherwise the address is invalid, and no proxy
 	if c.Host = "127.0.0.1"; address.IsValid() {
 		c.Host = address.String()

@@ -5,9 +5,11 @@ package call
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 
@@ -166,7 +168,23 @@ func (c *Call) Audit(detail string, code proto.ErrCode) {
 
 // ReadBody returns the body of the request. An absent body is empty.
 func (c *Call) ReadBody(w http.ResponseWriter) ([]byte, error) {
-	return io.ReadAll(http.MaxBytesReader(w, c.request.Body, c.pool.MaxBody))
+	return io.ReadAll(Body(w, c.request, c.pool.MaxBody))
+}
+
+// Body returns the body of a request, of this many bytes at most. A client that stops sending is a
+// Problem.
+func Body(w http.ResponseWriter, r *http.Request, most int64) io.Reader {
+	return body{http.MaxBytesReader(w, r.Body, most)}
+}
+
+type body struct{ io.Reader }
+
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = answer.Errorf(http.StatusRequestTimeout, "the body of the request did not come in time")
+	}
+	return n, err
 }
 
 // History returns the archive if there is one and the caller may read the znode now, if it exists.

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"os"
-	"regexp"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -57,7 +56,7 @@ func ProblemOf(err error) *answer.Problem {
 		}
 		p.Path, p.Unknown = e.Path, e.Unknown
 		if e.Cause != nil || e.Unknown {
-			p.Detail = Text(e)
+			p.Detail = printable.Error(e)
 		}
 		return p
 	case errors.As(err, &tooLarge):
@@ -68,8 +67,6 @@ func ProblemOf(err error) *answer.Problem {
 		p = answer.Errorf(http.StatusServiceUnavailable, "%v: try again in a few seconds", err)
 		p.RetryAfter = 5
 		return p
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return answer.Errorf(http.StatusRequestTimeout, "the body of the request did not come in time")
 	case errors.Is(err, context.DeadlineExceeded):
 		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %v", err)
 	}
@@ -104,12 +101,7 @@ func Path(r *http.Request, root string) (string, error) {
 	}
 	path = "/" + path
 	if err := proto.ValidatePath(path); err != nil {
-		return "", answer.Errorf(http.StatusBadRequest, "%s", Text(err))
+		return "", answer.Errorf(http.StatusBadRequest, "%s", printable.Error(err))
 	}
 	return path, nil
 }
-
-var packages = regexp.MustCompile("^((client|proto|server): )+")
-
-// Text returns the text of an error without the names of our packages that it begins with.
-func Text(err error) string { return packages.ReplaceAllString(err.Error(), "") }

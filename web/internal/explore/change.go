@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -87,7 +88,11 @@ func (e *explorer) delete(q *request) (any, error) {
 		Path, Confirm, Zxid string
 		Limit               int
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(q.w, q.Body, 64<<10)).Decode(&want); err != nil {
+	body, err := io.ReadAll(call.Body(q.w, q.Request, 64<<10))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, &want); err != nil {
 		return nil, answer.Bad(`the body must be {"path": "/a", "confirm": "/a"}: %v`, err)
 	}
 	if err := proto.ValidatePath(want.Path); err != nil || want.Path == "/" {
@@ -222,7 +227,7 @@ func (e *explorer) importLines(q *request) (any, error) {
 		return nil, err
 	}
 	l := &subtree.Loader{ZK: zk, To: root, Existing: existing, WithoutACL: q.query.Has("noacl")}
-	err = l.Load(q.Context(), http.MaxBytesReader(q.w, q.Body, maxImport))
+	err = l.Load(q.Context(), call.Body(q.w, q.Request, maxImport))
 	if err != nil {
 		p := *call.ProblemOf(err)
 		if p.Code == 0 && p.Status == http.StatusServiceUnavailable { // the file

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -171,7 +172,7 @@ func (q *request) rows() int {
 func (q *request) znode(name, missing string) string {
 	p := cmp.Or(q.query.Get(name), missing)
 	if err := proto.ValidatePath(p); err != nil {
-		q.bad("%s: %s", name, call.Text(err))
+		q.bad("%s: %s", name, printable.Error(err))
 	}
 	return p
 }

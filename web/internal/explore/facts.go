@@ -37,11 +37,11 @@ type ensembleView struct {
 	Digest  string   `json:"digest"`
 	Znodes  int      `json:"znodes"`
 	// Sizes in bytes.
-	DataBytes  int64  `json:"dataBytes"`
-	DataStatus string `json:"dataStatus,omitempty"` // the data are near their limit
-	CheckBytes int64  `json:"checkpointBytes"`
-	LogBytes   int64  `json:"logBytes"`
-	UptimeMs   int64  `json:"uptimeMs"`
+	DataBytes    int64  `json:"dataBytes"`
+	DataStatus   string `json:"dataStatus,omitempty"` // the data are near their limit
+	DataDirBytes int64  `json:"dataDirBytes"`
+	LogDirBytes  int64  `json:"logDirBytes"`
+	UptimeMs     int64  `json:"uptimeMs"`
 	// LastSnapshot is when the last checkpoint was written, Unix ms; 0: none.
 	LastSnapshot int64 `json:"lastSnapshot,omitempty"`
 	// LastChange is when a sample of the last hour last saw another zxid, Unix ms; 0: none did.
@@ -74,7 +74,7 @@ func (e *explorer) ensemble(q *request) (any, error) {
 		stats.Growth.Largest = nil // paths
 	}
 	v.DataStatus, v.LastChange = stats.Growth.String(), e.samples.lastChange()
-	v.CheckBytes, v.LogBytes = s.DirSizes()
+	v.DataDirBytes, v.LogDirBytes = s.DirSizes()
 	if _, at, ok := e.Server.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()
 	}

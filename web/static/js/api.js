@@ -75,7 +75,10 @@ export function url(path, query) {
 export async function request(method, path, {query, headers, body, signal, quiet} = {}) {
   let response;
   try {
-    response = await fetch(url(path, query), {method, headers, body, signal, credentials: 'same-origin', cache: 'no-store'});
+    response = await fetch(url(path, query), {
+      method, body, signal, credentials: 'same-origin', cache: 'no-store',
+      headers: {...headers, 'Gozkd-Page': '1'}, // what the page reads is not among the hot paths
+    });
   } catch (error) {
     if (error.name === 'AbortError') {
       throw error;

@@ -51,7 +51,7 @@ function known(cell) {
 // own is what this server knows of itself, in the form of the answers of another member.
 function own(e) {
   return {mode: e.mode, version: e.version.split(',')[0], zxid: e.zxid, values: {...e.values, znode_count: e.znodes, approximate_data_size: e.dataBytes,
-    datadir_size: e.checkpointBytes, logdir_size: e.logBytes,
+    datadir_size: e.dataDirBytes, logdir_size: e.logDirBytes,
     p99_gozkd_log_sync_duration_seconds: e.values.fsynctime?.count ? e.values.fsynctime.p99 / 1000 : undefined}};
 }
 
@@ -91,10 +91,10 @@ const groups = [
   ]],
   ['Disk and memory', [
     ['In memory', value('gozkd_data_weight_bytes', (n, v) => bytes(n) + (v.gozkd_data_limit_bytes ? ' of ' + bytes(v.gozkd_data_limit_bytes) : ''))],
-    ['Checkpoint', value('datadir_size', bytes)],
-    ['Last written', ({m, e}) => m.own && (e.lastSnapshot ? when(e.lastSnapshot) : 'no checkpoint yet')],
+    ['Data directory', value('datadir_size', bytes)],
+    ['Last checkpoint', ({m, e}) => m.own && (e.lastSnapshot ? when(e.lastSnapshot) : 'none yet')],
     ['Reverted', ({v}) => v.gozkd_checkpoint_reverted > 0 && badge('the newest checkpoint was damaged at the start', 'bad')],
-    ['Log', value('logdir_size', bytes)],
+    ['Log directory', value('logdir_size', bytes)],
     ['Log sync p99', value('p99_gozkd_log_sync_duration_seconds', (s) => duration(1000 * s))],
     ['Log sync', ({v}) => v.fsynctime?.count > 0 && 'p50 ' + duration(v.fsynctime.p50) + ', max ' + duration(v.fsynctime.max)],
     ['Waits for disk', ({v}) => v.gozkd_log_pending_seconds > 0.1 && badge(duration(1000 * v.gozkd_log_pending_seconds), 'warn')],

@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
@@ -210,7 +211,7 @@ type text []byte
 func answer(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
 	if err != nil {
-		status, result = statusOf(err), map[string]string{"error": strings.TrimPrefix(err.Error(), "cluster: ")}
+		status, result = statusOf(err), map[string]string{"error": printable.Error(err)}
 	}
 	kind, body := "application/json", []byte(nil)
 	if t, ok := result.(text); ok {

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/version"
 )
 
@@ -117,13 +118,13 @@ func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status 
 
 // Misused prints the error of the command line and the usage text. It returns Usage.
 func (c Command) Misused(err error) int {
-	Print(c.Env.Err, "gozkd "+c.Name+": "+err.Error()+"\n\n"+c.Usage)
+	Print(c.Env.Err, "gozkd "+c.Name+": "+printable.Error(err)+"\n\n"+c.Usage)
 	return Usage
 }
 
 // Fail prints an error, with the lines after the first indented. It returns Failed.
 func (c Command) Fail(err error) int {
-	Print(c.Env.Err, "gozkd "+c.Name+": "+strings.ReplaceAll(err.Error(), "\n", "\n  ")+"\n")
+	Print(c.Env.Err, "gozkd "+c.Name+": "+strings.ReplaceAll(printable.Error(err), "\n", "\n  ")+"\n")
 	return Failed
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -71,7 +72,7 @@ var aboutPath = map[proto.ErrCode]string{
 func message(err error) string {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
-		return err.Error()
+		return printable.Error(err)
 	}
 	if interrupted(e) {
 		if e.Unknown {

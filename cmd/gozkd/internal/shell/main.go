@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
+	"github.com/gozkd/gozkd/internal/printable"
 )
 
 // Main is gozkd cli. It executes the command in its arguments. Without a command it reads lines
@@ -22,7 +23,7 @@ import (
 func Main(ctx context.Context, args []string, env cli.Env) int {
 	set, words, err := parseSettings(args)
 	if err != nil {
-		cli.Print(env.Err, "gozkd cli: "+err.Error()+"\n"+Usage+"\n")
+		cli.Print(env.Err, "gozkd cli: "+printable.Error(err)+"\n"+Usage+"\n")
 		return cli.Usage
 	}
 	if set.security, err = set.secure.Resolve(env); err != nil && !set.help {
