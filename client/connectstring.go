@@ -15,6 +15,9 @@ const DefaultPort = "2181"
 // ParseServers splits a connect string such as host[:port],[::1]:2181,.../chroot into the fields of
 // Config. Servers without a port get DefaultPort. chroot is "" if there is none.
 func ParseServers(connect string) (servers []string, chroot string, err error) {
+	if scheme, _, isURL := strings.Cut(connect, "://"); isURL {
+		return nil, "", fmt.Errorf("client: connect string %q: want host:port without %s://", connect, scheme)
+	}
 	list := connect
 	if i := strings.IndexByte(connect, '/'); i >= 0 {
 		list, chroot = connect[:i], connect[i:]

@@ -80,8 +80,9 @@ func TestStandby_AllMembersLost(t *testing.T) {
 		t.Errorf("status: %s", &said)
 	}
 	said.Reset()
-	if status := run("gozkd", []string{"cli", "-server", "127.0.0.1:" + port, "ls", "/"}, outside(&said, &said)); status == 0 ||
-		!strings.HasSuffix(said.String(), "; it answers reads, as a standby or a server without a quorum does: add -r\n") {
+	const answersReads = " answers reads, as a standby or a server without a quorum does: add -r\n"
+	if status := run("gozkd", []string{"cli", "-server", "127.0.0.1:1,127.0.0.1:" + port, "ls", "/"}, outside(&said, &said)); status == 0 ||
+		!strings.HasSuffix(said.String(), "; 127.0.0.1:"+port+answersReads) {
 		t.Errorf("cli without -r: %d %s", status, &said)
 	}
 	load := write(t, tr.addresses(0, 1, 2), 2)

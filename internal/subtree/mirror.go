@@ -51,27 +51,49 @@ func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
 		if m.DryRun {
 			return nil
 		}
-		return out.do(ctx, newStep(m.To, kind, c, count))
+		return target(out.do(ctx, newStep(m.To, kind, c, count)))
 	}
 	left, there, err := m.From.prepare(ctx, withACL)
-	if err == nil && !there {
-		err = m.From.noRoot()
-	}
-	if err != nil {
-		return p.Mirrored, err
+	switch {
+	case err != nil:
+		return p.Mirrored, withRemedy(source(err))
+	case !there:
+		return p.Mirrored, m.From.noRoot()
 	}
 	right, _, err := m.To.prepare(ctx, withACL)
 	if err != nil {
-		return p.Mirrored, err
+		return p.Mirrored, withRemedy(target(err))
 	}
 	if !p.whole {
 		rels = slices.Compact(slices.SortedFunc(slices.Values(rels), compareRel))
 		left, right = m.From.some(ctx, rels, withACL), m.To.some(ctx, rels, withACL)
 	}
-	if err = p.run(left, right); err == nil {
-		err = out.flush(ctx)
+	if err = p.run(named(left, source), named(right, target)); err == nil {
+		err = target(out.flush(ctx))
 	}
 	return p.Mirrored, withRemedy(err)
+}
+
+// source and target name the side in an error, if there is one.
+func source(err error) error { return sideError("source", err) }
+func target(err error) error { return sideError("target", err) }
+
+func sideError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the %s: %w", name, err)
+}
+
+// named yields znodes with errors that name returns.
+func named(znodes iter.Seq2[*Znode, error], name func(error) error) iter.Seq2[*Znode, error] {
+	return func(yield func(*Znode, error) bool) {
+		for n, err := range znodes {
+			if !yield(n, name(err)) {
+				return
+			}
+		}
+	}
 }
 
 func (s Side) noRoot() error {

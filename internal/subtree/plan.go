@@ -44,10 +44,11 @@ func (p *plan) add(c Change) error {
 	if err := p.leave(&c.Rel); err != nil {
 		return err
 	}
-	for _, n := range []*Znode{c.Left, c.Right} {
-		if n != nil && n.Denied != nil {
-			return n.Denied
-		}
+	switch {
+	case c.Left != nil && c.Left.Denied != nil:
+		return source(c.Left.Denied)
+	case c.Right != nil && c.Right.Denied != nil:
+		return target(c.Right.Denied)
 	}
 	if c.Left != nil && c.Left.Stat.EphemeralOwner != 0 {
 		if c.Rel == "" {

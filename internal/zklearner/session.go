@@ -78,7 +78,7 @@ func (s *session) introduce() error {
 	p, err := ReadPacket(s.in)
 	switch {
 	case err != nil:
-		return fmt.Errorf("no leader answers: %w", err)
+		return fmt.Errorf("no leader answers: %w; name the port for other servers, 2888 mostly, not that for clients", err)
 	case p.Type != LeaderInfo:
 		return fmt.Errorf("a packet of type %d where a leader of ZooKeeper 3.4 or later names its epoch", p.Type)
 	}

@@ -17,15 +17,21 @@ var ErrInUse = errors.New("another process is using the file; end that process, 
 // call only.
 type Pairs func(visit func(key, value []byte) error) error
 
+// What to do about a damaged file.
+const (
+	ofServer = "if other members hold the data, move the whole data directory away and start this server " +
+		"with an empty one; otherwise make a new one with gozkd restore"
+	ofCopy = "name another backup, or the data directory of a stopped server"
+)
+
 // corrupt returns an error that wraps ErrCorrupt and cause, and says what to do about the file.
-func corrupt(path string, cause error) error {
-	return fmt.Errorf("%w: open %s: %w; the file was not changed; if other members hold the data, "+
-		"move the whole data directory away and start this server with an empty one; otherwise make a new one with gozkd restore", ErrCorrupt, path, cause)
+func corrupt(path, remedy string, cause error) error {
+	return fmt.Errorf("%w: open %s: %w; the file was not changed; %s", ErrCorrupt, path, cause, remedy)
 }
 
 // fileError names the file in an error of reading or merging it. An error that comes neither from
 // the operating system nor from a lock was caused by the contents of the file.
-func fileError(operation, path string, err error) error {
+func fileError(operation, path, remedy string, err error) error {
 	var errno syscall.Errno
 	switch {
 	case err == nil:
@@ -33,5 +39,5 @@ func fileError(operation, path string, err error) error {
 	case errors.As(err, &errno), errors.Is(err, ErrInUse):
 		return fmt.Errorf("%s checkpoint %s: %w", operation, path, err)
 	}
-	return corrupt(path, err)
+	return corrupt(path, remedy, err)
 }

@@ -71,7 +71,7 @@ func readMetaPages(f io.ReaderAt, fileSize int64) (m metaPages, err error) {
 		}
 	}
 	if err == nil && m.good == 0 {
-		err = errors.New("both meta pages are damaged")
+		err = errors.New("both meta pages are damaged, or the file is no checkpoint")
 	}
 	return m, err
 }

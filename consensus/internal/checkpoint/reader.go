@@ -11,13 +11,14 @@ import (
 // Reader reads a checkpoint file. Until Close, a Reader holds a shared lock on the file, so that it
 // sees a single transaction, and the next [Merge] waits. A Reader is not safe for concurrent use.
 type Reader struct {
-	path  string
-	file  vfs.File
-	pages *pageReader
-	meta  []byte
-	state bucket
-	saved saved // reads the pairs with bbolt; nil: the Reader does
-	err   error // of the file, that Range returned
+	path   string
+	remedy string // for a damaged file
+	file   vfs.File
+	pages  *pageReader
+	meta   []byte
+	state  bucket
+	saved  saved // reads the pairs with bbolt; nil: the Reader does
+	err    error // of the file, that Range returned
 }
 
 // saved is a Saved as a Reader calls it. A program in which no Saved becomes a disk is linked
@@ -36,13 +37,16 @@ func Open(disk vfs.FS, path string, which Transaction) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
-	r := &Reader{path: path, file: file}
+	r := &Reader{path: path, remedy: ofServer, file: file}
+	if which == NewestOfTwo { // no server has the file
+		r.remedy = ofCopy
+	}
 	r.saved, _ = disk.(saved)
 	if err := lockFile(file, false); err != nil {
-		return nil, errors.Join(fileError("lock", path, err), file.Close())
+		return nil, errors.Join(fileError("lock", path, r.remedy, err), file.Close())
 	}
 	if err := r.begin(which); err != nil {
-		return nil, errors.Join(fileError("read", path, err), file.Close())
+		return nil, errors.Join(fileError("read", path, r.remedy, err), file.Close())
 	}
 	return r, nil
 }
@@ -78,7 +82,7 @@ func (r *Reader) Range(visit func(key, value []byte) error) error {
 	if visitErr != nil {
 		return visitErr
 	}
-	r.err = fileError("read", r.path, err)
+	r.err = fileError("read", r.path, r.remedy, err)
 	return r.err
 }
 
@@ -88,13 +92,13 @@ func (r *Reader) Invalid(err error) error {
 	if r.err != nil && errors.Is(err, r.err) {
 		return err
 	}
-	return corrupt(r.path, err)
+	return corrupt(r.path, r.remedy, err)
 }
 
 // CheckFreelist verifies, after Range, that no page is both free and in use.
 func (r *Reader) CheckFreelist() error {
 	_, _, err := r.pages.readFreelist()
-	return fileError("read", r.path, err)
+	return fileError("read", r.path, r.remedy, err)
 }
 
 // Close closes the file and releases its lock.

@@ -39,7 +39,7 @@ func Merge(disk vfs.FS, path string, check func(meta []byte) error, meta []byte,
 	if err == nil {
 		err = mergeInto(file, check, meta, changes)
 	}
-	return fileError("write", path, errors.Join(err, file.Close()))
+	return fileError("write", path, ofServer, errors.Join(err, file.Close()))
 }
 
 func mergeInto(file vfs.File, check func(meta []byte) error, meta []byte, changes Pairs) error {
@@ -75,7 +75,7 @@ func Revert(disk vfs.FS, path string) error {
 	if err == nil {
 		err = revert(file)
 	}
-	return fileError("revert", path, errors.Join(err, file.Close()))
+	return fileError("revert", path, ofServer, errors.Join(err, file.Close()))
 }
 
 // revert replaces the meta page of the newest transaction, T, by a page that names the pages of the

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
@@ -65,7 +66,12 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	case errors.As(err, &wrong) && wrong.Usage():
 		return c.Misused(err)
 	case f.from == "":
-		return c.Misused(errors.New("--from is missing: name the state to restore"))
+		hint := ""
+		isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
+		if n := len(args); n > 0 && !isFlag(args[n-1]) && (n == 1 || !isFlag(args[n-2])) {
+			hint = fmt.Sprintf("; write --from %s if that is it, because the word without a flag is zoo.cfg", args[n-1])
+		}
+		return c.Misused(errors.New("--from is missing: name the state to restore" + hint))
 	case err != nil:
 		return c.Fail(err)
 	case !server.One:

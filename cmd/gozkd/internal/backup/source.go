@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,11 @@ type source struct {
 // says what to name.
 func StatSource(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
+	_, port, isAddress := strings.Cut(path, ":")
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil && isAddress && wrong == nil {
+		return nil, fmt.Errorf("there is no file %s; to copy the state of a running server, name its admin endpoint: "+
+			"gozkd backup --from http://HOST:8080 FILE", path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; name the dataDir of a server, a backup or another file of its data, or an archive: "+
 			"file:///DIRECTORY or s3://BUCKET/PREFIX", err)

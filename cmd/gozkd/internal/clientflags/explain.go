@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -13,15 +15,6 @@ import (
 	"github.com/gozkd/gozkd/internal/clientauth"
 	"github.com/gozkd/gozkd/internal/neterr"
 )
-
-// explained is an error with what to do about it.
-type explained struct {
-	error
-	advice string
-}
-
-func (e *explained) Error() string { return e.error.Error() + "; " + e.advice }
-func (e *explained) Unwrap() error { return e.error }
 
 // probeTimeout bounds the look at a port that did not answer as expected.
 const probeTimeout = 2 * time.Second
@@ -34,37 +27,48 @@ func (s *Security) Advice(ctx context.Context, address string, err error) string
 	case s.TLS():
 		return s.adviceForTLS(err)
 	case errors.Is(err, os.ErrDeadlineExceeded): // a port for TLS would not be silent, and a paused server would log the handshake
-	case dialed(err) && speaksTLS(ctx, address):
-		return "this port speaks TLS: add --tls, and --cacert FILE if its certificate is not from a public authority"
+	case dialed(err):
+		switch spokenAt(ctx, address) {
+		case inTLS:
+			return "this port speaks TLS: add --tls, and --cacert FILE if its certificate is not from a public authority"
+		case inHTTP:
+			return "this port speaks HTTP: name the port for ZooKeeper's clients, clientPort in its zoo.cfg"
+		}
 	}
 	return ""
 }
 
 // Explain adds Advice to an error.
 func (s *Security) Explain(ctx context.Context, address string, err error) error {
-	if advice := s.Advice(ctx, address, err); advice != "" {
-		return &explained{err, advice}
+	return advised(err, s.Advice(ctx, address, err))
+}
+
+func advised(err error, advice string) error {
+	if advice == "" {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w; %s", err, advice)
 }
 
 // ExplainHTTP is Explain for an endpoint of HTTP.
 func (s *Security) ExplainHTTP(ctx context.Context, u *url.URL, err error) error {
-	advice := ""
+	plain := errors.Is(err, clientauth.ErrNotTLS) || neterr.TLSReason(err) == neterr.NotTLS ||
+		strings.Contains(err.Error(), "HTTP response to HTTPS client")
+	advice, spoken := "", protocol("")
+	if plain || dialed(err) && (u.Scheme != "https" || neterr.TLSReason(err) == neterr.HungUp) {
+		spoken = spokenAt(ctx, u.Host)
+	}
 	switch {
-	case u.Scheme != "https":
-		if dialed(err) && speaksTLS(ctx, u.Host) {
-			advice = "this port speaks TLS: use https://"
-		}
-	case errors.Is(err, clientauth.ErrNotTLS), neterr.TLSReason(err) == neterr.NotTLS, strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+	case spoken == inZooKeeper:
+		advice = "this port is for ZooKeeper's clients: name that of the admin server (admin.serverPort, 8080)"
+	case u.Scheme != "https" && spoken == inTLS:
+		advice = "this port speaks TLS: use https://"
+	case plain:
 		advice = "this port does not speak TLS: use http://"
-	default:
+	case u.Scheme == "https":
 		advice = s.adviceForTLS(err)
 	}
-	if advice == "" {
-		return err
-	}
-	return &explained{err, advice}
+	return advised(err, advice)
 }
 
 func (s *Security) adviceForTLS(err error) string {
@@ -100,8 +104,18 @@ func dialed(err error) bool {
 	return !errors.As(err, &op) || op.Op != "dial"
 }
 
-// speaksTLS reports whether a server answers a TLS handshake, if only to refuse it.
-func speaksTLS(ctx context.Context, address string) bool {
+// protocol is what the server at a port speaks; "" if that is not known.
+type protocol string
+
+const (
+	inZooKeeper protocol = "ZooKeeper"
+	inHTTP      protocol = "HTTP"
+	inTLS       protocol = "TLS" // the server answers a handshake, if only to refuse it
+)
+
+// spokenAt finds out what a port speaks. A port for clients that does not speak TLS is not tried
+// with TLS, because its server would log that as a mistake.
+func spokenAt(ctx context.Context, address string) protocol {
 	if ctx.Err() != nil { // what failed may have failed because its time was up
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -109,11 +123,34 @@ func speaksTLS(ctx context.Context, address string) bool {
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return false
+		return ""
 	}
 	defer conn.Close() //nolint:errcheck // nothing was sent that matters
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // the read fails otherwise
+	}
+	// A word, and the end of a request: every server refuses it at once, or answers.
+	answer := make([]byte, 4)
+	if _, err = io.WriteString(conn, "ruok\r\n\r\n"); err == nil {
+		_, err = io.ReadFull(conn, answer)
+	}
+	switch {
+	case err == nil && (string(answer) == "imok" || string(answer) == "ruok"): // is not in the whitelist
+		return inZooKeeper
+	case err == nil && string(answer) == "HTTP":
+		return inHTTP
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ""
+	}
+	secure, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return ""
+	}
+	defer secure.Close() //nolint:errcheck // nothing was sent that matters
 	// No data is sent or received, so any certificate will do.
-	err = tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
-	op := (*net.OpError)(nil)
-	return err == nil || errors.As(err, &op) && op.Op == "remote error"
+	err = tls.Client(secure, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+	if op := (*net.OpError)(nil); err == nil || errors.As(err, &op) && op.Op == "remote error" {
+		return inTLS
+	}
+	return ""
 }

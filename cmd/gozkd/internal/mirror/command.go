@@ -71,10 +71,10 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	}
 	err := f.check(words, &from, &to)
 	if err == nil {
-		f.from, err = from.config(env)
+		f.from, err = from.config("--from", env)
 	}
 	if err == nil {
-		f.to, err = to.config(env)
+		f.to, err = to.config("--to", env)
 	}
 	if err == nil {
 		err = f.checkApart()
@@ -112,8 +112,13 @@ func (f *follower) check(words []string, from, to *side) error {
 	return nil
 }
 
-// config returns how to connect to a side.
-func (s *side) config(env cli.Env) (cfg client.Config, err error) {
+// config returns how to connect to the side that a flag names.
+func (s *side) config(name string, env cli.Env) (cfg client.Config, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+	}()
 	if cfg.Servers, cfg.Chroot, err = client.ParseServers(s.connect); err != nil {
 		return cfg, err
 	}

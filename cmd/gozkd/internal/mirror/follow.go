@@ -101,7 +101,7 @@ func (f *follower) connect(ctx context.Context) error {
 		return fmt.Errorf("the source: %w", err)
 	}
 	if _, err := zk.Sync(ctx, f.path); err != nil {
-		return err
+		return fmt.Errorf("the source: %w", err)
 	}
 	if at := zk.LastZxid(); at < f.highest {
 		return fmt.Errorf("%w: the source is at zxid %v and was at %v before: another ensemble, or an older state of it", errFatal, at, f.highest)
@@ -150,8 +150,11 @@ func (f *follower) watch(ctx context.Context) (err error) {
 // admit refuses a target that would lose data, except with --overwrite.
 func (f *follower) admit(ctx context.Context) error {
 	if parent := proto.ParentPath(f.path); f.path != "/" {
-		if _, there, err := f.target.Exists(ctx, parent, false); err != nil || !there {
-			return errors.Join(err, fmt.Errorf("the target has no %s: create it first", parent))
+		switch _, there, err := f.target.Exists(ctx, parent, false); {
+		case err != nil:
+			return fmt.Errorf("the target: %w", err)
+		case !there:
+			return fmt.Errorf("the target has no %s: create it first", parent)
 		}
 	}
 	if f.overwrite {
@@ -190,9 +193,9 @@ func (f *follower) next(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-f.source.Done():
-		return f.source.Err()
+		return fmt.Errorf("the source: %w", f.source.Err())
 	case <-f.target.Done():
-		return f.target.Err()
+		return fmt.Errorf("the target: %w", f.target.Err())
 	case <-f.changes.signal:
 	case <-interval.C:
 		f.changes.compareAll()
@@ -267,7 +270,7 @@ func describe(d *subtree.Mirrored) string {
 // kinds asks the source which znodes are containers and which have a TTL.
 func (f *follower) kinds(ctx context.Context, s *subtree.Side) error {
 	if _, err := s.ZK.Sync(ctx, s.Path); err != nil {
-		return err
+		return fmt.Errorf("the source: %w", err)
 	}
 	at := s.ZK.LastZxid()
 	kinds, err := probe.Asker{Dial: f.from.Dial}.Kinds(ctx, s.ZK.Session().Server, f.from.Chroot)

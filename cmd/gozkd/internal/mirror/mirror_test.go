@@ -279,6 +279,26 @@ func TestMirror_Refuses(t *testing.T) {
 	}
 }
 
+// An error of a side names the side, because each has its own flags for authentication.
+func TestMirror_NamesTheSide(t *testing.T) {
+	from, to := start(t), start(t)
+	from.create(t, client.CreateOptions{}, "/a", "/b")
+	from.create(t, client.CreateOptions{ACL: []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "digest", ID: "x:y"}}}}, "/a/b")
+	to.create(t, client.CreateOptions{ACL: proto.ReadACL()}, "/b")
+	from.create(t, client.CreateOptions{}, "/b/c")
+	for path, want := range map[string]string{"/a": "the source: ", "/b": "the target: ", "/none/x": "the target has no /none: "} {
+		f := between(from, to, path)
+		f.from.Auths, f.to.Auths, f.overwrite = nil, nil, true
+		err := once(t, f)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+		if path != "/none/x" && (!errors.Is(err, proto.ErrNoAuth) || !strings.Contains(err.Error(), "authenticate as")) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 // A source without the subtree deletes nothing, not even with overwrite, nor when it loses it
 // later.
 func TestMirror_SourceWithoutRoot(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/neterr"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -89,7 +91,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	s.host, s.auths = host, nil
 	servers, chroot, err := client.ParseServers(host)
 	if err != nil {
-		return usageError(err.Error())
+		return usageError(printable.Error(err))
 	}
 	limited, cancel := context.WithTimeout(ctx, s.settings.timeout)
 	defer cancel()
@@ -114,7 +116,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	case err != nil:
-		return unreachable(s.settings.security.Explain(ctx, servers[0], err).Error() + adviceFor(ctx, cfg, err))
+		return unreachable(printable.Error(s.settings.security.Explain(ctx, servers[0], err)) + adviceFor(ctx, cfg, err))
 	}
 	s.zk = zk
 	return nil
@@ -123,21 +125,26 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 // adviceFor returns what else would help against an error of connecting, or "". It may connect once
 // more.
 func adviceFor(ctx context.Context, cfg client.Config, err error) string {
-	if neterr.Is(err, syscall.ECONNREFUSED) {
+	if errors.Is(err, proto.ErrAuthFailed) {
+		return ""
+	}
+	if !cfg.ReadOnly {
+		cfg.ReadOnly, cfg.OnEvent = true, nil
+		ctx, cancel := context.WithTimeout(ctx, readOnlyPatience)
+		defer cancel()
+		if zk, err := client.Connect(ctx, cfg); err == nil {
+			address := zk.Session().Server
+			_ = zk.Close() // nothing was done in the session
+			return "; " + address + " answers reads, as a standby or a server without a quorum does: add -r"
+		}
+	}
+	switch {
+	case neterr.Is(err, syscall.ECONNREFUSED):
 		return "; name another server with -server, or start one there, such as gozkd serve"
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
+		return "; if no server is paused, name the port for clients: clientPort in zoo.cfg, mostly 2181"
 	}
-	ctx, cancel := context.WithTimeout(ctx, readOnlyPatience)
-	defer cancel()
-	if cfg.ReadOnly || errors.Is(err, proto.ErrAuthFailed) {
-		return ""
-	}
-	cfg.ReadOnly, cfg.OnEvent = true, nil
-	zk, err := client.Connect(ctx, cfg)
-	if err != nil {
-		return ""
-	}
-	_ = zk.Close() // nothing was done in the session
-	return "; it answers reads, as a standby or a server without a quorum does: add -r"
+	return ""
 }
 
 // close ends the session. An error is ignored: if the server was not told, the session expires.

@@ -56,7 +56,7 @@ func TestSingleCommand_Usage(t *testing.T) {
 	runOne(t, nowhere, "delete -q /a", ranCLI{status: cli.Usage,
 		err: "org.apache.commons.cli.UnrecognizedOptionException: Unrecognized option: -q\ndelete [-v version] path\n"})
 	runOne(t, "a:b:c", "ls /", ranCLI{status: cli.Usage,
-		err: "gozkd cli: client: connect string \"a:b:c\": address a:b:c: too many colons in address\n" + Usage + "\n"})
+		err: "gozkd cli: connect string \"a:b:c\": address a:b:c: too many colons in address\n" + Usage + "\n"})
 	runOne(t, nowhere, "crete /a", ranCLI{status: cli.Usage, err: "Command not found: crete; did you mean create? help lists all commands\n"})
 	for _, name := range []string{"nosuch", "rmr", "rm", "cat", "x", "sl", "日本"} { // a suggestion would be a guess
 		runOne(t, nowhere, name+" /", ranCLI{status: cli.Usage, err: "Command not found: " + name + "; help lists all commands\n"})
@@ -92,7 +92,7 @@ func TestSingleCommand_Unreachable(t *testing.T) {
 	}()
 	// A refused connection needs no timeout that a busy machine could miss.
 	got := runCLI(t, "", nil, "-server", "127.0.0.1:1", "ls", "/")
-	if want := "gozkd cli: client: no session: 127.0.0.1:1: connect: connection refused; name another server with -server, or start one there, such as gozkd serve\n"; got.status != cli.Failed || got.out != "" || got.err != want {
+	if want := "gozkd cli: no session: 127.0.0.1:1: connect: connection refused; name another server with -server, or start one there, such as gozkd serve\n"; got.status != cli.Failed || got.out != "" || got.err != want {
 		t.Errorf("%+v, want %q", got, want)
 	}
 	began := time.Now()

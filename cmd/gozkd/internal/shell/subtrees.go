@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/subtree"
 )
 
@@ -157,7 +158,7 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	}
 	servers, path, err := client.ParseServers(arg)
 	if err != nil {
-		return side, nil, usageError(err.Error())
+		return side, nil, usageError(printable.Error(err))
 	}
 	path = cmp.Or(path, "/")
 	ctx, cancel := context.WithTimeout(ctx, c.settings.timeout)
@@ -168,7 +169,7 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	c.settings.security.Configure(&cfg) // credentials must not be sent in the clear if the session uses TLS
 	zk, err := client.Connect(ctx, cfg)
 	if err != nil {
-		return side, nil, failure(c.settings.security.Explain(ctx, servers[0], err).Error())
+		return side, nil, failure(printable.Error(c.settings.security.Explain(ctx, servers[0], err)))
 	}
 	end = func() { _ = zk.Close() } // after an error the session expires
 	return subtree.Side{ZK: zk, Path: path, Connect: strings.Join(servers, ",")}, end, nil

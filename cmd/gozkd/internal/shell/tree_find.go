@@ -11,6 +11,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
@@ -102,7 +103,7 @@ func (c *call) criteria() (func(*subtree.Znode) bool, error) {
 	if c.has("data") {
 		re, err := regexp.Compile(c.value("data"))
 		if err != nil {
-			return nil, usageError(err.Error())
+			return nil, usageError(printable.Error(err))
 		}
 		all = append(all, func(n *subtree.Znode) bool { return re.Match(n.Data) })
 	}

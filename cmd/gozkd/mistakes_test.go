@@ -1,0 +1,77 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/testca"
+)
+
+// TestMistakes types what people mistype: the kind of port, of address, of file. The error names
+// what was typed, why that is wrong, and what to type instead. The log of a server never blames a
+// client for a look that a tool took at its port.
+func TestMistakes(t *testing.T) {
+	p := launch(t, "serve", "--memory", "--client-port", "0", "-o", "admin.serverPort=0")
+	dir := t.TempDir()
+	t.Chdir(dir)
+	text := filepath.Join(dir, "passwd")
+	testca.WriteFile(t, text, []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 300)))
+	clients, admin := p.ports.Client, regexp.MustCompile(`[\d.]+:\d+`).FindString(p.ports.Admin)
+	const (
+		forClients = "this port is for ZooKeeper's clients: name that of the admin server"
+		noFile     = "gozkd backup --from http://HOST:8080 FILE"
+		plain      = "want host:port without http://"
+	)
+	for _, c := range []struct {
+		args   string
+		status int
+		want   []string
+	}{
+		{"backup --from " + admin + " f", 1, []string{"there is no file " + admin, noFile}},
+		{"restore --into d --from " + admin, 1, []string{"there is no file " + admin, noFile}},
+		{"inspect " + admin, 1, []string{"there is no file " + admin, noFile}},
+		{"backup --from http://" + clients + " f", 1, []string{clients, forClients}},
+		{"backup --from https://" + clients + " f", 1, []string{clients, forClients}},
+		{"backup --from https://" + admin + " f", 1, []string{admin, "use http://"}},
+		{"backup --from passwd f", 1, []string{"passwd", "or the file is no checkpoint", "name another backup"}},
+		{"restore --into d --from passwd", 1, []string{"passwd", "or the file is no checkpoint", "name another backup"}},
+		{"restore passwd", 2, []string{"write --from passwd"}},
+		{"restore --into passwd", 2, []string{"--from is missing: name the state to restore\n"}},
+		{"inspect passwd", 1, []string{"passwd", "or the file is no checkpoint", "name another backup"}},
+		{"verify passwd", 1, []string{`gozkd verify: "passwd" is neither file:///DIRECTORY nor s3://`}},
+		{"cli -server http://" + clients + " ls /", 2, []string{"gozkd cli: connect string", plain}},
+		{"cli -server a//b ls /", 2, []string{`gozkd cli: connect string "a//b": invalid path "//b"`}},
+		{"top -once -server https://" + clients, 2, []string{"gozkd top: connect string", "want host:port without https://"}},
+		{"status -server http://" + admin, 2, []string{"gozkd status: connect string", plain}},
+		{"mirror --from http://a --to b", 2, []string{"gozkd mirror: --from: connect string", plain}},
+		{"mirror --from a --to b --to-auth-file nosuch", 2, []string{"gozkd mirror: --to: open nosuch"}},
+		{"admin --url http://" + clients + " stat", 1, []string{clients, forClients}},
+		{"admin --url https://" + clients + " stat", 1, []string{clients, forClients}},
+		{"why --url http://" + clients + " 0x1", 1, []string{clients, forClients}},
+		{"cli --tls -server " + clients + " ls /", 1, []string{clients, "leave --tls out"}},
+		{"cli -timeout 1s -server " + admin + " ls /", 1, []string{admin, "name the port for clients: clientPort in zoo.cfg"}},
+	} {
+		var out strings.Builder
+		status := run("gozkd", strings.Fields(c.args), outside(&out, &out))
+		first, _, _ := strings.Cut(out.String(), "\n\n")
+		for _, want := range c.want {
+			if status != c.status || !strings.Contains(first+"\n", want) {
+				t.Errorf("%s: status %d\n%s\nwant %d, %s", c.args, status, first, c.status, want)
+			}
+		}
+		for _, wrong := range []string{"move the whole data directory", "client: ", "consensus: ", "proto: ", "archive: "} {
+			if strings.Contains(first, wrong) {
+				t.Errorf("%s: the error says %q:\n%s", c.args, wrong, first)
+			}
+		}
+	}
+	p.Stop(syscall.SIGTERM)
+	for _, speaks := range []string{"HTTP", "TLS"} { // what was typed asks four times: why and cli ask twice
+		if got := strings.Count(p.Stderr.String(), "the client speaks "+speaks); got != 4 {
+			t.Errorf("%d log lines about clients that speak %s, want 4", got, speaks)
+		}
+	}
+}
