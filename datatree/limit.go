@@ -150,34 +150,43 @@ func (t *Tree) mayGrow(x *txn, path string, bytes int) proto.ErrCode {
 	return t.mayWeigh(x, path, t.Weight()+int64(bytes))
 }
 
-// RefusesGrowth reports whether the state is full, and Apply would refuse the request for that
-// alone. Then the server of the client need not put the request into the log, if the client has no
-// request under way that could shrink the state. RefusesGrowth knows creates only: other growth is
-// rarer, and a server that lags cannot tell whether a set grows the state.
+// RefusesGrowth reports whether Apply would refuse the request for the limit alone, because the
+// state is full, or would be for this request only. Then the server of the client need not put the
+// request into the log, if the client has no request under way that could shrink the state.
+// RefusesGrowth knows creates only: other growth is rarer, and a server that lags cannot tell
+// whether a set grows the state.
 //
-// head: of the body only the path and the length of the data have arrived. The rest is taken for
-// that of a persistent znode with a valid ACL.
-func (st *state) RefusesGrowth(r *Request, head bool) bool {
-	if !st.limit.Full || r.Op.Info().Group != "create" {
+// missing is how many bytes of the body have not arrived. If it is not 0, only the path and the
+// length of the data are read, and the rest is taken for that of a persistent znode with a valid
+// ACL.
+func (st *state) RefusesGrowth(r *Request, missing int) bool {
+	if r.Op.Info().Group != "create" || !st.outgrown(len(r.Body)+missing+headCost+ZnodeCost) {
 		return false
 	}
 	var c proto.CreateRequest
 	d := jute.NewDecoder(r.Body)
 	d.AliasStrings()
 	bytes, op := 0, r.Op
-	if head {
+	if missing > 0 {
 		c.Path, bytes, c.ACL, op = d.String(), int(d.Int()), proto.OpenACL(), proto.OpCreate
 	} else {
 		c.Decode(&d, op)
 		bytes = len(c.Data)
 	}
 	x := newTxn(Header{}, r)
-	if d.Err() != nil || c.NullPath || st.checkSession(&x) != proto.OK {
+	if d.Err() != nil || c.NullPath || !st.outgrown(createdBytes(c.Path, bytes, 0)) || st.checkSession(&x) != proto.OK {
 		return false
 	}
 	as, scratch := createOp(op, &c), []byte(nil)
 	_, code := st.checkCreate(&x, &as, bytes, &scratch)
 	return code == proto.OK
+}
+
+// outgrown reports whether the state is full, or has no room for that many bytes although it weighs
+// so little that it would not stay full: such requests would go through the log one after another.
+func (st *state) outgrown(bytes int) bool {
+	l, weight := st.limit.Limit, st.Weight()
+	return l.Full || weight < l.Resumes() && weight+int64(bytes) > l.Weight
 }
 
 // multiMayGrow refuses a multi whose operations add bytes in sum.

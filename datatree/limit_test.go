@@ -124,6 +124,7 @@ func TestLimit_RefusesGrowthOnly(t *testing.T) {
 			free := &limited{tree: l.copy(t)}
 			free.tree.replaceLimit(Limit{})
 			before, was := l.tree.Weight(), l.tree.Limit()
+			early := l.tree.RefusesGrowth(&Request{Op: op, Body: body}, 0)
 			res, want := l.apply(op, body), free.apply(op, body)
 			code := res.Err
 			for _, r := range res.Multi {
@@ -132,6 +133,12 @@ func TestLimit_RefusesGrowthOnly(t *testing.T) {
 				}
 			}
 			after := free.tree.Weight()
+			if early && (code != proto.ErrQuotaExceeded || !was.Full && l.tree.Limit().Full) {
+				t.Fatalf("refused before Apply, which says %v: %+v, then %+v", code, was, l.tree.Limit())
+			} else if op == proto.OpCreate && code == proto.ErrQuotaExceeded && !l.tree.Limit().Full && !early &&
+				before+int64(createdBytes(m.Ops[0].Path, len(m.Ops[0].Data), 0)) > was.Weight {
+				t.Fatalf("%+v: a create for which there is no room goes through the log, and does not make the state full", was)
+			}
 			switch l.check(t); {
 			case code != proto.ErrQuotaExceeded:
 				if res.Err != want.Err || res.MultiFailed != want.MultiFailed || l.tree.Weight() != after {
@@ -329,20 +336,21 @@ func TestLimit_IsTheLastReason(t *testing.T) {
 			want = proto.ErrQuotaExceeded
 		}
 		for _, when := range []string{"first", "full"} {
-			if when == "first" && l.tree.RefusesGrowth(&c.r, false) {
+			if when == "first" && l.tree.RefusesGrowth(&c.r, 0) {
 				t.Errorf("%s: refused before Apply, and the state is not full yet", c.name)
 			}
 			if when == "full" {
 				l.tree.replaceLimit(Limit{Weight: l.tree.Weight(), Cause: LimitedByMemory, Member: 1, Full: true})
-				if early, may := l.tree.RefusesGrowth(&c.r, false), c.r.Op != proto.OpSetData && c.want == proto.OK; early != may {
+				if early, may := l.tree.RefusesGrowth(&c.r, 0), c.r.Op != proto.OpSetData && c.want == proto.OK; early != may {
 					t.Errorf("%s: refused before Apply: %v", c.name, early)
 				}
 				head := c.r
 				d := jute.NewDecoder(head.Body)
 				_, _ = d.String(), d.Int()
-				head.Body = head.Body[:len(head.Body)-d.Remaining()]
+				missing := d.Remaining()
+				head.Body = head.Body[:len(head.Body)-missing]
 				unseen := []string{"no list", "no such scheme", "list of ACLs too long", "ephemeral of a local session", "unknown mode", "no time to live", "times to live are off"}
-				if early, may := l.tree.RefusesGrowth(&head, true), c.r.Op != proto.OpSetData && c.want == proto.OK || slices.Contains(unseen, c.name); early != may {
+				if early, may := l.tree.RefusesGrowth(&head, missing), c.r.Op != proto.OpSetData && c.want == proto.OK || slices.Contains(unseen, c.name); early != may {
 					t.Errorf("%s: refused by its head: %v", c.name, early)
 				}
 			}
@@ -367,7 +375,7 @@ func TestLimit_LeftToApply(t *testing.T) {
 		"a create that is cut off": {Request{Op: proto.OpCreate, Body: create[:len(create)-1]}, false},
 		"another request":          {Request{Op: proto.OpSetData, Body: create}, false},
 	} {
-		if got := l.tree.RefusesGrowth(&c.r, false); got != c.want {
+		if got := l.tree.RefusesGrowth(&c.r, 0); got != c.want {
 			t.Errorf("%s is refused before Apply: %v", name, got)
 		}
 	}

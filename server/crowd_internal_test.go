@@ -154,3 +154,42 @@ func TestCrowd_SlowReaders(t *testing.T) {
 		t.Error("the refusals do not end with the slow readers")
 	}
 }
+
+// The watches of one client do not keep others out: it is disconnected before they have taken the
+// room for new sessions.
+func TestCrowd_WatchesOfFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, Tick: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.growth.memory = func() capacity.Usage { return capacity.Usage{} } // other tests' memory is not this server's
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		connect := func() *client.Client {
+			c, err := client.Connect(t.Context(), client.Config{
+				Servers: []string{"127.0.0.1:2181"}, SessionTimeout: 10 * time.Second,
+				Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) },
+			})
+			if err != nil {
+				t.Fatalf("a new session beside %d bytes of watches: %v", s.state.watches.Bytes(), err)
+			}
+			return c
+		}
+		c := connect()
+		defer c.Detach()
+		for i := 0; s.meter.Counted(meter.TooManyWatches) == 0; i++ {
+			if i == 20_000 {
+				t.Fatal("nobody was disconnected for watches")
+			}
+			if _, _, err := c.Exists(t.Context(), fmt.Sprint("/", i), true); err != nil && !errors.Is(err, proto.ErrConnectionLoss) {
+				t.Fatal(err)
+			}
+			if i%200 == 0 {
+				_ = connect().Close() // another will be let in, or not
+			}
+		}
+	})
+}

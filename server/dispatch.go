@@ -376,7 +376,7 @@ func (c *conn) write(r *received) pause {
 	case code != proto.OK:
 		s.meter.Count(meter.ExpensiveRefused)
 		c.logger().Warn("expensive request refused", "session", c.session.String(), "reason", printable.Shortened(why, maxLoggedReason))
-	case r.leftOut > 0 || c.queue.len() == 0 && s.state.tree.RefusesGrowth(&w.req, false):
+	case r.leftOut > 0 || c.queue.len() == 0 && s.state.tree.RefusesGrowth(&w.req, 0):
 		code = proto.ErrQuotaExceeded
 		s.meter.Count(meter.GrowthRefused)
 	}

@@ -26,9 +26,9 @@ func (t *connTable) relieve() {
 // excess returns how many bytes watches, or connections and watches, take more than they may if
 // this many eighths are to be free, when connections of closing bytes have ended.
 func (t *connTable) excess(free, closing int64) int64 {
-	limit := t.watchLimit()
 	used, most := t.growth.crowd(false)
-	return max(t.watches.Bytes()-limit+limit/8*free, used-closing-most+most/8*free)
+	over := func(used, limit int64) int64 { return used - limit + limit/8*free }
+	return max(over(t.watches.Bytes(), min(t.watchLimit(), capacity.WatchLimit(most))), over(used-closing, most))
 }
 
 // evictWatchers closes connections until an eighth of the exceeded limit is free: first those

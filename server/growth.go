@@ -169,8 +169,9 @@ func (g *growth) measure() {
 // they came now: quiet connections take less memory.
 func (g *growth) ability() capacity.Ability {
 	a := g.gauge.Measure(g.room())
-	if used := g.attached() + g.state.watches.Bytes(); g.gauge.Allowed > 0 {
-		a = a.Least(capacity.Ability{Weight: capacity.RoomBeside(g.gauge.Allowed, used), Cause: capacity.Memory})
+	if g.gauge.Allowed > 0 {
+		room := capacity.RoomBeside(g.gauge.Allowed, g.attached(), g.state.watches.Bytes())
+		a = a.Least(capacity.Ability{Weight: room, Cause: capacity.Memory})
 	}
 	return a
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/gozkd/gozkd/server/internal/link"
 )
 
-// refuseGrowing decides that a long create is refused whose head has arrived, if the state is full.
-// The data are left out of its frame, so that they neither take memory nor wait for a place, and
-// write refuses the request in its turn, when the frame has ended: clients that have not sent all
-// of it expect no answer.
+// refuseGrowing decides that a long create is refused whose head has arrived, if the state has no
+// room for it. The data are left out of its frame, so that they neither take memory nor wait for a
+// place, and write refuses the request in its turn, when the frame has ended: clients that have not
+// sent all of it expect no answer.
 func (c *conn) refuseGrowing(in *link.Input) {
 	frame := in.Announced()
-	if !c.server.state.tree.Limit().Full || !bounds.IsLong(frame) || c.queue.len() > 0 {
+	if !bounds.IsLong(frame) || c.queue.len() > 0 {
 		return
 	}
 	r, err := decodeRequest(in.Bytes()[4:])
@@ -26,7 +26,7 @@ func (c *conn) refuseGrowing(in *link.Input) {
 	if d.Err() != nil || at+n >= frame || n <= len(d.Rest()) || c.server.writes.CheckLarge(frame) != nil {
 		return
 	}
-	if w := c.writeRequest(&r); c.server.state.tree.RefusesGrowth(&w, true) {
+	if w := c.writeRequest(&r); c.server.state.tree.RefusesGrowth(&w, 4+frame-in.Len()) {
 		binary.BigEndian.PutUint32(in.Bytes()[at:], 0) // of the data that are left
 		in.LeaveOut(&c.Link, at, n)
 	}

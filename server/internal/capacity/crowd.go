@@ -33,12 +33,17 @@ func always(allowed int64) int64 { return max(allowed/16, fewConnections*Connect
 // whose connections and watches take that many bytes, if all end, and come back. Few have room in
 // any case, and so has an eighth of allowed for the state. New sessions alone never leave the state
 // without room: they are refused while a fifteenth of the rest is free.
-func RoomBeside(allowed, used int64) int64 {
+func RoomBeside(allowed, connections, watches int64) int64 {
+	used := connections + watches
 	if used <= always(allowed) {
 		return math.MaxInt64
 	}
-	return max(allowed/8, together(allowed)-used/int64(Returning)*16)
+	return max(allowed/8, together(allowed)-max(used/int64(Returning)*16, watches/3*4))
 }
+
+// WatchLimit returns how much of a CrowdLimit watches may take. The rest is for connections, so
+// that the watches of a few clients keep nobody out.
+func WatchLimit(limit int64) int64 { return limit / 4 * 3 }
 
 // Newcomer is the purpose of a new connection. Its value is how many sixteenths of a CrowdLimit may
 // be in use when it comes.

@@ -69,8 +69,15 @@ func TestCrowd_ComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		allowed := rapid.Int64Range(2<<20, 1<<30).Draw(t, "allowed")
 		used := rapid.Int64Range(0, CrowdLimit(allowed, 0, false)).Draw(t, "used")
-		weight := RoomBeside(allowed, used)
+		watches := rapid.Int64Range(0, WatchLimit(used)).Draw(t, "watches")
+		weight := RoomBeside(allowed, used-watches, watches)
 		limit := CrowdLimit(allowed, weight, false)
+		if used > always(allowed) && weight > allowed/8 && watches > WatchLimit(limit)+8 {
+			t.Errorf("beside %d bytes of data, clients with %d bytes of watches are disconnected: they may have %d", weight, watches, WatchLimit(limit))
+		}
+		if !NewSession.Fits(WatchLimit(limit)+ConnectionCost, limit) {
+			t.Errorf("watches keep out all new sessions, with %d bytes for clients", limit)
+		}
 		if used > always(allowed) && weight > allowed/8 && limit < allowed/4*3 && !Returning.Fits(used-16, limit) {
 			t.Errorf("%d bytes of connections do not fit beside %d, of %d: the limit is %d", used, weight, allowed, limit)
 		}
@@ -78,7 +85,7 @@ func TestCrowd_ComesBack(t *testing.T) {
 			t.Errorf("%d and %d bytes leave no room for garbage, of %d", used, weight, most)
 		}
 		weighs := rapid.Int64Range(0, max(0, together(allowed)-256)).Draw(t, "weighs")
-		if news := CrowdLimit(allowed, weighs, false) / 16 * int64(NewSession); RoomBeside(allowed, news) <= weighs {
+		if news := CrowdLimit(allowed, weighs, false) / 16 * int64(NewSession); RoomBeside(allowed, news, 0) <= weighs {
 			t.Errorf("%d bytes of new sessions leave a state of %d no room, of %d", news, weighs, allowed)
 		}
 		if few := used <= always(allowed); weight < allowed/8 || few != (weight > allowed/8*9) {
