@@ -256,6 +256,39 @@ func TestLatch_RefusedLater(t *testing.T) {
 	})
 }
 
+// TestPauses: a candidate that cannot join tries about once a second.
+func TestPauses(t *testing.T) {
+	recipetest.Run(t, 1, func(t testing.TB, w *recipetest.World) {
+		for name, f := range map[string]func(ctx context.Context, c *recipes.Client){
+			"latch": func(ctx context.Context, c *recipes.Client) {
+				l := election.NewLatch(c, "/app/leader", "a")
+				begin(l)
+				<-ctx.Done()
+				if err := l.Close(); err != nil && !errors.Is(err, recipes.ErrOutcomeUnknown) {
+					t.Error(err)
+				}
+			},
+			"selector": func(ctx context.Context, c *recipes.Client) {
+				_ = election.NewSelector(c, "/app/leader", "a").Run(ctx, nil) // until ctx ends
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			c, h := w.Hooked(recipes.Retry(recipes.Times(1, 10*time.Millisecond)))
+			h.Arm(func(r recipetest.Request) error {
+				if r.Op == "create" && ctx.Err() == nil {
+					return recipes.ErrNoServer
+				}
+				return nil
+			}, nil)
+			f(ctx, c)
+			cancel()
+			if n := len(h.Requests()); n < 20 || n > 100 {
+				t.Errorf("the %s made %d requests in 20 s", name, n)
+			}
+		}
+	})
+}
+
 // TestLatch_Ends: a leadership that has ended is nobody's, at once, and Close does not wait for a
 // session.
 func TestLatch_Ends(t *testing.T) {
