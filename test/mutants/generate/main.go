@@ -146,7 +146,6 @@ var detectorsOf = map[string][]detector{
 	},
 	"server/internal/liveness": {{pkg: "server/internal/liveness"}, {pkg: "server", args: "-test.run=Session|Expir|Local"}},
 	"session":                  {{pkg: "session"}, {pkg: "server/internal/liveness"}},
-	"watch":                    {{pkg: "watch"}},
 	"wal":                      {{pkg: "wal"}, {pkg: "consensus", args: "-test.run=^TestSim -test.short"}},
 	"datatree":                 {{pkg: "datatree"}, {pkg: "server"}},
 	"recipes/internal/contend": {{pkg: "recipes/internal/contend"}, {pkg: "recipes/lock"}, {pkg: "recipes/election"}},
