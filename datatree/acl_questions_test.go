@@ -50,6 +50,15 @@ func TestACL_Questions(t *testing.T) {
 	}
 }
 
+// Long lists have an index, short ones do not.
+func TestACL_LongListsHaveAnIndex(t *testing.T) {
+	for n, want := range map[int]bool{shortACL: false, shortACL + 1: true} {
+		if a := newACL(string(appendACL(nil, longACL(n-1, proto.ID{Scheme: "digest", ID: "me:h"})))); len(a.list) != n || (a.byID != nil) != want {
+			t.Errorf("%d entries: an index %v, want %v", len(a.list), a.byID != nil, want)
+		}
+	}
+}
+
 // The number of a list that no znode has any more is given to the next list, and all memory of the
 // table is freed with the last list.
 func TestACL_NumbersAreUsedAgain(t *testing.T) {
