@@ -53,7 +53,7 @@ func TestReads(t *testing.T) {
 		want   int
 	}{
 		{proto.OpGetData, "/a", me, len("data")}, {proto.OpGetData, "/s", me, 0}, {proto.OpGetData, "/x", me, 0},
-		{proto.OpGetChildren, "/a", me, 4 + len("b")}, {proto.OpGetChildren, "/a/b/name", me, 0}, {proto.OpGetChildren, "/s", me, 0},
+		{proto.OpGetChildren, "/a", me, 4 + len("b")}, {proto.OpGetChildren, "/", me, 3*4 + len("zookeeper") + 2}, {proto.OpGetChildren, "/a/b/name", me, 0}, {proto.OpGetChildren, "/s", me, 0},
 		{proto.OpGetACL, "/a", me, 0}, {proto.OpGetACL, "/s", me, 1 + 1 + 7 + 5}, {proto.OpGetACL, "/s", datatree.Caller{}, 0},
 	} {
 		if got := tree.ReplyBytes(c.op, c.path, c.caller); got != c.want {

@@ -157,6 +157,9 @@ func TestContenders(t *testing.T) {
 			var got []string
 			for _, x := range all {
 				got = append(got, strings.TrimPrefix(x.Path, "/line/")+" "+string(x.Data))
+				if x.Since.IsZero() != (len(x.Data) == 0) {
+					t.Errorf("%+v", x)
+				}
 			}
 			if err != nil || strings.Join(got, ", ") != tc.want {
 				t.Errorf("%q, want %s; %v", got, tc.want, err)
