@@ -57,10 +57,10 @@ func TestValidName_Forms(t *testing.T) {
 	zeros := func(n int) string { return strings.Repeat("00", n) }
 	for id, want := range map[string]bool{
 		"CN": false, "CN=\n\"a\"": true, "CN= #04": false,
-		"2.5=x": true, "2.40=x": true, "1.39=x": true, "1..2=x": false, "1.2.=x": false, "1.a=x": false, "OID.1=x": false,
+		"2.5=x": true, "2.40=x": true, "1.39=x": true, "1..2=x": false, "1.2.=x": false, "1.a=x": false, "1.2.a=x": false, "OID.1=x": false,
 		"99999999999999999999.1=x": false, "1.99999999999999999999=x": false, "2.99999999999999999999=x": true,
 		"CN=#04": false, "CN=#0400": true, "CN=#04020102": true, "CN=#0402010203": false, "CN=#0g00": false, "CN=#zz00": false,
-		"CN=#0480" + zeros(128): false, "CN=#0480": false, "CN=#0481010a": true, "CN=#048200010a": true, "CN=#0484000000010a": true,
+		"CN=#0480" + zeros(128): false, "CN=#0480": false, "CN=#047f" + zeros(127): true, "CN=#0481010a": true, "CN=#048200010a": true, "CN=#0484000000010a": true,
 		"CN=#048500000000010a": false, "CN=#048201": false, "CN=#04820001": false, "CN=#04820000": true,
 		"CN=#04820100" + zeros(256): true, "CN=#04820100" + zeros(1): false, "CN=#04820100": false,
 		`CN=\0a`: true, `CN=\4`: false, `CN=\4x`: false, `CN=\41<`: false, `CN=\,<`: false,
@@ -68,6 +68,17 @@ func TestValidName_Forms(t *testing.T) {
 	} {
 		if got := validName(id); got != want {
 			t.Errorf("%q: %v, want %v", id, got, want)
+		}
+	}
+}
+
+// Everybody is world:anyone, and nobody else whose name is like that.
+func TestACL_Anyone(t *testing.T) {
+	for id, want := range map[proto.ID]proto.Perms{
+		{Scheme: "world", ID: "anyone"}: proto.PermRead, {Scheme: "sasl", ID: "anyone"}: 0, {Scheme: "world", ID: "x"}: 0,
+	} {
+		if a := newACL(string(appendACL(nil, []proto.ACL{{Perms: proto.PermRead, ID: id}}))); a.anyone != want {
+			t.Errorf("%v grants %b to everybody, want %b", id, a.anyone, want)
 		}
 	}
 }
