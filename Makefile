@@ -29,8 +29,15 @@ build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
 # The watchdog of internal/testkit stops a test that hangs, within a minute on a quiet machine. -timeout is
 # the outer bound, for a machine on which the whole suite is slow.
 # Many tests wait for timers, sockets and disks: one package more than there are processors runs at a time.
+# go test begins packages in the order given: server takes longest, and would be left to run alone.
+# The packages in SEQUENTIAL and their tests start no goroutine: the race detector would find nothing there, and
+# take four fifths of the time. make race has them too.
+SEQUENTIAL = ./cmd/gozkd/internal/config ./internal/archtest
 test:     ## all tests; with the race detector where a C compiler is found
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 40m $(RACE) work
+	flags="-p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 40m" failed=0 && \
+	all=$$($(GO) list work) && sequential=$$($(GO) list $(SEQUENTIAL)) && \
+	{ $(GO) test $$flags $$sequential || failed=1; } && \
+	$(GO) test $$flags $(RACE) ./server $$(echo "$$all" | grep -vxF "$$sequential") && exit $$failed
 race:     ## all tests with the race detector, never without
 	CGO_ENABLED=1 $(GO) test -timeout 40m -race work
 inv:      ## all tests with the invariant checks compiled in
