@@ -128,3 +128,12 @@ func TestCrowd_Bounds(t *testing.T) {
 		t.Errorf("the crowd does not end at %d", room)
 	}
 }
+
+// The clients of one address, as many as may come without another configuration, take no room from
+// the data, however little memory there is.
+func TestCrowd_OfOneAddress(t *testing.T) {
+	const maxClientCnxns = 60
+	if room := RoomBeside(1, maxClientCnxns*ConnectionCost, 0); room != math.MaxInt64 {
+		t.Errorf("the clients of one address leave the data room for %d bytes", room)
+	}
+}
