@@ -19,6 +19,8 @@ type stream struct {
 	resp *http.Response
 	in   *bufio.Scanner
 	id   string // the latest
+	// timed: the latest event says when it happened.
+	timed bool
 }
 
 func (s *site) stream(path, lastID string, headers ...string) *stream {
@@ -38,7 +40,7 @@ func (s *site) stream(path, lastID string, headers ...string) *stream {
 	if err != nil || resp.StatusCode != 200 {
 		s.t.Fatalf("%v, %v", resp, err)
 	}
-	st := &stream{s.t, resp, bufio.NewScanner(resp.Body), ""}
+	st := &stream{t: s.t, resp: resp, in: bufio.NewScanner(resp.Body)}
 	s.t.Cleanup(st.close)
 	return st
 }
@@ -57,7 +59,7 @@ func (s *stream) next() (event string) {
 		case "data":
 			_, path, _ := strings.Cut(value, `"path":"`)
 			path, _, _ = strings.Cut(path, `"`)
-			event = strings.TrimSpace(event + " " + path)
+			event, s.timed = strings.TrimSpace(event+" "+path), strings.Contains(value, `"time":`)
 		case "":
 			return event
 		}
@@ -106,7 +108,11 @@ func TestEvents_Continue(t *testing.T) {
 		st.close()
 		s.want(201, "", "POST", "/znodes/v2/?name=b", "")
 		s.want(201, "", "POST", "/znodes/v2/?name=c", "")
-		s.stream(all, middle).want("created /b", "created /c")
+		missed := s.stream(all, middle)
+		missed.want("created /b", "created /c")
+		if !st.timed || missed.timed { // nobody knows when the missed ones happened
+			t.Errorf("events with a time: %t, %t after a reader missed them", st.timed, missed.timed)
+		}
 		s.stream(all, begin).want("created /a", "created /b", "created /c")
 		lost := s.stream(all, "0x1-1")
 		lost.want("reset")
@@ -115,7 +121,7 @@ func TestEvents_Continue(t *testing.T) {
 		again.want("created /d")
 		lost.want("created /d")
 		many := make(map[string][]byte)
-		for i := range 3000 {
+		for i := range 4000 {
 			many[fmt.Sprint("/", i)] = nil
 		}
 		if err := s.s.Load(t.Context(), many); err != nil {

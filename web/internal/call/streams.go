@@ -80,8 +80,8 @@ func parsePosition(id string) (p position, ok bool) {
 	return p, p.String() == id
 }
 
-// add moves the position behind an event, and returns its text.
-func (p *position) add(zxid proto.Zxid, typ proto.EventType, path string, now time.Time) string {
+// add moves the position behind an event, and returns its text. ms is its Unix time, 0 if unknown.
+func (p *position) add(zxid proto.Zxid, typ proto.EventType, path string, ms int64) string {
 	if zxid != p.zxid {
 		*p = position{zxid: zxid}
 	}
@@ -89,8 +89,8 @@ func (p *position) add(zxid proto.Zxid, typ proto.EventType, path string, now ti
 	data, _ := json.Marshal(struct { // these types have no value that fails
 		Path string `json:"path"`
 		Zxid string `json:"zxid"`
-		Time int64  `json:"time"`
-	}{path, zxid.String(), now.UnixMilli()})
+		Time int64  `json:"time,omitempty"`
+	}{path, zxid.String(), ms})
 	return fmt.Sprintf("id: %v\nevent: %s\ndata: %s\n\n", p, names[typ], data)
 }
 
@@ -183,9 +183,9 @@ func (s *Stream) resume(ctx context.Context, lastID string) bool {
 		q.RelativeZxid--
 	}
 	var text strings.Builder
-	found, now := last.sum == 0, time.Now()
+	found := last.sum == 0
 	s.after, ok = session.pool.Missed(&session.who, &q, func(zxid proto.Zxid, typ proto.EventType, path string) {
-		switch next := at.add(zxid, typ, path, now); {
+		switch next := at.add(zxid, typ, path, 0); {
 		case !found:
 			found = at == last
 		case text.Len() <= ringBytes:
@@ -227,7 +227,7 @@ var names = map[proto.EventType]string{
 
 // on takes an event of the client.
 func (t *streams) on(e client.Event) {
-	now := time.Now()
+	now := time.Now().UnixMilli()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e.Type == client.EventSession {

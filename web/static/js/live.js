@@ -63,6 +63,11 @@ export function follow(path, recursive, on) {
   };
 }
 
+// missed reports whether an event happened while there was no stream: nobody knows when.
+function missed(kind, data) {
+  return kind !== 'reset' && !data.time;
+}
+
 const kinds = {created: 'good', changed: 'accent', deleted: 'bad', children: '', reset: 'warn'};
 
 /** tail is the panel with the last events of a subtree. */
@@ -92,7 +97,8 @@ export function tail(path, onclose) {
     }
   };
   const row = ({kind, where, data, at}) => h('tr', {class: 'flash'},
-    h('td', {class: 'nowrap dim num'}, new Date(Number(data.time) || at).toLocaleTimeString('en-GB')),
+    h('td', {class: 'nowrap dim num', title: missed(kind, data) ? 'It happened while this page had no connection' : null},
+      missed(kind, data) ? 'before' : new Date(Number(data.time) || at).toLocaleTimeString('en-GB')),
     h('td', null, badge(kind, kinds[kind])), h('td', {class: 'break'}, kind === 'reset' ? 'Events were missed; everything was read again.' : znodeLink(where)),
     h('td', {class: 'mono dim nowrap hide-small'}, data.zxid || ''));
   const pause = button('Pause', () => {
