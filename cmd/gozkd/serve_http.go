@@ -212,10 +212,14 @@ func adminHandler(
 	all := http.NewServeMux()
 	commandsAndProfiles := refuseForeignHosts(mux, c.AdminAddress)
 	all.Handle("/", commandsAndProfiles)
+	toPage := func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, httplocal.Prefix(req)+"/ui/", http.StatusFound)
+	}
+	all.HandleFunc("GET /ui", toPage)
 	if c.AdminCommandURL != "" { // otherwise / is the list of commands
 		all.HandleFunc("GET /{$}", func(w http.ResponseWriter, req *http.Request) {
 			if strings.Contains(req.Header.Get("Accept"), "text/html") { // a browser
-				http.Redirect(w, req, httplocal.Prefix(req)+"/ui/", http.StatusFound)
+				toPage(w, req)
 				return
 			}
 			commandsAndProfiles.ServeHTTP(w, req)

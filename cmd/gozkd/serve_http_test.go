@@ -430,6 +430,18 @@ func TestServe_RootForBrowsers(t *testing.T) {
 	if status, body := request(t, http.MethodGet, base+"/", "Accept", "text/html,*/*;q=0.8"); status != 200 || !strings.Contains(body, "<html") {
 		t.Errorf("a browser: %d %.100s", status, body)
 	}
+	for _, path := range []string{"/", "/ui"} { // also below the prefix of a proxy
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		r.Header = http.Header{"Accept": {"text/html"}, "X-Forwarded-Prefix": {"/zk"}}
+		answer, err := http.DefaultTransport.RoundTrip(r) // follows no redirect
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if at := answer.Header.Get("Location"); answer.StatusCode != http.StatusFound || at != "/zk/ui/" {
+			t.Errorf("%s: %s to %q", path, answer.Status, at)
+		}
+	}
 	if status, body := request(t, http.MethodGet, base+"/", "Accept", "*/*"); status != 404 {
 		t.Errorf("another caller: %d %.100s", status, body)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +139,22 @@ func TestWhy_Processes(t *testing.T) {
 		var s facts.EndedSession
 		await(t, "the end of "+path, func() (err error) { s, err = story(path, members...); return err })
 		t.Log(s.Story)
+		for _, i := range members { // the explorer of a member tells what the command tells of that member
+			var seen, told struct {
+				Ended []facts.EndedSession
+				Told  []facts.EndedSession `json:"ended_sessions"`
+			}
+			for url, into := range map[string]any{"/ui/api/ended": &seen, "/commands/ended_sessions": &told} {
+				status, body := request(t, http.MethodGet, admin(i)+url+"?path="+path)
+				if err := json.Unmarshal([]byte(body), into); err != nil || status != http.StatusOK {
+					t.Fatal(status, body, err)
+				}
+			}
+			if len(seen.Ended) != 1 || len(told.Told) != 1 || seen.Ended[0].Story == "" || seen.Ended[0].Story != told.Told[0].Story {
+				t.Errorf("%s: the explorer of server %d says %+v, the command %+v", path, i+1, seen.Ended, told.Told)
+			}
+			t.Logf("server %d: %s", i+1, seen.Ended[0].Story)
+		}
 		if s.Cause != want || !strings.Contains(s.Story, says) {
 			t.Errorf("%s: cause %q, want %q with %q: %+v", path, s.Cause, want, says, s)
 		}

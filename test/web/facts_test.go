@@ -62,6 +62,10 @@ func TestSessions(t *testing.T) {
 	b.until("location.hash === '#/sessions?filter=%2Flive'")
 	b.see(".card tbody td div", "an administrator, or the embedding program, ended it at the server")
 	b.see(".card tbody td div", "deleted /live")
+	const part = `{"ended":[{"session":"0x7","ended_ms":1,"cause":"unknown","story":"session 0x7 ended at 2026-11-22T08:00:00.000Z: server 2 decided that: ask it for the reason, unless it has restarted since"}]}`
+	b.eval("{ const real = fetch; window.fetch = (u, o) => (String(u).includes('/ui/api/ended') ? Promise.resolve(new Response("+quote(part)+")) : real(u, o)); }", nil)
+	b.press("r")
+	b.see(".card tbody code", "gozkd why 0x7") // which asks the other members, too
 }
 
 func TestWatches(t *testing.T) {

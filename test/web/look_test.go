@@ -382,16 +382,22 @@ func TestEmptyStates(t *testing.T) {
 	}
 }
 
-// Below a prefix of a proxy the explorer asks for nothing outside of it.
+// Below a prefix of a proxy with a password, the explorer asks for nothing outside of it.
 func TestPrefix(t *testing.T) {
 	x := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	x.fill(map[string]string{"/app/a": "one"})
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "ann" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		r.Header.Del("Authorization")
 		r.Header.Set("X-Forwarded-Prefix", "/zk")
 		http.StripPrefix("/zk", x.handler).ServeHTTP(w, r)
 	}))
 	t.Cleanup(proxy.Close)
-	x.origin = proxy.URL + "/zk"
+	x.origin, x.user = proxy.URL+"/zk", "ann:secret@"
 	b := x.visit(t, "#/z/app/a")
 	b.see(".data", "one")
 	b.until("person.all('.live[aria-label=live]').length === 1")

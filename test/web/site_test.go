@@ -19,6 +19,7 @@ type site struct {
 	server  *server.Server
 	handler *web.Handler
 	origin  string // http://127.0.0.1:PORT
+	user    string // of a proxy, in addresses: "name:password@"
 
 	mu   sync.Mutex
 	http *http.Server

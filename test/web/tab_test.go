@@ -115,7 +115,7 @@ func (b *tab) event(method string, params json.RawMessage) {
 	defer b.mu.Unlock()
 	switch method {
 	case "Network.requestWillBeSent":
-		path, ours := strings.CutPrefix(p.Request.URL, b.x.origin)
+		path, ours := strings.CutPrefix(strings.Replace(p.Request.URL, "//"+b.x.user, "//", 1), b.x.origin)
 		b.requests = append(b.requests, p.Request.Method+" "+path)
 		scheme, _, _ := strings.Cut(p.Request.URL, ":") // data: the icons of the browser's own calendar
 		if !ours && !slices.Contains([]string{"about", "blob", "data"}, scheme) {
@@ -161,7 +161,7 @@ func (b *tab) call(method string, params map[string]any) {
 func (b *tab) open(hash string) {
 	b.t.Helper()
 	b.call("Page.navigate", map[string]any{"url": "about:blank"})
-	b.call("Page.navigate", map[string]any{"url": b.x.origin + "/ui/" + hash})
+	b.call("Page.navigate", map[string]any{"url": strings.Replace(b.x.origin, "//", "//"+b.x.user, 1) + "/ui/" + hash})
 	b.until("document.readyState === 'complete' && person.has('#user', '')")
 }
 

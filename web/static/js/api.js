@@ -3,6 +3,7 @@
 import {decodePath, encodePath} from './format.js';
 
 const root = new URL('..', document.baseURI);
+root.username = root.password = ''; // of user:password@host: a browser sends them by itself, and refuses to fetch from an address with them
 
 /** ApiError is an answer of application/problem+json, or a failure to get any answer (status 0). */
 export class ApiError extends Error {

@@ -46,12 +46,17 @@ function ended(past, keep) {
   const list = keep('ended', () => table({columns: [
     {key: 'ended_ms', title: 'When', cell: (s) => when(s.ended_ms)},
     {key: 'session', title: 'Session and client', cell: (s) => [h('div', {class: 'mono nowrap'}, s.session), h('div', {class: 'nowrap dim'}, s.client ? client(s.client.address) : '')]},
-    {key: 'story', title: 'Why', cell: (s) => [h('div', null, sentence(s)), s.ephemerals && h('div', {class: 'dim'}, 'deleted ',
+    {key: 'story', title: 'Why', cell: (s) => [h('div', null, sentence(s)), elsewhere(s) && h('div', {class: 'dim'}, 'The members know more together: ', h('code', null, 'gozkd why ' + s.session)), s.ephemerals && h('div', {class: 'dim'}, 'deleted ',
       s.ephemerals.map((p) => [znodeLink(p), ' ']), s.more_ephemerals > 0 && 'and ' + count(s.more_ephemerals) + ' more')]},
   ], caption: 'Ended sessions', sort: 'ended_ms', descending: true, emptyTitle: 'No ended sessions', emptyText: 'This server remembers no end that fits.'}));
   list.set(past.ended);
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Ended recently'), more(past.truncated),
     h('span', {class: 'dim'}, 'As far as this server knows. Others may know more: ', h('code', null, 'gozkd why SESSION'))), list.element);
+}
+
+// elsewhere reports whether another server knows the cause. The explorer asks none for it.
+function elsewhere(s) {
+  return s.cause === 'unknown' && /: ask (it|that server)/.test(s.story);
 }
 
 /** sentence is the story without its subject, which the other columns show. */
