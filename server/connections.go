@@ -27,7 +27,7 @@ type connTable struct {
 
 	locals *liveness.Locals[*conn]
 
-	mu        sync.Mutex // guards all below except turns and bursts
+	mu        sync.Mutex // guards all below except turns, bursts and newcomers
 	byID      map[watch.ConnID]*conn
 	bySession map[proto.SessionID]*conn
 	perAddr   map[string]int // without connections of DialAs
@@ -39,6 +39,8 @@ type connTable struct {
 
 	turns  *turns        // not guarded
 	bursts atomic.Uint64 // how often a connection had requests; not guarded
+
+	newcomers atomic.Int32 // connections that wait for their first request; not guarded
 }
 
 func (t *connTable) init(s *Server) {

@@ -27,8 +27,8 @@ const (
 	// quietTime: a client that was silent for so long before its last request is probably idle, and
 	// sends a ping now and then. It gets a goroutine only for that.
 	quietTime = time.Second
-	// fewConns connections may each have a goroutine although their clients are quiet.
-	fewConns = 256
+	// maxNewcomers connections with a session wait with a goroutine for the first request.
+	maxNewcomers = 64
 	// maxQueuedReads is how many reads of one connection may wait when it sends a write: they must
 	// be answered before that write is applied (V2), possibly by Apply, under its lock.
 	// maxQueuedLists is how many of them may ask for lists.
@@ -45,10 +45,12 @@ func (c *conn) serve(in link.Input) {
 	// Few clients that come stay silent. So this goroutine waits for the answer and for the next
 	// request at once, until the deadline of the handshake.
 	quiet, readErr := true, error(nil)
-	if in.Len() == 0 && c.IsSocket() && !c.Secured() && c.server.conns.count() <= fewConns {
+	newcomers := &c.server.conns.newcomers
+	if newcomers.Add(1) <= maxNewcomers && in.Len() == 0 && c.IsSocket() && !c.Secured() {
 		readErr = in.Fill(&c.Link)
 		quiet = readErr != nil
 	}
+	newcomers.Add(-1)
 	_ = c.NetConn().SetReadDeadline(time.Time{}) // fails if the connection is closed
 	c.Lock()
 	c.Await(func() bool { return c.session == 0 }) // for the answer to attach

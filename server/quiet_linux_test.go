@@ -105,11 +105,11 @@ func TestQuietClients_ConnectRequestInPieces(t *testing.T) {
 	}
 }
 
-// A connection waits with a goroutine for the first request of its client, unless there are many.
+// A connection waits with a goroutine for the first request of its client, unless many do.
 func TestQuietClients_Newcomers(t *testing.T) {
 	s := start(t, server.Config{MaxClientConns: -1, HandshakeTimeout: time.Hour})
 	defer s.Close()
-	const few, more = 256, 20
+	const few, more = 64, 20
 	for range few + more {
 		dialTLS(t, s.Addr(), nil).connect(3_600_000, 0, nil)
 	}
