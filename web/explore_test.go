@@ -153,7 +153,7 @@ func TestExplore_HotPathsOfPages(t *testing.T) {
 	s.want(204, "", "DELETE", "/znodes/v2/a", "", page, "If-Match: *")
 	s.want(404, "", "GET", "/znodes/v2/b", "", "Sec-Fetch-Site: same-origin")
 	hot := s.s.Facts().Hot()
-	for ; hot.Window == 0; hot = s.s.Facts().Hot() { // in the first second
+	for ; len(hot.Paths) < 2; hot = s.s.Facts().Hot() { // what was asked in this second is not counted yet
 		time.Sleep(20 * time.Millisecond)
 	}
 	if len(hot.Paths) != 2 || hot.Paths[0].Path != "/a" || hot.Paths[0].Reads != 0 || hot.Paths[0].Writes == 0 || hot.Paths[1].Path != "/b" {

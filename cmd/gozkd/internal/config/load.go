@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -90,6 +91,7 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 		r.checkEnsemble(inv, &c)
 	}
 	r.adminServer(inv, &c)
+	r.doubtful(&c)
 	inv.Warnings, inv.Properties = r.warnings, append(r.properties, inv.Properties...)
 	if len(r.problems) > 0 {
 		return inv, c, &Error{Problems: r.problems}
@@ -155,6 +157,21 @@ func (r *resolver) adminServer(inv *Invocation, c *Config) {
 		r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no endpoint for Prometheus", w.value)
 	}
 	c.MetricsProvider = defaultProvider
+}
+
+// doubtful warns of settings that a server takes, and that cannot be meant.
+func (r *resolver) doubtful(c *Config) {
+	if c.AdminEnabled && c.AdminPort > 0 && c.AdminPort == c.ClientPort {
+		r.warn(r.won["clientPort"].from, "clientPort", "is %d, the port of the admin server, "+
+			"which will not be served: choose another one, or set admin.serverPort", c.ClientPort)
+	}
+	const key = "DigestAuthenticationProvider.superDigest"
+	_, hash, set := strings.Cut(c.Server.SuperDigest, ":")
+	b, _ := base64.StdEncoding.DecodeString(hash) // the key's kind has checked it
+	if set && !slices.Contains([]int{20, 28, 32, 48, 64}, len(b)) {
+		r.warn(r.won[key].from, key, "is not as long as a digest, so no password fits: "+
+			"write user:base64 of the digest of user:password")
+	}
 }
 
 // readFile reads a properties file, or adds a problem.

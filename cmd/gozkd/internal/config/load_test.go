@@ -185,6 +185,25 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 		"zoo.cfg:4: secureClientPort: is 2281, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)")
 }
 
+func TestLoad_Doubtful(t *testing.T) {
+	const digest = "DigestAuthenticationProvider.superDigest=super:"
+	for text, want := range map[string]string{
+		"clientPort=8080\n": "zoo.cfg:2: clientPort: is 8080, the port of the admin server, " +
+			"which will not be served: choose another one, or set admin.serverPort",
+		"clientPort=8080\nadmin.enableServer=false\n": "",
+		"clientPort=8080\nadmin.serverPort=8081\n":    "",
+		"clientPort=2181\nadmin.serverPort=2181\n": "zoo.cfg:2: clientPort: is 2181, the port of the admin server, " +
+			"which will not be served: choose another one, or set admin.serverPort",
+		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +
+			"is not as long as a digest, so no password fits: write user:base64 of the digest of user:password",
+		digest + "D/InIHSb7yEEbrWz8b9l71RjZJU=\n": "",
+	} {
+		if got := strings.Join(good(t, "dataDir=d\n"+text, nil).Warnings, "\n"); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestLoad_Warnings(t *testing.T) {
 	inv := good(t, "dataDir=d\nextendedTypesEnabled=false\nadmin.enableServer=true\nadmin.serverPort=8080\ninitLimit=10\nsyncLimit=5\n4lw.commands.whitelist=stat, rouk, hotp, kind\ntickTime=1\ntickTime=2\n", nil)
 	wantLines(t, inv.Warnings,
