@@ -173,6 +173,13 @@ func between(b *tab, zk *client.Client) {
 	for _, text := range numbers {
 		b.see("main .badge", text)
 	}
+	for _, width := range []int{390, 1280} { // as TestWidths and TestAccessibility for views without an archive
+		b.size(width, 844)
+		b.until("document.querySelector('main').scrollWidth <= innerWidth")
+		for _, broken := range ask[[]string](b, rulesJS) {
+			b.t.Errorf("moments at %d: %s", width, broken)
+		}
+	}
 	b.see(".removed", "data of /two/changed")
 	b.see(".added", "port=2")
 	b.click("details:nth-child(6) summary", "/two/gone")
