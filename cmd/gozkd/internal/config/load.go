@@ -165,6 +165,15 @@ func (r *resolver) doubtful(c *Config) {
 		r.warn(r.won["clientPort"].from, "clientPort", "is %d, the port of the admin server, "+
 			"which will not be served: choose another one, or set admin.serverPort", c.ClientPort)
 	}
+	for _, key := range []string{"dataDir", "dataLogDir"} {
+		w := r.won[key]
+		if strings.HasPrefix(w.value, "~") || strings.ContainsAny(w.value, `"$`) {
+			r.warn(w.from, key, "is %s, to the letter: no shell replaces ~, variables and quotes", w.value)
+		}
+		if len(w.value) > 2 && w.value[1] == ':' && !strings.ContainsAny(w.value, `/\`) {
+			r.warn(w.from, key, `is %s: a \ in this file is an escape; write \\ or /`, w.value)
+		}
+	}
 	const key = "DigestAuthenticationProvider.superDigest"
 	_, hash, set := strings.Cut(c.Server.SuperDigest, ":")
 	b, _ := base64.StdEncoding.DecodeString(hash) // the key's kind has checked it

@@ -196,6 +196,12 @@ func TestLoad_Doubtful(t *testing.T) {
 			"which will not be served: choose another one, or set admin.serverPort",
 		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +
 			"is not as long as a digest, so no password fits: write user:base64 of the digest of user:password",
+		"dataLogDir=~/zk\n":                       "zoo.cfg:2: dataLogDir: is ~/zk, to the letter: no shell replaces ~, variables and quotes",
+		"dataLogDir=${Z}/data\n":                  "zoo.cfg:2: dataLogDir: is ${Z}/data, to the letter: no shell replaces ~, variables and quotes",
+		"dataLogDir=\"/z\"\n":                     "zoo.cfg:2: dataLogDir: is \"/z\", to the letter: no shell replaces ~, variables and quotes",
+		`dataLogDir=C:\zk\log`:                    `zoo.cfg:2: dataLogDir: is C:zklog: a \ in this file is an escape; write \\ or /`,
+		`dataLogDir=C:\\zk\\log`:                  "",
+		"dataLogDir=C:/zk/log\n":                  "",
 		digest + "D/InIHSb7yEEbrWz8b9l71RjZJU=\n": "",
 	} {
 		if got := strings.Join(good(t, "dataDir=d\n"+text, nil).Warnings, "\n"); got != want {
