@@ -110,6 +110,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 	dir := must.Get(os.MkdirTemp("", "gozkd-bench-data-"))
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	k.with(ctx, server.Options{Keys: keys(), DataDir: dir}, func(p *server.Process) { fillMany(ctx, p.Addr(), s.znodes, payload) })
+	sets := named(workloadsOver(func(c *client) string { return manyPath(c.next(s.znodes)) }), "set 100 B")
 	for _, part := range []struct {
 		what      string
 		snapCount int
@@ -122,7 +123,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 		var done written // checkpoints, while writes were measured
 		k.with(ctx, opts, func(p *server.Process) {
 			m.server = p.Name()
-			m.seen = pacedFor(ctx, p.Addr(), setMany(s.znodes), func(ctx context.Context) {
+			m.seen = pacedFor(ctx, p.Addr(), sets, func(ctx context.Context) {
 				before, disk := checkpoints(ctx, p.Addr()), diskUseBelow(dir)
 				must.Sleep(ctx, calmTime)
 				after := checkpoints(ctx, p.Addr())

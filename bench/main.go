@@ -21,7 +21,7 @@ commands
   limits      a bare Go server, without any of the servers
   throughput  every row at every shape, the servers in turn
   connects    sessions opened and closed
-  scale       rows over 1,000, 10,000 and 1,000,000 keys, and creates below parents of 1,000, 50,000 and 1,000,000 children
+  scale       rows over 1,000 to 10,000,000 keys, and creates below parents of 1,000, 50,000 and 1,000,000 children
   tls         gets, sets and sessions of clients that speak TLS
   watches     one change with many watchers, and many changes
   ensemble    three members: throughput with connections to all of them
@@ -29,6 +29,7 @@ commands
   calm        the slowest of paced writes, beside checkpoints and without
   recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
   waiters     thousands of waiters of one client: how many a lock, a semaphore and an election serve in three minutes
+  crowd       sessions with watches: what they cost, also others, and how long all take to come back after kill -9
   resident    memory: empty, under load, with sessions, with znodes
   compare     everything that the targets need, in short rounds, into .cache/bench; about an hour
   targets     which targets the figures in the directory of -out meet
@@ -48,6 +49,7 @@ type settings struct {
 	rows     string
 	shapes   []shape
 	sessions int
+	watches  int
 	znodes   int
 	kills    int
 	waiters  int
@@ -78,7 +80,8 @@ func run(ctx context.Context, args []string) {
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
 	flags.DurationVar(&s.seconds, "time", 5*time.Second, "throughput, scale, tls, ensemble, recipes: length of a round")
 	flags.DurationVar(&s.warm, "warm", 10*time.Second, "throughput, scale, tls, ensemble, connects, watches: unmeasured load before the first round of a row; recipes: before each round")
-	flags.IntVar(&s.sessions, "sessions", 5000, "resident: number of sessions")
+	flags.IntVar(&s.sessions, "sessions", 5000, "resident, crowd: number of sessions")
+	flags.IntVar(&s.watches, "watches", 10, "crowd: number of watches of each session")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
 	flags.IntVar(&s.waiters, "waiters", 10_000, "waiters: how many wait at once")
@@ -98,7 +101,7 @@ func run(ctx context.Context, args []string) {
 	if s.kills < 1 {
 		must.Failf("%d kills: want at least one", s.kills)
 	}
-	run := map[string]func(context.Context, *settings){"waiters": benchWaiters}
+	run := map[string]func(context.Context, *settings){"waiters": benchWaiters, "crowd": benchCrowd}
 	for _, part := range compareParts() {
 		run[part.name] = part.run
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
-	"github.com/gozkd/gozkd/proto"
 )
 
 const perParent = 1000 // znodes
@@ -33,16 +32,6 @@ func fillMany(ctx context.Context, addr string, n int, data []byte) {
 	parents := (n + perParent - 1) / perParent
 	fillAt(ctx, addr, parents, nil, func(i int) string { return manyPath(i * perParent)[:len("/p0000")] })
 	fillAt(ctx, addr, n, data, manyPath)
-}
-
-func setMany(n int) *workload {
-	return &workload{name: "set", replyBytes: replyLen(proto.StatBytes), next: func(c *client) bool {
-		r := proto.SetDataRequest{Path: manyPath(c.next(n)), Data: payload, Version: -1}
-		start := c.begin(proto.OpSetData)
-		c.out = r.Append(c.out)
-		endFrame(c.out, start)
-		return true
-	}}
 }
 
 // until returns w, ending when ctx ends.

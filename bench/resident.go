@@ -4,11 +4,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -34,11 +31,11 @@ func benchResident(ctx context.Context, s *settings) {
 	for _, k := range s.servers {
 		for _, part := range []struct {
 			row string
-			do  func(p *server.Process) (opened []*client)
+			do  func(ctx context.Context, p *server.Process)
 		}{
-			{residentLoaded, func(p *server.Process) []*client { loadWithFew(p, s.seconds); return nil }},
-			{residentSessions, func(p *server.Process) []*client { return openIdle(ctx, p.Addr(), s.sessions) }},
-			{residentZnodes, func(p *server.Process) []*client { fillMany(ctx, p.Addr(), s.znodes, payload); return nil }},
+			{residentLoaded, func(_ context.Context, p *server.Process) { loadWithFew(p, s.seconds) }},
+			{residentSessions, func(ctx context.Context, p *server.Process) { openCrowd(ctx, p.Addr(), s.sessions, 0).await(ctx) }},
+			{residentZnodes, func(ctx context.Context, p *server.Process) { fillMany(ctx, p.Addr(), s.znodes, payload) }},
 		} {
 			s.out.attempt(ctx, part.row, k.Name, func() {
 				more := residentOf(ctx, k, part.row, part.do)
@@ -56,8 +53,8 @@ func benchResident(ctx context.Context, s *settings) {
 		thousands(float64(s.sessions)), thousands(float64(s.znodes))), list)
 }
 
-// residentOf starts a server and measures it empty and after do, which may return open sessions.
-func residentOf(ctx context.Context, k kind, row string, do func(p *server.Process) []*client) (list []reading) {
+// residentOf starts a server and measures it empty and after do, whose ctx ends afterwards.
+func residentOf(ctx context.Context, k kind, row string, do func(context.Context, *server.Process)) (list []reading) {
 	note := func(p *server.Process, when string, m memory) {
 		list = append(list, reading{when, "RSS MB", p.Name(), once(float64(m.rss) / 1e6)},
 			reading{when, "peak MB", p.Name(), once(float64(m.peak) / 1e6)})
@@ -65,8 +62,9 @@ func residentOf(ctx context.Context, k kind, row string, do func(p *server.Proce
 	k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
 		must.Sleep(ctx, residentQuiet)
 		note(p, residentEmpty, memoryOf(p.Pid()))
-		opened := do(p)
-		defer must.Finally(func() error { return closeIdle(opened) })
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		do(ctx, p)
 		note(p, row, memoryOf(p.Pid()))
 	})
 	return list
@@ -80,29 +78,4 @@ func loadWithFew(p *server.Process, each time.Duration) {
 			runOnce(target{addrs: []string{p.Addr()}}, sh, workloadNamed(name), each)
 		}
 	}
-}
-
-// openIdle opens n sessions that hold nothing but their sockets.
-func openIdle(ctx context.Context, addr string, n int) (opened []*client) {
-	err := must.Try(func() {
-		for i := range n {
-			must.Do(ctx.Err())
-			c := must.Get(dial(addr, i, 1))
-			c.in, c.out = make([]byte, 256), nil
-			c.r, c.w = 0, 0
-			opened = append(opened, c)
-		}
-	})
-	if err != nil {
-		must.Do(errors.Join(err, closeIdle(opened)))
-	}
-	return opened
-}
-
-// closeIdle closes the sockets; the sessions stay.
-func closeIdle(clients []*client) (err error) {
-	for _, c := range clients {
-		err = errors.Join(err, unix.Close(c.fd))
-	}
-	return err
 }

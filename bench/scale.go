@@ -15,7 +15,7 @@ import (
 // Rows of different sizes of the tree, each size on new servers, so that no size inherits the
 // garbage of another. Settings.znodes bounds the sizes.
 var (
-	scaleKeys     = []int{1_000, 10_000, 1_000_000}
+	scaleKeys     = []int{1_000, 10_000, 1_000_000, 10_000_000}
 	scaleChildren = []int{1_000, 50_000, 1_000_000}
 )
 

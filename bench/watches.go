@@ -53,8 +53,8 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (list []reading) 
 	s.withTargets(ctx, 1, func(targets []target) {
 		for _, t := range targets {
 			prepareAll(t.addrs)
-			createAll(t.addrs[0], 1, 1, nil, func(int) string { return watchedParent })
-			createAll(t.addrs[0], 1, f.znodes, payload, watchedPath)
+			createAll(t.addrs[0], 1, nil, func(int) string { return watchedParent })
+			createAll(t.addrs[0], f.znodes, payload, watchedPath)
 		}
 		seen := make([]fired, len(targets))
 		for block := range watchBlocks {

@@ -159,7 +159,7 @@ func small(addrs []string) {
 		if i == nData {
 			return false
 		}
-		c.request(proto.OpSetData, (&proto.SetDataRequest{Path: dataPaths[i], Data: payload, Version: -1}).Append)
+		appendSet(c, dataPaths[i], payload)
 		i++
 		return true
 	}}, 0)
@@ -229,17 +229,13 @@ func prepareAll(addrs []string) {
 	syncAll(addrs)
 }
 
+// syncAll waits until each member has everything that any member answered before.
 func syncAll(addrs []string) {
-	for _, addr := range addrs {
-		syncWith(addr)
-	}
-}
-
-// syncWith waits until the member at addr has everything that any member answered before.
-func syncWith(addr string) {
-	c := must.Get(dial(addr, 0, 1))
 	path := rootPath
-	must.Do(errors.Join(c.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append, 0), c.close()))
+	for _, addr := range addrs {
+		c := must.Get(dial(addr, 0, 1))
+		must.Do(errors.Join(c.call(proto.OpSync, (&proto.PathRequest{Path: &path}).Append, 0), c.close()))
+	}
 }
 
 // prepare creates the znodes that rows need.
@@ -248,12 +244,12 @@ func prepare(addr string) {
 		{rootPath, dataParent, listedParent, fewParent, madeParent}, // parents first
 		dataPaths, paths(listedParent, nChildren), paths(fewParent, fewListed),
 	} {
-		createAll(addr, 1, len(step), payload, func(i int) string { return step[i] })
+		createAll(addr, len(step), payload, func(i int) string { return step[i] })
 	}
-	createAll(addr, 1, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
+	createAll(addr, maxLoad*madeParents, nil, func(i int) string { return fmt.Sprintf("%s/%d", madeParent, i) })
 }
 
-// createAll creates n znodes over nClients connections.
-func createAll(addr string, nClients, n int, data []byte, path func(i int) string) {
-	runOnce(target{addrs: []string{addr}}, shape{nClients, 64}, creates(nClients, n, data, path), 0)
+// createAll creates n znodes over one connection, in order.
+func createAll(addr string, n int, data []byte, path func(i int) string) {
+	runOnce(target{addrs: []string{addr}}, shape{1, 64}, creates(1, n, data, path), 0)
 }

@@ -57,7 +57,7 @@ func TestScales(t *testing.T) {
 		names[w.name] = true
 	}
 	rows := 0
-	for _, size := range scales(1_000_000) {
+	for _, size := range scales(10_000_000) {
 		for _, w := range size.rows {
 			if names[w.name] {
 				t.Errorf("row %q is there twice", w.name)
