@@ -71,6 +71,26 @@ func TestLimit_Bounds(t *testing.T) {
 	}
 }
 
+// TestLimit_RefusesGrowth: a create is refused before it is in the log if, and only if, Apply would
+// refuse it, to the byte; also if most of its data have not arrived.
+func TestLimit_RefusesGrowth(t *testing.T) {
+	create := &proto.CreateRequest{Path: "/large", Data: make([]byte, 10_000), ACL: proto.OpenACL()}
+	body := create.Append(nil, proto.OpCreate)
+	head := 4 + len(create.Path) + 4
+	for room, refused := range map[int]bool{createdBytes(create.Path, len(create.Data), 0): false, createdBytes(create.Path, len(create.Data), 0) - 1: true} {
+		l := &limited{tree: New(Options{})}
+		l.tree.replaceLimit(Limit{Weight: l.tree.Weight() + int64(room), Cause: LimitedByMemory, Member: 1})
+		whole := l.tree.RefusesGrowth(&Request{Op: proto.OpCreate, Body: body}, 0)
+		part := l.tree.RefusesGrowth(&Request{Op: proto.OpCreate, Body: body[:head]}, len(body)-head)
+		if got := l.tree.RefusesGrowth(&Request{Op: proto.OpCreate, Body: body[:len(body)-1]}, 1); got != part {
+			t.Errorf("room for %d bytes, and a byte is missing: refused %v", room, got)
+		}
+		if res := l.apply(proto.OpCreate, body); whole != refused || part != refused || (res.Err == proto.ErrQuotaExceeded) != refused {
+			t.Errorf("room for %d bytes: refused %v, by its head %v, Apply returns %v", room, whole, part, res.Err)
+		}
+	}
+}
+
 // TestLimit_MultiNamesWhatGrew: the operation of a refused multi that fails is the first after
 // which the state stays larger than before.
 func TestLimit_MultiNamesWhatGrew(t *testing.T) {
