@@ -64,6 +64,10 @@ func TestLimit_Bounds(t *testing.T) {
 	for weight, full := range map[int64]bool{9500: true, 9499: false} {
 		tree := New(Options{})
 		tree.weight = weight
+		tree.replaceLimit(Limit{Weight: 10_000})
+		if tree.outgrown(1000) == full { // it then would be full, and stay so
+			t.Errorf("%d bytes of 10,000 and 1000 more: outgrown %v", weight, full)
+		}
 		tree.replaceLimit(Limit{Weight: 10_000, Full: true})
 		if tree.endFull(); tree.Limit().Full != full {
 			t.Errorf("%d bytes of 10,000: full %v", weight, !full)
