@@ -100,3 +100,22 @@ func TestConnectRequest_Last(t *testing.T) {
 		})
 	}
 }
+
+// A client that claims a session while the session ends is refused when that is applied, and if the
+// client stays silent, its connection ends then, too.
+func TestConnectRequest_SessionEnds(t *testing.T) {
+	s := start(t, server.Config{HandshakeTimeout: time.Hour, MaxClientConns: -1})
+	for range 300 {
+		a, b := dialTLS(t, s.Addr(), nil), dialTLS(t, s.Addr(), nil)
+		a.connect(30_000, 0, nil)
+		if _, err := a.nc.Write(frame(1, proto.OpCloseSession, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if b.connect(30_000, a.id, a.pass).TimeoutMs > 0 {
+			_ = b.nc.Close()
+		}
+	}
+	for s.Facts().Stats().Connections > 0 {
+		runtime.Gosched()
+	}
+}
