@@ -30,8 +30,8 @@ func TestHistogram_Quantiles(t *testing.T) {
 			t.Errorf("quantile(%v) = %d, want %d within 1%%", q, got, want)
 		}
 	}
-	if h.n() != int64(len(all)) {
-		t.Errorf("counted %d, want %d", h.n(), len(all))
+	if h.h.TotalCount() != int64(len(all)) {
+		t.Errorf("counted %d, want %d", h.h.TotalCount(), len(all))
 	}
 }
 

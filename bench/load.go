@@ -223,9 +223,6 @@ func (h *histogram) quantile(q float64) time.Duration {
 
 func (h *histogram) max() time.Duration { return time.Duration(h.init().Max()) }
 
-// n returns how many durations were counted.
-func (h *histogram) n() int64 { return h.init().TotalCount() }
-
 // pacedMost bounds the unanswered requests of a paced load. A server that exceeds it counts as too
 // slow.
 const pacedMost = 1 << 20

@@ -47,8 +47,8 @@ func TestPaced_StallShowsInAllThatWereDue(t *testing.T) {
 	h := &seen.latencies
 	// Half of what is due in twice the stall is due during it: evenly between the whole stall and
 	// nothing late.
-	if want := int64(rate * 2 * stall / time.Second); h.n() < want/2 || h.n() > due {
-		t.Errorf("%d answered, want about %d and at most %d", h.n(), want, due)
+	if want := int64(rate * 2 * stall / time.Second); h.h.TotalCount() < want/2 || h.h.TotalCount() > due {
+		t.Errorf("%d answered, want about %d and at most %d", h.h.TotalCount(), want, due)
 	}
 	if h.max() < stall*8/10 {
 		t.Errorf("the longest took %s under a stall of %s", h.max(), stall)

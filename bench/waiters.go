@@ -44,7 +44,7 @@ func benchWaiters(ctx context.Context, s *settings) {
 						var r waited
 						cpu := peer.run(ctx, &r, p.Addr(), "/waiters", kind, "180", strconv.Itoa(s.waiters))
 						note := func(what string, v float64) {
-							list = append(list, reading{row, what, p.Name(), spreadOf([]float64{v})})
+							list = append(list, reading{row, what, p.Name(), once(v)})
 						}
 						note("served", float64(r.Served))
 						note("s", r.Seconds)

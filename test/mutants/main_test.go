@@ -56,7 +56,7 @@ func TestPatches_Compile(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := tree.Compiles(name, changed); err != nil {
+				if _, _, err := tree.Check(name, changed, nil); err != nil {
 					t.Errorf("with %s the code does not compile: %v", m.name, err)
 				}
 			}

@@ -43,14 +43,6 @@ func Get2[T, U any](v T, u U, err error) (T, U) {
 	return v, u
 }
 
-// Get3 is Get for functions with three results.
-func Get3[T, U, V any](v T, u U, w V, err error) (T, U, V) {
-	if err != nil {
-		end(err)
-	}
-	return v, u, w
-}
-
 // end panics with err and the line that called the function that called end.
 func end(err error) {
 	if _, file, line, ok := runtime.Caller(2); ok {

@@ -62,7 +62,7 @@ type Options struct {
 	// Keys are lines of zoo.cfg; nil means Defaults().
 	Keys map[string]string
 	// TLS, if not nil, opens a second client port that requires TLS with certificates on both
-	// sides: Process.SecureAddr. Format is one of Formats.
+	// sides: Process.SecureAddr. Format is PEM, PKCS12 or JKS.
 	TLS    *Stores
 	Format string
 	// JVMFlags are ZooKeeper's java flags. nil means a quick start and a small heap: right for

@@ -14,11 +14,8 @@ import (
 // StorePassword is the password of all key stores.
 const StorePassword = "storepass"
 
-// Formats are the formats of the key and trust stores.
-var Formats = []string{"PEM", "PKCS12", "JKS"}
-
 // Stores are files of a certificate authority, of a server on this machine and of a client, each
-// key in all formats.
+// key in the formats PEM, PKCS12 and JKS.
 type Stores struct{ dir string }
 
 // ClientSubject is the subject of the client's certificate, as Java prints it.

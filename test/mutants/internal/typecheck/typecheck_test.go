@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { watchdog.Watch(m).Run() }
 
-// TestCompiles changes a package of two files, of which one uses the other.
-func TestCompiles(t *testing.T) {
+// TestCheck changes a package of two files, of which one uses the other.
+func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module example.com/p\n\ngo 1.26\n",
@@ -33,7 +33,7 @@ func TestCompiles(t *testing.T) {
 		{"a.go", "package p\n\nimport \"strings\"\n\nfunc A() string { return B() }\n\nfunc init() {}\n\nfunc C[T any](T) {}\n", "\"strings\" imported and not used"},
 		{"c.go", "package p\n\nfunc B() string { return \"\" }\n", "B redeclared"},
 	} {
-		err := tree.Compiles(".", map[string][]byte{filepath.Join(dir, c.name): []byte(c.text)})
+		_, _, err := tree.Check(".", map[string][]byte{filepath.Join(dir, c.name): []byte(c.text)}, nil)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s is\n%s%v, want %q", c.name, c.text, err, c.want)
 		}
