@@ -79,26 +79,26 @@ func (c *catalog) add(o store.Object) {
 	kind, rest, _ := strings.Cut(rest, "/")
 	switch kind {
 	case "log":
-		if n, err := parseLogName(rest); err == nil {
+		if n, ok := parseLogName(rest); ok {
 			c.logs = append(c.logs, object{n, o.Name, o.Size, msOf(o.Modified)})
 			c.notePast(n.ms)
 			return
 		}
 	case "verified":
-		if v, err := parseVerification(rest); err == nil {
+		if v, ok := parseVerification(rest); ok {
 			c.verified = &v // the last one of the listing, which is in the order of their times
 			return
 		}
 	case "promoted":
-		if _, err := parseFence(rest); err == nil {
+		if isFence(rest) {
 			c.fences = append(c.fences, o.Name)
 			return
 		}
 	case "base":
 		dir, file := path.Split(rest)
-		n, err := parseBaseName(strings.TrimSuffix(dir, "/"))
+		n, known := parseBaseName(strings.TrimSuffix(dir, "/"))
 		part, last, ok := parsePart(file)
-		if err != nil || !ok {
+		if !known || !ok {
 			break
 		}
 		folder := n.in(c.ensemble)

@@ -21,14 +21,11 @@ func NewFence(ensemble uint64) string {
 	return fmt.Sprintf("%s%013d-%s", fenceFolder(ensemble), time.Now().UnixMilli(), randomHex())
 }
 
-// parseFence reads the last element of a name.
-func parseFence(s string) (at time.Time, err error) {
+// isFence reports whether s is the last element of the name of a fence.
+func isFence(s string) bool {
 	p := nameParser{fields: strings.Split(s, "-")}
-	at = time.UnixMilli(int64(p.number(10)))
-	if p.text(); p.bad || len(p.fields) > 0 {
-		return at, fmt.Errorf("%w: %q", errName, s)
-	}
-	return at, nil
+	_, _ = p.number(10), p.text()
+	return p.done()
 }
 
 // Fence writes a fence, or the same fence again, with a text for people. If there is another one,

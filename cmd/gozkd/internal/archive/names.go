@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -81,8 +80,6 @@ func partName(part int, last bool) string {
 	return fmt.Sprintf("%08d", part)
 }
 
-var errName = errors.New("archive: no name of an object")
-
 // nameParser reads the fields of a name.
 type nameParser struct {
 	fields []string
@@ -113,24 +110,21 @@ func (p *nameParser) chain() (c Chain) {
 	return Chain(b)
 }
 
+// done reports whether all fields were there, and no others.
+func (p *nameParser) done() bool { return !p.bad && len(p.fields) == 0 }
+
 // parseLogName reads the last element of a name.
-func parseLogName(s string) (n logName, err error) {
+func parseLogName(s string) (n logName, ok bool) {
 	p := nameParser{fields: strings.Split(s, "-")}
 	n = logName{first: p.number(10), last: p.number(10), prev: p.chain(), chain: p.chain(), ms: int64(p.number(10))}
-	if p.bad || len(p.fields) > 0 || n.first == 0 || n.last < n.first {
-		return logName{}, fmt.Errorf("%w: %q", errName, s)
-	}
-	return n, nil
+	return n, p.done() && n.first > 0 && n.last >= n.first
 }
 
 // parseBaseName reads the name of a base's folder, without the path before it.
-func parseBaseName(s string) (n baseName, err error) {
+func parseBaseName(s string) (n baseName, ok bool) {
 	p := nameParser{fields: strings.Split(s, "-")}
 	n = baseName{position: position{p.number(10), p.chain()}, zxid: int64(p.number(16)), ms: int64(p.number(10)), writer: p.text()}
-	if p.bad || len(p.fields) > 0 {
-		return baseName{}, fmt.Errorf("%w: %q", errName, s)
-	}
-	return n, nil
+	return n, p.done()
 }
 
 // parseEnsemble reads the first element of a name.

@@ -61,15 +61,15 @@ func TestObject_Golden(t *testing.T) {
 // Names read back, and other names are nobody's.
 func TestNames_ReadBack(t *testing.T) {
 	n, _ := encodeLog(ensemble, position{7, Chain{1, 2}}, entriesFrom(t, 8, 3))
-	if got, err := parseLogName(path.Base(n.in(ensemble))); err != nil || got != n {
-		t.Errorf("%+v %v", got, err)
+	if got, ok := parseLogName(path.Base(n.in(ensemble))); !ok || got != n {
+		t.Errorf("%+v %v", got, ok)
 	}
 	b := baseName{position{9, Chain{3}}, 0x100000007, 1234567890123, "0badcafe"}
-	if got, err := parseBaseName(path.Base(b.in(ensemble))); err != nil || got != b {
-		t.Errorf("%+v %v", got, err)
+	if got, ok := parseBaseName(path.Base(b.in(ensemble))); !ok || got != b {
+		t.Errorf("%+v %v", got, ok)
 	}
 	for _, s := range []string{"", "x", "1-2", strings.Replace(path.Base(n.in(ensemble)), "8-", "11-", 1), path.Base(n.in(ensemble)) + "-1"} {
-		if got, err := parseLogName(s); err == nil {
+		if got, ok := parseLogName(s); ok {
 			t.Errorf("%q is %+v", s, got)
 		}
 	}

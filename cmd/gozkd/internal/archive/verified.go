@@ -27,14 +27,12 @@ func (v Verification) in(ensemble uint64) string {
 func verifiedFolder(ensemble uint64) string { return folder(ensemble) + "verified/" }
 
 // parseVerification reads the last element of a name.
-func parseVerification(s string) (v Verification, err error) {
+func parseVerification(s string) (v Verification, ok bool) {
 	p := nameParser{fields: strings.Split(s, "-")}
 	v = Verification{Begun: time.UnixMilli(int64(p.number(10))), Last: p.number(10)}
 	result := p.text()
-	if v.Sound = result == "sound"; p.bad || len(p.fields) > 0 || !v.Sound && result != "failed" {
-		return Verification{}, fmt.Errorf("%w: %q", errName, s)
-	}
-	return v, nil
+	v.Sound = result == "sound"
+	return v, p.done() && (v.Sound || result == "failed")
 }
 
 // Record writes the record of a verification with a report, and deletes earlier records (A7).
