@@ -21,6 +21,7 @@ type Side struct {
 	Kinds   Kinds // of the znodes that ZK sees; Diff ignores Kinds
 	// KindsAt is a zxid from before Kinds was read: znodes created later may be missing in Kinds.
 	KindsAt proto.Zxid
+	role    string // "source" or "target", for errors; empty: they do not name the side
 }
 
 // Change is a difference at one path below both roots.
@@ -127,7 +128,7 @@ func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] 
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
+			yield(nil, s.failed(err))
 		}
 	}
 }

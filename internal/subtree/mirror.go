@@ -45,55 +45,43 @@ func (m *Mirrored) Equal() bool { return m.Lost()+m.Created+m.Counters+m.Later =
 // Run compares the znodes at rels, or the whole subtrees if rels is nil, and writes the
 // differences. Only a run over the whole subtrees moves sequence counters.
 func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
-	withACL, out := !m.WithoutACL, writer{zk: m.To.ZK}
-	p := plan{from: m.From, to: m.To, whole: rels == nil, limit: m.Creations}
+	from, to := m.From, m.To
+	from.role, to.role = "source", "target"
+	withACL, out := !m.WithoutACL, writer{zk: to.ZK}
+	p := plan{from: from, to: to, whole: rels == nil, limit: m.Creations}
 	p.emit = func(kind StepKind, c Change, count creation) error {
 		if m.DryRun {
 			return nil
 		}
-		return target(out.do(ctx, newStep(m.To, kind, c, count)))
+		return to.failed(out.do(ctx, newStep(to, kind, c, count)))
 	}
-	left, there, err := m.From.prepare(ctx, withACL)
+	left, there, err := from.prepare(ctx, withACL)
 	switch {
 	case err != nil:
-		return p.Mirrored, withRemedy(source(err))
+		return p.Mirrored, withRemedy(err)
 	case !there:
-		return p.Mirrored, m.From.noRoot()
+		return p.Mirrored, from.noRoot()
 	}
-	right, _, err := m.To.prepare(ctx, withACL)
+	right, _, err := to.prepare(ctx, withACL)
 	if err != nil {
-		return p.Mirrored, withRemedy(target(err))
+		return p.Mirrored, withRemedy(err)
 	}
 	if !p.whole {
 		rels = slices.Compact(slices.SortedFunc(slices.Values(rels), compareRel))
-		left, right = m.From.some(ctx, rels, withACL), m.To.some(ctx, rels, withACL)
+		left, right = from.some(ctx, rels, withACL), to.some(ctx, rels, withACL)
 	}
-	if err = p.run(named(left, source), named(right, target)); err == nil {
-		err = target(out.flush(ctx))
+	if err = p.run(left, right); err == nil {
+		err = to.failed(out.flush(ctx))
 	}
 	return p.Mirrored, withRemedy(err)
 }
 
-// source and target name the side in an error, if there is one.
-func source(err error) error { return sideError("source", err) }
-func target(err error) error { return sideError("target", err) }
-
-func sideError(name string, err error) error {
-	if err == nil {
-		return nil
+// failed names the side in an error, if it has a role.
+func (s Side) failed(err error) error {
+	if err == nil || s.role == "" {
+		return err
 	}
-	return fmt.Errorf("the %s: %w", name, err)
-}
-
-// named yields znodes with errors that name returns.
-func named(znodes iter.Seq2[*Znode, error], name func(error) error) iter.Seq2[*Znode, error] {
-	return func(yield func(*Znode, error) bool) {
-		for n, err := range znodes {
-			if !yield(n, name(err)) {
-				return
-			}
-		}
-	}
+	return fmt.Errorf("the %s: %w", s.role, err)
 }
 
 func (s Side) noRoot() error {
@@ -116,7 +104,7 @@ func (s Side) some(ctx context.Context, rels []string, withACL bool) iter.Seq2[*
 					continue
 				}
 				s.Kinds.note(n)
-				if !yield(n, errs[i]) || errs[i] != nil {
+				if !yield(n, s.failed(errs[i])) || errs[i] != nil {
 					return
 				}
 			}

@@ -44,6 +44,7 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 		return nil, err
 	}
 	d := plan{from: Side{Path: to.Path}, to: to, whole: true, limit: limit, emit: p.note}
+	d.from.role, d.to.role = "source", "target"
 	if err := d.run(wanted, live); err != nil {
 		return nil, withRemedy(err)
 	}

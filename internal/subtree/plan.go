@@ -46,9 +46,9 @@ func (p *plan) add(c Change) error {
 	}
 	switch {
 	case c.Left != nil && c.Left.Denied != nil:
-		return source(c.Left.Denied)
+		return p.from.failed(c.Left.Denied)
 	case c.Right != nil && c.Right.Denied != nil:
-		return target(c.Right.Denied)
+		return p.to.failed(c.Right.Denied)
 	}
 	if c.Left != nil && c.Left.Stat.EphemeralOwner != 0 {
 		if c.Rel == "" {
@@ -207,9 +207,9 @@ func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '
 func (s Side) prepare(ctx context.Context, withACL bool) (znodes iter.Seq2[*Znode, error], there bool, err error) {
 	there, err = s.latest(ctx)
 	if !there {
-		return func(func(*Znode, error) bool) {}, false, err
+		return func(func(*Znode, error) bool) {}, false, s.failed(err)
 	}
-	return s.nodes(ctx, withACL), true, err
+	return s.nodes(ctx, withACL), true, s.failed(err)
 }
 
 // newStep returns the step that makes a change in a live subtree.
