@@ -14,6 +14,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 )
 
 //go:embed css js views *.html *.svg
@@ -97,10 +98,6 @@ func Handler(root string) http.Handler {
 			h.Set("Content-Encoding", "gzip")
 		}
 		h.Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		_, _ = w.Write(body) // the browser has gone
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
 	})
 }

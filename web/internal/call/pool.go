@@ -24,6 +24,7 @@ const (
 	maxSessions    = 128
 	maxInUseEach   = 64 // sessions of an identity, for several addresses, that are in use
 	idleTime       = 5 * time.Minute
+	sweepEvery     = 10 * time.Second
 	sessionTimeout = 30 * time.Second
 	connectTimeout = 5 * time.Second
 	maxLargeEach   = 16 // large answers of a caller that are being written
@@ -55,14 +56,14 @@ type PoolConfig struct {
 type Pool struct {
 	PoolConfig
 
-	stop, stopped chan struct{}
-	closing       sync.WaitGroup // sessions that are being closed
-	kept          atomic.Int64   // bytes of events in all rings
-	heavy         chan struct{}  // has an element for each Heavy that runs
-	large         *fair.Gauge    // large answers that are being written
+	closing sync.WaitGroup // sessions that are being closed
+	kept    atomic.Int64   // bytes of events in all rings
+	heavy   chan struct{}  // has an element for each Heavy that runs
+	large   *fair.Gauge    // large answers that are being written
 
 	mu       sync.Mutex // guards the fields below, and refs and used of sessions
 	sessions map[string]*Session
+	sweep    *time.Timer
 	over     bool
 }
 
@@ -82,33 +83,23 @@ type Session struct {
 
 // NewPool returns an empty Pool, which Close must close.
 func NewPool(c PoolConfig) *Pool {
-	p := &Pool{PoolConfig: c, stop: make(chan struct{}), stopped: make(chan struct{}), sessions: make(map[string]*Session)}
+	p := &Pool{PoolConfig: c, sessions: make(map[string]*Session)}
 	p.heavy, p.large = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), fair.NewGauge(maxLargeEach, maxLarge)
-	// Stopped and awaited by Close.
-	go p.run()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sweep = time.AfterFunc(sweepEvery, p.Sweep) // until Close
 	return p
 }
 
-// run closes idle sessions until Close is called.
-func (p *Pool) run() {
-	defer close(p.stopped)
-	tick := time.NewTicker(10 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			p.Sweep()
-		case <-p.stop:
-			return
-		}
-	}
-}
-
-// Sweep closes sessions that nobody has used for a while.
+// Sweep closes sessions that nobody has used for a while, now and regularly.
 func (p *Pool) Sweep() {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.over {
+		return
+	}
+	p.sweep.Reset(sweepEvery)
 	for _, s := range p.sessions {
 		if s.refs == 0 && now.Sub(s.used) >= idleTime {
 			p.removeLocked(s)
@@ -270,15 +261,11 @@ func (p *Pool) Len() int {
 // Close closes all sessions, also those that are in use.
 func (p *Pool) Close() {
 	p.mu.Lock()
-	first := !p.over
 	p.over = true
+	p.sweep.Stop()
 	for _, s := range p.sessions {
 		p.removeLocked(s)
 	}
 	p.mu.Unlock()
-	if first {
-		close(p.stop)
-	}
-	<-p.stopped
 	p.closing.Wait()
 }
