@@ -126,9 +126,8 @@ func spokenAt(ctx context.Context, address string) protocol {
 		return ""
 	}
 	defer conn.Close() //nolint:errcheck // nothing was sent that matters
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // the read fails otherwise
-	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline) // the read fails otherwise
 	// A word, and the end of a request: every server refuses it at once, or answers.
 	answer := make([]byte, 4)
 	if _, err = io.WriteString(conn, "ruok\r\n\r\n"); err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,12 +138,9 @@ func (s *side) config(name string, env cli.Env) (cfg client.Config, err error) {
 // never ends.
 func (f *follower) checkApart() error {
 	from, to := subtree.Join(f.from.Chroot, f.path), subtree.Join(f.to.Chroot, f.path)
-	same := false
-	for _, a := range f.from.Servers {
-		for _, b := range f.to.Servers {
-			same = same || strings.EqualFold(a, b)
-		}
-	}
+	same := slices.ContainsFunc(f.from.Servers, func(a string) bool {
+		return slices.ContainsFunc(f.to.Servers, func(b string) bool { return strings.EqualFold(a, b) })
+	})
 	if same && (subtree.Within(from, to) || subtree.Within(to, from)) {
 		return fmt.Errorf("--from and --to name the same servers, and %s and %s overlap", subtree.Join("/", from), subtree.Join("/", to))
 	}

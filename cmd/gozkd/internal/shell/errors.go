@@ -31,9 +31,7 @@ type failure string
 func (e failure) Error() string { return string(e) }
 
 // unreachable explains for each address why there is no session.
-type unreachable string
-
-func (e unreachable) Error() string { return string(e) }
+type unreachable struct{ failure }
 
 // errFailed is the error of a command that has already printed the reason.
 const errFailed = failure("")

@@ -53,7 +53,7 @@ func TestErrorLine(t *testing.T) {
 		{"stat", errUsage, `{"error":{"code":"USAGE","message":"wrong arguments","usage":"stat [-w] path"}}`},
 		{"gte", s.unknownCommand("gte"), `{"error":{"code":"USAGE","message":"Command not found: gte; did you mean get? help lists all commands"}}`},
 		{"ls", errNotConnected, `{"error":{"code":"NOTCONNECTED","message":"Not connected"}}`},
-		{"", unreachable("no"), `{"error":{"code":"NOTCONNECTED","message":"no"}}`},
+		{"", unreachable{"no"}, `{"error":{"code":"NOTCONNECTED","message":"no"}}`},
 		{"ls", errors.New("odd"), `{"error":{"code":"FAILED","message":"odd"}}`},
 	} {
 		var b strings.Builder

@@ -116,7 +116,7 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	case err != nil:
-		return unreachable(printable.Error(s.settings.security.Explain(ctx, servers[0], err)) + adviceFor(ctx, cfg, err))
+		return unreachable{failure(printable.Error(s.settings.security.Explain(ctx, servers[0], err)) + adviceFor(ctx, cfg, err))}
 	}
 	s.zk = zk
 	return nil
@@ -238,12 +238,8 @@ func (s *Shell) unknownCommand(name string) error {
 	if s.likeZkCli() {
 		return usageError("Command not found: Command not found " + name)
 	}
-	var names []string
-	for _, c := range s.commands {
-		names = append(names, c.name)
-	}
 	advice := "help lists all commands"
-	if near := cli.Nearest(name, names, 3); near != "" {
+	if near := cli.Nearest(name, commandNames(s.commands), 3); near != "" {
 		advice = "did you mean " + near + "? " + advice
 	}
 	return usageError("Command not found: " + name + "; " + advice)
