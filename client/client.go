@@ -70,7 +70,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), left: make(chan struct{}), watches: newWatchTable()}
 	c.lastZxid = cfg.LastZxid
-	c.events.init()
+	c.events.change.L = &c.events.mu
 	for _, a := range cfg.Auths {
 		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))
 	}
@@ -258,7 +258,7 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 			defer func() { ended(0, err) }()
 		}
 	}
-	k := newCall(r)
+	k := &call{request: r, frame: frame(0, r.op, r.body), done: make(chan struct{}), unknown: r.op.Info().Write}
 	if ctx.Err() != nil {
 		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	}

@@ -344,10 +344,6 @@ const (
 	frameBytes = 4 // of the length
 )
 
-func newCall(r request) *call {
-	return &call{request: r, frame: frame(0, r.op, r.body), done: make(chan struct{}), unknown: r.op.Info().Write}
-}
-
 // sent reports whether the request was put on a connection.
 func (k *call) sent() bool { return k.frame == nil }
 

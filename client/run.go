@@ -44,13 +44,6 @@ func (t *rotation) next() string {
 	return s
 }
 
-// prefer makes address the next server to try.
-func (t *rotation) prefer(address string) {
-	if i := slices.Index(t.servers, address); i >= 0 {
-		t.at = i
-	}
-}
-
 // wait pauses before the next round, for at most longest. It returns false if ctx ends first.
 func (t *rotation) wait(ctx context.Context, longest time.Duration) bool {
 	t.pause = min(t.pause, longest)
@@ -74,8 +67,8 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 			log = leveled.Warn
 		}
 		log("connection lost", "server", l.address, "error", l.cause)
-		if better != "" {
-			t.prefer(better)
+		if i := slices.Index(t.servers, better); i >= 0 {
+			t.at = i // try it next
 		}
 		// After a working connection the next attempt is immediate. Without the pause, a server
 		// that gives sessions but answers nothing would be tried in a tight loop.

@@ -104,13 +104,6 @@ func (p *peerNetwork) setTLS(t PeerTLS) error {
 	return nil
 }
 
-// noteHello notes the hello of a member.
-func (p *peerNetwork) noteHello(member uint64, h hello) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.hellos[member] = h
-}
-
 // setIncarnations publishes the incarnations that this member knows, if any is new.
 func (p *peerNetwork) setIncarnations(c *core.Core) {
 	if n := c.Incarnations(); n != p.noted || p.incarnations.Load() == nil {
@@ -329,7 +322,9 @@ func (p *peerNetwork) Accept(from uint64, contents []byte, known bool) error {
 	if err := core.CheckPeers(p.cfg.ID, *p.levels.Load(), from, theirs.levels); err != nil {
 		return err
 	}
-	p.noteHello(from, theirs)
+	p.mu.Lock()
+	p.hellos[from] = theirs
+	p.mu.Unlock()
 	// The loop takes these before the messages of this connection.
 	p.inbox.events.put(coreCall(func(c *core.Core) {
 		c.Levels.SetPeer(from, theirs.levels)

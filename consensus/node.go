@@ -166,9 +166,6 @@ func (n *Node) Enqueue(payload []byte, ref any) { n.inbox.requests.add(request{p
 // was committed anywhere at the time of the call. A node that stops earlier never calls f.
 func (n *Node) Read(f func()) { n.inbox.events.put(coreCall(func(c *core.Core) { c.Read(f) })) }
 
-// LogBytes returns the size of the log on disk.
-func (n *Node) LogBytes() int64 { return n.log.writer.size.Load() }
-
 // Run runs the node until ctx ends, and then returns ErrClosed, or until its disk fails, and then
 // returns that error. Before Run returns, it closes the log and releases the data directory. Run
 // must be called at most once.

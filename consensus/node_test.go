@@ -24,8 +24,8 @@ func TestNode_InMemory(t *testing.T) {
 	if got := n.list.all(); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Fatal(got)
 	}
-	if s := n.Status(); !s.Leading || s.Leader != 1 || s.Term == 0 || s.Applied == 0 || n.LogBytes() != 0 {
-		t.Errorf("%+v, %d bytes of log", s, n.LogBytes())
+	if s := n.Status(); !s.Leading || s.Leader != 1 || s.Term == 0 || s.Applied == 0 || n.log.writer.size.Load() != 0 {
+		t.Errorf("%+v, %d bytes of log", s, n.log.writer.size.Load())
 	}
 	n.close(t)
 }
@@ -140,7 +140,7 @@ func TestNode_CheckpointsDropTheLog(t *testing.T) {
 	most, since := int64(0), 0
 	for i := range 400 {
 		n.put(t, fmt.Sprint(i, strings.Repeat("x", 500)))
-		most = max(most, n.LogBytes())
+		most = max(most, n.log.writer.size.Load())
 		if since++; since < 5*every && len(written) == 0 {
 			continue
 		}

@@ -13,10 +13,6 @@ type clock struct {
 	suspendedAtStart time.Duration
 }
 
-func newClock(asleep func() time.Duration) *clock {
-	return &clock{origin: time.Now(), suspended: asleep, suspendedAtStart: asleep()}
-}
-
 func (c *clock) now() time.Duration {
 	// Read the suspensions first: a suspension between the two readings is then missing from this
 	// result, and counted by the next call.

@@ -44,7 +44,7 @@ type core struct {
 func newCore(cfg config) *core {
 	k := &core{
 		cfg:          cfg,
-		clock:        newClock(cfg.suspended),
+		clock:        &clock{origin: time.Now(), suspended: cfg.suspended, suspendedAtStart: cfg.suspended()},
 		lifecycle:    newLifecycle(),
 		probeSoon:    make(chan struct{}, 1),
 		ready:        make(chan struct{}),

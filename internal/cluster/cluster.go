@@ -113,7 +113,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		}
 		c.members = append(c.members, m)
 	}
-	c.links.reset(len(c.members))
+	c.links.group, c.links.isolated = make([]int, len(c.members)), make([]bool, len(c.members))
 	for _, m := range c.members {
 		if cfg.Down {
 			break
@@ -233,7 +233,7 @@ func (c *Cluster) hasStarted(m *Member) (bool, error) {
 	select {
 	case <-run.started:
 		if run.err != nil {
-			return false, m.fail(run)
+			return false, m.fail(run, "did not start", run.err)
 		}
 		return true, nil
 	default:
@@ -241,14 +241,15 @@ func (c *Cluster) hasStarted(m *Member) (bool, error) {
 	}
 }
 
-// fail ends a member whose server did not start.
-func (m *Member) fail(run *memberRun) error {
+// fail takes down a member whose server has failed, and returns what failed, why, and the error of
+// that; nil if another goroutine ended the run.
+func (m *Member) fail(run *memberRun, what string, cause error) error {
 	m.transition.lock()
 	defer m.transition.unlock()
 	if m.run.Load() != run {
-		return nil // another goroutine ended the run
+		return nil
 	}
-	return errors.Join(fmt.Errorf("cluster: start %s: %w", m.Name(), run.err), m.end(run.server.Abort))
+	return errors.Join(fmt.Errorf("cluster: %s %s: %w", m.Name(), what, cause), m.end(run.server.Abort))
 }
 
 // states describes the members in an error.

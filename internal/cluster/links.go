@@ -12,10 +12,6 @@ type links struct {
 	isolated []bool // by member, set by Member.Partition
 }
 
-func (s *links) reset(members int) {
-	s.group, s.isolated = make([]int, members), make([]bool, members)
-}
-
 // connected reports whether two members can reach each other. s.mu is held.
 func (s *links) connected(a, b *Member) bool {
 	return a == b || s.group[a.ID()-1] == s.group[b.ID()-1] && !s.isolated[a.ID()-1] && !s.isolated[b.ID()-1]
@@ -55,13 +51,6 @@ func (c *Cluster) Heal() {
 	for _, m := range c.members {
 		_ = m.Heal() // Heal of a member never fails
 	}
-}
-
-func (c *Cluster) isolate(id int, cut bool) {
-	c.links.mu.Lock()
-	c.links.isolated[id-1] = cut
-	c.links.mu.Unlock()
-	c.relink()
 }
 
 // relink applies the partitions to the network. It also holds the links of a paused member: a

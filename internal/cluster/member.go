@@ -110,25 +110,16 @@ func (m *Member) begin() error {
 		}
 		select {
 		case err := <-run.server.Err():
-			m.crashed(run, err)
+			if err = m.fail(run, "stopped by itself", err); err != nil {
+				select {
+				case m.cluster.failures <- err:
+				default: // an error has been reported already
+				}
+			}
 		case <-run.gone:
 		}
 	})
 	return nil
-}
-
-// crashed ends a member whose server stopped by itself.
-func (m *Member) crashed(run *memberRun, cause error) {
-	m.transition.lock()
-	defer m.transition.unlock()
-	if m.run.Load() != run {
-		return
-	}
-	err := errors.Join(fmt.Errorf("cluster: %s stopped by itself: %w", m.Name(), cause), m.end(run.server.Abort))
-	select {
-	case m.cluster.failures <- err:
-	default: // an error has been reported already
-	}
 }
 
 // config returns the configuration for a run.
@@ -266,7 +257,11 @@ func (m *Member) partition(cut bool) error {
 	if gate := m.run.Load().gate; gate != nil {
 		gate.Cut(cut)
 	}
-	m.cluster.isolate(m.ID(), cut)
+	links := &m.cluster.links
+	links.mu.Lock()
+	links.isolated[m.ID()-1] = cut
+	links.mu.Unlock()
+	m.cluster.relink()
 	return nil
 }
 

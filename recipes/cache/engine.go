@@ -74,9 +74,13 @@ type engine struct {
 
 func newEngine(c *recipes.Client, path string, s scope) *engine {
 	g := &engine{
-		client:      c,
-		scope:       s,
-		view:        newView(),
+		client: c,
+		scope:  s,
+		view: &view{
+			znodes:    make(map[string]map[string]*Znode),
+			changed:   make(chan struct{}),
+			listeners: make(map[*listener]struct{}),
+		},
 		results:     make(chan result, maxInFlight+1),
 		watchEvents: make(chan watchEvent),
 		treeEvents:  treeEvents{wake: make(chan struct{}, 1)},
@@ -157,19 +161,14 @@ func (g *engine) handleState(s recipes.ConnState) {
 		g.session, g.connected = session, true
 		g.epoch++
 		g.setUnanswered(g.root.exist, false)
-		g.requestAll(g.root)
+		g.root.each(func(q *query) {
+			g.setUnanswered(q, true)
+			g.request(q)
+		})
 	case recipes.Suspended, recipes.Lost, recipes.ReadOnly:
 		g.connected = false
 		g.view.setComplete(false)
 	}
-}
-
-// requestAll requests everything about e and its descendants.
-func (g *engine) requestAll(e *entry) {
-	e.each(func(q *query) {
-		g.setUnanswered(q, true)
-		g.request(q)
-	})
 }
 
 // awaitRequested keeps the cache incomplete until everything that was requested is answered.
@@ -382,7 +381,10 @@ func (g *engine) handleWatch(e watchEvent) {
 	case deleted && q.entry == g.root && (q.kind == queryData || q.entry.data == nil):
 		g.request(g.root.exist)
 	case deleted:
-		g.deferDeletion(q)
+		g.deletions = append(g.deletions, reportedDeletion{q, time.Now().Add(deletionPause)})
+		if len(g.deletions) == 1 {
+			g.deletionDue = time.After(deletionPause)
+		}
 	default:
 		g.request(q)
 	}
@@ -395,12 +397,6 @@ func (g *engine) handleWatch(e watchEvent) {
 type reportedDeletion struct {
 	q     *query
 	until time.Time
-}
-
-func (g *engine) deferDeletion(q *query) {
-	if g.deletions = append(g.deletions, reportedDeletion{q, time.Now().Add(deletionPause)}); len(g.deletions) == 1 {
-		g.deletionDue = time.After(deletionPause)
-	}
 }
 
 // checkDeletions requests the znodes whose deletion no list has confirmed in time.

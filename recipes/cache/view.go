@@ -20,14 +20,6 @@ type view struct {
 	listeners map[*listener]struct{}
 }
 
-func newView() *view {
-	return &view{
-		znodes:    make(map[string]map[string]*Znode),
-		changed:   make(chan struct{}),
-		listeners: make(map[*listener]struct{}),
-	}
-}
-
 // at must be called with mu held.
 func (v *view) at(path string) *Znode {
 	parent, name := split(path)

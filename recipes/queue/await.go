@@ -32,10 +32,6 @@ const (
 	recheckInterval = 15 * time.Second
 )
 
-// watchesQueue reports whether the consumer's next wait is for the queue, not for its place in
-// line.
-func (c *consumer) watchesQueue() bool { return c.role == roleChief || c.firstInLine }
-
 // await waits until the queue may have changed, or lists the queue and returns at once if there are
 // items. Only the leader calls await.
 func (e *engine) await(ctx context.Context) error {

@@ -78,7 +78,7 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 			if found := e.assign(picks, last); len(found) > 0 {
 				return found, nil
 			}
-		case !justListed && (anyTry || !c.watchesQueue()):
+		case !justListed && (anyTry || c.role != roleChief && !c.firstInLine): // the next wait is for a place in line
 			if _, err := e.refresh(ctx, false); err != nil {
 				return nil, err
 			}

@@ -89,8 +89,6 @@ func curatorPriority(name string) int64 {
 	return int64(int32(n))
 }
 
-func curatorDelayName(ms int64) string { return fmt.Sprintf("%s|%08X|", curatorPrefix, ms) }
-
 // curatorEpoch returns the time in a name in Unix ms, or 0. As in Curator, the time is between the
 // last two bars.
 func curatorEpoch(name string) int64 {
@@ -101,11 +99,7 @@ func curatorEpoch(name string) int64 {
 	return number(parts[len(parts)-2], 16, 64)
 }
 
-// curatorIDName encodes an ID as Curator does, which replaces bars and slashes.
-func curatorIDName(id string) string {
-	return curatorPrefix + "|" + sanitizeID(id) + "|"
-}
-
+// sanitizeID replaces bars and slashes in an ID as Curator does.
 func sanitizeID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }
 
 // curatorID returns the ID in a name, which is between the first two bars; "" if there is none.

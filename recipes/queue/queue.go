@@ -60,7 +60,7 @@ func (q *Queue) PutID(ctx context.Context, id string, data []byte) error {
 	if err := q.checkID(id); err != nil {
 		return err
 	}
-	return q.putItems(ctx, curatorIDName(id), data)
+	return q.putItems(ctx, curatorPrefix+"|"+sanitizeID(id)+"|", data)
 }
 
 // Remove removes all items with the given ID that nobody has locked, and returns their number.
@@ -143,5 +143,5 @@ func (q *Delay) Put(ctx context.Context, due time.Time, data []byte) error {
 	if ms <= 0 {
 		return fmt.Errorf("queue: %w: due time %v is before 1970", recipes.ErrArgument, due)
 	}
-	return q.putItems(ctx, curatorDelayName(ms), data)
+	return q.putItems(ctx, fmt.Sprintf("%s|%08X|", curatorPrefix, ms), data)
 }

@@ -44,7 +44,12 @@ func (l *Loop) offerReceived() error {
 	}
 	l.install.arrived, l.install.prepared = nil, r
 	if !core.ClustersDiffer(r.Meta.Cluster, l.core.Cluster()) {
-		if err := l.core.Step(r.message(l.core.ID())); err != nil {
+		self := l.core.ID()
+		snapshot := core.Snapshot(r.Meta.Index, r.Meta.Term, r.Meta.Conf)
+		err := l.core.Step(&core.Message{To: self, From: r.From, Raft: &raftpb.Message{
+			Type: raftpb.MsgSnap.Enum(), To: &self, From: &r.From, Term: &r.Term, Snapshot: snapshot,
+		}})
+		if err != nil {
 			return err
 		}
 	}
@@ -56,13 +61,6 @@ func (l *Loop) offerReceived() error {
 		return l.host.Discard(r)
 	}
 	return nil
-}
-
-// message returns raft's message for the checkpoint.
-func (r *Received) message(to uint64) *core.Message {
-	return &core.Message{To: to, From: r.From, Raft: &raftpb.Message{
-		Type: raftpb.MsgSnap.Enum(), To: &to, From: &r.From, Term: &r.Term, Snapshot: core.Snapshot(r.Meta.Index, r.Meta.Term, r.Meta.Conf),
-	}}
 }
 
 // beginInstall returns the prepared checkpoint for the append whose snapshot has that index. From

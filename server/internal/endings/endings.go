@@ -81,20 +81,15 @@ func (e *Endings) of(id proto.SessionID) *life {
 	l := e.live[id]
 	if l == nil {
 		if len(e.live) >= maxLive {
-			e.forgetAny()
+			for other := range e.live { // any one is forgotten
+				delete(e.live, other)
+				break
+			}
 		}
 		l = &life{server: int(uint8(id >> 56))} // the server that created it
 		e.live[id] = l
 	}
 	return l
-}
-
-// forgetAny forgets an arbitrary session. e.mu is held.
-func (e *Endings) forgetAny() {
-	for id := range e.live {
-		delete(e.live, id)
-		return
-	}
 }
 
 // Attached records that the client of a session came back, to the server with that member id.

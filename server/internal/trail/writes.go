@@ -79,7 +79,10 @@ func (t *Trail) write(e audit.Event, r *Request) {
 		e.Operation = audit.Create
 		setZnode(&e, &d)
 		d.Buffer()
-		skipACL(&d)
+		for range d.Count(minACLEntryBytes) { // of the ACL
+			d.Int()
+			_, _ = d.String(), d.String()
+		}
 		// As in ZooKeeper, a body that ends early asks for a persistent znode.
 		e.Mode, e.HasMode = proto.CreateMode(d.Int()), true
 		if r.Err == proto.OK {
@@ -143,14 +146,6 @@ func (t *Trail) setACL(e *audit.Event, d *jute.Decoder) {
 
 // minACLEntryBytes is the least length of an entry of an ACL in a request.
 const minACLEntryBytes = 12
-
-// skipACL skips an ACL without copying it.
-func skipACL(d *jute.Decoder) {
-	for range d.Count(minACLEntryBytes) {
-		d.Int()
-		_, _ = d.String(), d.String()
-	}
-}
 
 // multi records each write of a multi, or one event if the multi failed.
 func (t *Trail) multi(e audit.Event, d *jute.Decoder, r *Request) {
