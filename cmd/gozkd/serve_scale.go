@@ -20,6 +20,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
@@ -92,10 +93,7 @@ func (s *scaling) until(ctx context.Context, join bool) {
 			s.log.Warn("the members are not as many as there should be yet; this server tries again",
 				"joins", join, "reason", said)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(scalePause):
-		}
+		backoff.Sleep(ctx, scalePause)
 	}
 }
 

@@ -89,8 +89,7 @@ func (c *Counters) move(ctx context.Context, zk *client.Client, wanted []Counter
 			return nil
 		}
 		err := moveOne(ctx, zk, wanted[i])
-		var e *client.Error
-		if errors.As(err, &e) && (e.Code == proto.ErrNoAuth || e.Code == proto.ErrNodeExists || e.Code == proto.ErrQuotaExceeded) {
+		if e, ok := errors.AsType[*client.Error](err); ok && (e.Code == proto.ErrNoAuth || e.Code == proto.ErrNodeExists || e.Code == proto.ErrQuotaExceeded) {
 			behind[i].Err, err = err, nil
 		}
 		return err

@@ -70,8 +70,7 @@ func ProblemOf(err error) *answer.Problem {
 	case errors.Is(err, context.DeadlineExceeded):
 		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %v", err)
 	}
-	var code proto.ErrCode
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[proto.ErrCode](err); ok {
 		p = ofCode(code)
 		p.Detail = err.Error()
 		return p

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/server/facts"
 )
 
@@ -140,12 +141,8 @@ func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *fa
 		left -= int64(k)
 		b := partHeader(ensemble, n, part).encode(piece[:k])
 		for try := 0; ; try++ { // a base of many pieces must not be lost to a single failed request
-			if err = s.put(ctx, dir+partName(part, left == 0), b); err == nil || try == 5 || ctx.Err() != nil {
+			if err = s.put(ctx, dir+partName(part, left == 0), b); err == nil || try == 5 || !backoff.Sleep(ctx, s.cfg.Interval) {
 				break
-			}
-			select {
-			case <-time.After(s.cfg.Interval):
-			case <-ctx.Done():
 			}
 		}
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -224,9 +225,7 @@ func (s *Standby) Run(ctx context.Context, to Fed, digest func() (int64, uint64)
 		} else {
 			round--
 		}
-		select {
-		case <-time.After(s.Interval):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, s.Interval) {
 			return ctx.Err()
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -64,22 +65,14 @@ func (c *changes) add(rel string, created bool) {
 	}
 	c.set.rels[rel] = struct{}{}
 	c.set.created = c.set.created || created
-	c.wake()
+	wakeup.Send(c.signal)
 }
 
 func (c *changes) compareAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.set.whole, c.set.rels = true, nil
-	c.wake()
-}
-
-// wake makes the signal; c.mu is held.
-func (c *changes) wake() {
-	select {
-	case c.signal <- struct{}{}:
-	default:
-	}
+	wakeup.Send(c.signal)
 }
 
 // take returns the changes since the last take.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
 
@@ -178,10 +179,7 @@ func (m *migration) changed(st zklearner.Status) {
 		return
 	}
 	m.line("leader", "%s: %s", st.Leader, progress(&st))
-	select {
-	case m.look <- struct{}{}:
-	default:
-	}
+	wakeup.Send(m.look)
 }
 
 // line prints a line.

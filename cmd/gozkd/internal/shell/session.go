@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/subtree"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 func runAddAuth(ctx context.Context, c *call) error {
@@ -168,10 +169,7 @@ func (q *eventQueue) put(e client.Event) bool {
 		q.dropped = true
 	}
 	q.mu.Unlock()
-	select {
-	case q.ready <- struct{}{}:
-	default: // the reader has been woken already
-	}
+	wakeup.Send(q.ready)
 	return true
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
@@ -105,12 +106,9 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	}
 	s.settings.security.Configure(&cfg)
 	zk, err := client.Connect(limited, cfg)
-	for err != nil && s.settings.wait && limited.Err() == nil && !errors.Is(err, proto.ErrAuthFailed) {
-		select {
-		case <-limited.Done():
-		case <-time.After(retryInterval):
-			zk, err = client.Connect(limited, cfg)
-		}
+	for err != nil && s.settings.wait && !errors.Is(err, proto.ErrAuthFailed) &&
+		backoff.Sleep(limited, retryInterval) {
+		zk, err = client.Connect(limited, cfg)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:

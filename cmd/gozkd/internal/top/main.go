@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 const usage = `usage: gozkd top [flags]
@@ -118,12 +119,7 @@ func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOpt
 	ctx, cancel := context.WithCancel(ctx)
 	hurry := make(chan struct{}, 1) // capacity 1: later key presses are redundant
 	w.hurry = hurry
-	m := newModel(colors(), o.interval, func() {
-		select {
-		case hurry <- struct{}{}:
-		default:
-		}
-	})
+	m := newModel(colors(), o.interval, func() { wakeup.Send(hurry) })
 	// main handles signals and ends ctx.
 	p := tea.NewProgram(m, append(terminal, tea.WithContext(ctx), tea.WithoutSignalHandler())...)
 	var watching sync.WaitGroup

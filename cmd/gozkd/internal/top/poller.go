@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // retryRounds is the number of rounds after which a refused word is asked again: the whitelist may
@@ -173,10 +174,7 @@ func (w *watcher) run(ctx context.Context, report func(Report)) {
 			return
 		case <-w.hurry:
 			for _, a := range running {
-				select {
-				case a.hurry <- struct{}{}:
-				default: // the member has been told already
-				}
+				wakeup.Send(a.hurry)
 			}
 			continue
 		case h := <-answers:
