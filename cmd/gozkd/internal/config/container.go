@@ -192,7 +192,7 @@ func (c container) read(beside string) {
 			continue
 		}
 		value, from := c.value(v.name)
-		if enabled := c.r.won[v.only].value; v.only != "" && slices.Contains([]string{"", "0", "false"}, enabled) {
+		if v.only != "" && isOff(c.r.won[v.only].value) {
 			continue
 		}
 		switch {

@@ -226,12 +226,7 @@ func (r *resolver) enforcement(c *Config) {
 		}
 		return
 	}
-	w := r.won[enforceSchemes]
-	if a.RequireSASL {
-		w = r.won["sessionRequireClientSASLAuth"]
-	} else if w.key == "" {
-		w = r.won[enforceEnabled]
-	}
+	w := r.firstOn("sessionRequireClientSASLAuth", enforceSchemes, enforceEnabled)
 	if len(c.RequiredSchemes()) == 0 {
 		r.problem(w.from, w.key, "is %s, but %s names no scheme: set it to sasl, x509 or digest", w.value, enforceSchemes)
 	}

@@ -49,10 +49,7 @@ func (r *resolver) https(c *Config) {
 	}
 	if o, ok := c.AdminTLS(); ok && c.AdminEnabled {
 		if err := o.Check(); err != nil {
-			w := r.won["admin.forceHttps"]
-			if !c.AdminForceHTTPS {
-				w = r.won["admin.portUnification"]
-			}
+			w := r.firstOn("admin.forceHttps", "admin.portUnification")
 			r.problem(w.from, w.key, "is true, and %v", err)
 		}
 	} else if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled {

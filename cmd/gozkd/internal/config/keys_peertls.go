@@ -65,10 +65,7 @@ func (r *resolver) peerTLS(c *Config) {
 		}
 		return
 	}
-	w := r.won["sslQuorum"]
-	if !c.SSLQuorum {
-		w = r.won["portUnification"]
-	}
+	w := r.firstOn("sslQuorum", "portUnification")
 	if err := c.PeerTLS.Check(); err != nil {
 		r.problem(w.from, w.key, "is %s, and %v", w.value, err)
 	}

@@ -154,10 +154,7 @@ func (r *resolver) tls(c *Config) {
 	_, given := r.won["clientPort"]
 	c.SecureOnly = c.SecureClientPort != 0 && !given && !c.Server.PortUnification && !r.ownPort
 	if err := c.ClientTLS.Check(); err != nil {
-		w := r.won["secureClientPort"]
-		if c.SecureClientPort == 0 {
-			w = r.won["client.portUnification"]
-		}
+		w := r.firstOn("secureClientPort", "client.portUnification")
 		r.problem(w.from, w.key, "is %s, and %v", w.value, err)
 	}
 }

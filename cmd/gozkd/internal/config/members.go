@@ -305,10 +305,7 @@ func (r *resolver) ensembleKeys(c *Config) {
 			r.problem(w.from, w.key, "is %s; allowed in an ensemble: 1 or more ticks", w.value)
 		}
 		if int64(limit.ticks)*c.Server.Tick.Milliseconds() > math.MaxInt32 {
-			w := r.won[limit.key]
-			if w.key == "" {
-				w = r.won["tickTime"]
-			}
+			w := r.firstOn(limit.key, "tickTime")
 			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, which exceeds %d ms", w.value, limit.key, limit.ticks, c.Server.Tick.Milliseconds(), math.MaxInt32)
 		}
 	}

@@ -49,6 +49,20 @@ type won struct {
 
 func newResolver() *resolver { return &resolver{won: make(map[string]won)} }
 
+// firstOn returns the first of some keys that is neither missing nor 0 nor false, or the last.
+func (r *resolver) firstOn(names ...string) (w won) {
+	for _, name := range names {
+		if w = r.won[name]; !isOff(w.value) {
+			break
+		}
+	}
+	return w
+}
+
+func isOff(value string) bool {
+	return value == "" || value == "0" || strings.EqualFold(value, "false")
+}
+
 // problem adds a reason not to start.
 func (r *resolver) problem(from Origin, key, format string, args ...any) {
 	missing := slices.ContainsFunc(args, func(a any) bool {
@@ -292,10 +306,7 @@ func (r *resolver) sessionTimeouts(c *Config) {
 		c.Server.MaxSessionTimeout = 20 * c.Server.Tick
 	}
 	if c.Server.MinSessionTimeout > c.Server.MaxSessionTimeout {
-		w, ok := r.won["minSessionTimeout"]
-		if !ok {
-			w = r.won["maxSessionTimeout"]
-		}
+		w := r.firstOn("minSessionTimeout", "maxSessionTimeout")
 		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
 			c.Server.MinSessionTimeout.Milliseconds(), c.Server.MaxSessionTimeout.Milliseconds())
 	}
