@@ -2,14 +2,13 @@ package archive
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/server/facts"
 )
 
@@ -83,7 +82,7 @@ func (s *Shipper) makeBase(ctx context.Context) error {
 	case s.pos.index > j.capture.Index: // another member has passed it
 		s.base = nil
 	case s.pos.index == j.capture.Index:
-		n := baseName{position: s.pos, zxid: j.capture.Zxid, ms: msOf(j.capture.Time), writer: randomHex()}
+		n := baseName{position: s.pos, zxid: j.capture.Zxid, ms: msOf(j.capture.Time), writer: random()}
 		j.folder = n.in(s.ensemble)
 		var uploading context.Context
 		uploading, j.cancel = context.WithCancel(ctx)
@@ -153,8 +152,5 @@ func (s *Shipper) upload(ctx context.Context, ensemble uint64, n baseName, c *fa
 	return nil
 }
 
-func randomHex() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // rand.Read never fails
-	return hex.EncodeToString(b[:])
-}
+// random returns 8 hexadecimal digits, so that no two writers give the same name.
+func random() string { return guid.NewHex()[:8] }

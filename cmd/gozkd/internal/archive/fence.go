@@ -18,7 +18,7 @@ func fenceFolder(ensemble uint64) string { return folder(ensemble) + "promoted/"
 
 // NewFence returns the name of a fence that no other promotion has.
 func NewFence(ensemble uint64) string {
-	return fmt.Sprintf("%s%013d-%s", fenceFolder(ensemble), time.Now().UnixMilli(), randomHex())
+	return fmt.Sprintf("%s%013d-%s", fenceFolder(ensemble), time.Now().UnixMilli(), random())
 }
 
 // isFence reports whether s is the last element of the name of a fence.
