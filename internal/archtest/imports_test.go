@@ -299,6 +299,8 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/archive/store", "is one, with faults"},
 	}},
 	{pkg: "cmd/gozkd/internal/archive", there: true, may: []arrow{
+		{"internal/backoff", "pauses between attempts"},
+		{"internal/guid", "the random part of a name"},
 		{"cmd/gozkd/internal/archive/store", "where objects are"},
 		{"server/facts", "how far a server is, and what its metrics show of the archive"},
 		{"consensus", "entries of the log"},
@@ -312,6 +314,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids"}, {"proto/jute", "decodes the requests"},
 	}},
 	{pkg: "cmd/gozkd/internal/backup", there: true, may: []arrow{
+		{"internal/backoff", "pauses between looks"},
 		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/replica", "applies logs"},
 		{"cmd/gozkd/internal/archive", "a moment of an archive can be restored, and an archive verified"},
@@ -356,6 +359,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/golang/snappy", "a compression of snapshots"},
 	}},
 	{pkg: "cmd/gozkd/internal/mirror", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/backoff", "pauses between attempts"},
 		{"internal/subtree", "compares and writes subtrees"},
 		{"client", "the sessions on both sides"},
@@ -366,6 +370,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "events, zxids and error codes"},
 	}},
 	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/neterr", "which hosts refuse connections"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/backoff", "pauses between attempts"},
@@ -389,6 +394,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids and session ids"},
 	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
 		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
@@ -421,6 +427,8 @@ var table = slices.Concat(webTable, []box{
 		{"golang.org/x/sys", "console modes on Windows"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell", there: true, may: []arrow{
+		{"internal/wakeup", "wakes goroutines"},
+		{"internal/backoff", "pauses between attempts"},
 		{"internal/neterr", "which servers refuse connections"},
 		{"internal/printable", "errors for people"},
 		{"internal/vfs", "an export appears whole"},
@@ -437,6 +445,7 @@ var table = slices.Concat(webTable, []box{
 		{"github.com/dustin/go-humanize", "sizes in units"},
 	}},
 	{pkg: "cmd/gozkd", there: true, may: []arrow{
+		{"internal/backoff", "pauses between attempts"},
 		{"internal/printable", "errors for people"},
 		{"internal/ensemble", "the places of the members of --ensemble"},
 		{"internal/parallel", "starts and ends them at the same time"},
