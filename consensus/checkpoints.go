@@ -47,12 +47,6 @@ func (c *checkpoints) begin(life context.Context) {
 	c.sends, c.cancelSend = context.WithCancel(life)
 }
 
-// cancelSends cancels the transfers to other members that are under way.
-func (c *checkpoints) cancelSends() {
-	c.cancelSend()
-	c.begin(c.life)
-}
-
 // writePause is the time between attempts to write a checkpoint that others prevent.
 const writePause = time.Second
 

@@ -262,9 +262,11 @@ func (c *Cluster) states() string {
 				words[i] += " as " + st.Mode
 			}
 		}
-		if c.links.isIsolated(m) {
+		c.links.mu.Lock()
+		if c.links.isolated[i] {
 			words[i] += ", cut off"
 		}
+		c.links.mu.Unlock()
 	}
 	return strings.Join(words, ", ")
 }

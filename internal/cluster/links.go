@@ -87,9 +87,3 @@ func (c *Cluster) majority() []*Member {
 	}
 	return nil
 }
-
-func (s *links) isIsolated(m *Member) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.isolated[m.ID()-1]
-}

@@ -62,7 +62,9 @@ func (c *conn) shut(abruptly bool) error {
 	c.isShut = true
 	for _, u := range c.outstanding {
 		if u.rule != nil {
-			u.rule.giveBack()
+			u.rule.rules.mu.Lock()
+			u.rule.taken-- // it will not be answered
+			u.rule.rules.mu.Unlock()
 		}
 	}
 	c.outstanding = nil
