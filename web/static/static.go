@@ -36,7 +36,7 @@ var load = sync.OnceValue(func() map[string]file {
 		}
 		b, err := files.ReadFile(name)
 		sum := sha256.Sum256(b)
-		f := file{kind: kindOf(name), plain: b, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
+		f := file{kind: cmp.Or(kinds[path.Ext(name)], mime.TypeByExtension(path.Ext(name))), plain: b, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 		if z := zip(b); len(z) < len(b) {
 			f.zipped = z
 		}
@@ -57,19 +57,12 @@ func zip(b []byte) []byte {
 	return out.Bytes()
 }
 
-// kindOf returns the media type by the name: not by the system's table, which may differ.
-func kindOf(name string) string {
-	switch path.Ext(name) {
-	case ".html":
-		return "text/html; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	}
-	return mime.TypeByExtension(path.Ext(name))
+// kinds has the media types by the ends of names. The system's table may differ.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
 }
 
 // Handler serves the files below a path that ends with a slash. The files have ETags, and browsers

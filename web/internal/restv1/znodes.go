@@ -88,11 +88,7 @@ func newZnode(r *http.Request, path string, s proto.Stat) *znode {
 
 // base returns the address of the server as the caller names it.
 func base(r *http.Request) string {
-	scheme := "http://"
-	if r.TLS != nil {
-		scheme = "https://"
-	}
-	return scheme + r.Host
+	return map[bool]string{true: "https://", false: "http://"}[r.TLS != nil] + r.Host
 }
 
 func uri(r *http.Request, path string) string {

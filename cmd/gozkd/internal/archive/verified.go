@@ -17,10 +17,7 @@ type Verification struct {
 }
 
 func (v Verification) in(ensemble uint64) string {
-	result := "failed"
-	if v.Sound {
-		result = "sound"
-	}
+	result := map[bool]string{true: "sound", false: "failed"}[v.Sound]
 	return fmt.Sprintf("%s%013d-%020d-%s", verifiedFolder(ensemble), v.Begun.UnixMilli(), v.Last, result)
 }
 
