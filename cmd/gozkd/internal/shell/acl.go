@@ -68,9 +68,6 @@ func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, ve
 			return err
 		}
 		failed = true
-		if e.Path == javaNull {
-			e.Path = ""
-		}
 		return writeText(c.out, keeperMessage(e))
 	})
 	if err == nil && failed {

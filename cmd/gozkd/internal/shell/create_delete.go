@@ -68,11 +68,7 @@ func runCreate(ctx context.Context, c *call) error {
 // after create.
 func (c *call) invalidACL(err error) error {
 	if e, ok := errors.AsType[*client.Error](err); ok {
-		shown := *e
-		if e.Path == javaNull {
-			shown.Path = ""
-		}
-		c.say(c.err, keeperMessage(&shown))
+		c.say(c.err, keeperMessage(e))
 	}
 	return err
 }

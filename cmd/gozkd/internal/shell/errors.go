@@ -101,7 +101,7 @@ func interrupted(e *client.Error) bool {
 
 func keeperMessage(e *client.Error) string {
 	m := "KeeperErrorCode = " + codeMessage(e.Code)
-	if e.Path == "" {
+	if e.Path == "" || e.Path == javaNull {
 		return m
 	}
 	return m + " for " + e.Path

@@ -44,15 +44,8 @@ func writeText(w io.Writer, text string) error {
 // say writes a line and ignores an error: there is no other place to report it.
 func (s *Shell) say(w io.Writer, text string) { _ = writeText(w, text+"\n") }
 
-// note writes a line to standard output, as zkCli.sh does, or to standard error if standard output
-// is for JSON only.
-func (s *Shell) note(text string) {
-	to := s.out
-	if s.json != nil {
-		to = s.err
-	}
-	s.say(to, text)
-}
+// note writes a line to standard output, as zkCli.sh does. With --output json, out is standard error.
+func (s *Shell) note(text string) { s.say(s.out, text) }
 
 // fail prints the error of the command called name, or of the shell itself if name is empty.
 func (s *Shell) fail(name string, err error) {

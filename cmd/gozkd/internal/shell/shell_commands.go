@@ -78,11 +78,9 @@ func runPrintWatches(_ context.Context, c *call) error {
 		c.printWatches.Store(c.args[0] == "on")
 		return c.stillConnected()
 	}
-	state := "off"
-	if c.printWatches.Load() {
-		state = "on"
-	}
-	if err := c.print(map[string]bool{"printwatches": state == "on"}, "printwatches is "+state+"\n"); err != nil {
+	on := c.printWatches.Load()
+	text := "printwatches is " + map[bool]string{true: "on", false: "off"}[on] + "\n"
+	if err := c.print(map[string]bool{"printwatches": on}, text); err != nil {
 		return err
 	}
 	return c.stillConnected()

@@ -95,14 +95,12 @@ func plural(n int64, noun string) string {
 // subtreeError makes an error of package subtree print unchanged. A bare client error is returned
 // as it is: the shell has zkCli.sh's words for it.
 func subtreeError(ctx context.Context, err error) error {
-	var e *client.Error
+	e, within := errors.AsType[*client.Error](err)
+	_, bare := err.(*client.Error) //nolint:errorlint // a wrapped error says more
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && errors.As(err, &e):
-		return e
-	}
-	if e, ok := err.(*client.Error); ok { //nolint:errorlint // a wrapped error says more
+	case bare, within && ctx.Err() != nil:
 		return e
 	}
 	return failure(err.Error())
