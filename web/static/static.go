@@ -36,7 +36,8 @@ var load = sync.OnceValue(func() map[string]file {
 		}
 		b, err := files.ReadFile(name)
 		sum := sha256.Sum256(b)
-		f := file{kind: cmp.Or(kinds[path.Ext(name)], mime.TypeByExtension(path.Ext(name))), plain: b, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
+		kind := cmp.Or(kinds[path.Ext(name)], mime.TypeByExtension(path.Ext(name)))
+		f := file{kind: kind, plain: b, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
 		if z := zip(b); len(z) < len(b) {
 			f.zipped = z
 		}

@@ -44,7 +44,8 @@ func writeText(w io.Writer, text string) error {
 // say writes a line and ignores an error: there is no other place to report it.
 func (s *Shell) say(w io.Writer, text string) { _ = writeText(w, text+"\n") }
 
-// note writes a line to standard output, as zkCli.sh does. With --output json, out is standard error.
+// note writes a line to standard output, as zkCli.sh does. With --output json, out is standard
+// error.
 func (s *Shell) note(text string) { s.say(s.out, text) }
 
 // fail prints the error of the command called name, or of the shell itself if name is empty.
