@@ -10,12 +10,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -157,12 +157,10 @@ const maxDetail = 1 << 10
 // Audit records an action of the caller that is not a request of the session: those the server
 // records.
 func (c *Call) Audit(detail string, code proto.ErrCode) {
-	if len(detail) > maxDetail {
-		detail = strings.ToValidUTF8(detail[:maxDetail], "") + "…"
-	}
 	c.gate.Audit(audit.Event{
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
-		Client: net.JoinHostPort(c.Caller.Host, "0"), Origin: access.Origin, TLS: c.Caller.TLS, Detail: detail,
+		Client: net.JoinHostPort(c.Caller.Host, "0"), Origin: access.Origin, TLS: c.Caller.TLS,
+		Detail: printable.Shortened(detail, maxDetail),
 	})
 }
 

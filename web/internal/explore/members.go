@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -89,8 +90,7 @@ func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address
 		defer cancel()
 		text, err := ask(ctx, address, name)
 		if err != nil {
-			a.Unknown = err.Error()
-			a.Unknown = strings.ToValidUTF8(a.Unknown[:min(len(a.Unknown), maxReason)], "")
+			a.Unknown = printable.Shortened(err.Error(), maxReason)
 			return nil
 		}
 		return linesOf(text)

@@ -80,14 +80,13 @@ func isMembership(key string) bool {
 // dynamicFile adds the lines of a dynamic configuration file, which contains all members and
 // nothing else.
 func (r *resolver) dynamicFile(named won) {
-	elsewhere := false
+	before := len(r.problems)
 	for _, name := range r.order {
 		if w := r.won[name]; isMembership(name) && w.from.layer == fromFile {
-			elsewhere = true
 			r.problem(w.from, w.key, "must be in the dynamic configuration file, which is set at %s", named.from)
 		}
 	}
-	if elsewhere {
+	if len(r.problems) > before {
 		return
 	}
 	for _, p := range r.readFile(named.value) {

@@ -32,11 +32,9 @@ func runCopy(ctx context.Context, c *call) error {
 		return subtreeError(ctx, err)
 	}
 	text := map[bool]string{true: "Moved ", false: "Copied "}[move] + plural(done.Created, "znode")
-	if done.Atomic {
-		text += " in one transaction\n"
-	} else {
-		text += ", not in one transaction: others may have seen a part\n"
-	}
+	text += map[bool]string{
+		true: " in one transaction\n", false: ", not in one transaction: others may have seen a part\n",
+	}[done.Atomic]
 	if done.Skipped > 0 {
 		text += fmt.Sprintf("Skipped: %s\n", plural(done.Skipped, "ephemeral znode"))
 	}
