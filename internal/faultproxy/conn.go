@@ -70,7 +70,9 @@ func (c *conn) shut(abruptly bool) error {
 	c.outstanding = nil
 	close(c.closed)
 	c.mu.Unlock()
-	c.gate.forget(c)
+	c.gate.mu.Lock()
+	delete(c.gate.conns, c)
+	c.gate.mu.Unlock()
 	if abruptly {
 		return reset(c.Conn)
 	}
