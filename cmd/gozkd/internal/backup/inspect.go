@@ -37,8 +37,9 @@ func Describe(ctx context.Context, cmd cli.Command, words []string, logDir strin
 			continue
 		}
 		clusters[s.held.Cluster] = true
-		if most == nil || newer(s, most) {
-			most = s
+		if most == nil || cmp.Or(
+			cmp.Compare(s.held.Term, most.held.Term), cmp.Compare(s.held.Index, most.held.Index)) > 0 {
+			most = s // by the rule of raft
 		}
 	}
 	switch {
@@ -49,14 +50,6 @@ func Describe(ctx context.Context, cmd cli.Command, words []string, logDir strin
 		cli.Print(env.Out, fmt.Sprintf("\nMost recent: %s, last entry term %d, index %d.\n", most.path, most.held.Term, most.held.Index))
 	}
 	return status
-}
-
-// newer reports whether a is more recent than b, by the rule of raft.
-func newer(a, b *source) bool {
-	if a.held.Term != b.held.Term {
-		return a.held.Term > b.held.Term
-	}
-	return a.held.Index > b.held.Index
 }
 
 // inspect prints a source. If the log is damaged and the checkpoint is good, inspect prints the
