@@ -99,18 +99,6 @@ func (t *connTable) refuse() {
 	t.closing = true
 }
 
-// storm is how many connections without a session are more than a server attaches within a moment.
-const storm = 1000
-
-// stormed reports whether so many clients wait for a session, such as after a restart, that some
-// may have given up and connected again. Their old claims must not delay the new ones, or take the
-// sessions from them.
-func (t *connTable) stormed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.byID)-len(t.bySession) > storm
-}
-
 func (t *connTable) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

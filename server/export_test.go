@@ -115,9 +115,6 @@ func FillLocals(s *Server) {
 	}
 }
 
-// Storm is how many connections without a session are not yet a storm.
-const Storm = storm
-
 // StandStill makes a server believe that its process stands still for a minute from now on.
 func StandStill(s *Server) {
 	s.standstill.Note(time.Now())

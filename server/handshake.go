@@ -132,7 +132,7 @@ func (c newcomer) connectRequest() (frame []byte, err error) {
 				c.noteUnattached(err)
 				return nil, nil
 			}
-		case c.stoodStill() || c.server.conns.stormed():
+		case c.stoodStill():
 			if in.Back(at); in.Ended(&c.Link) {
 				return nil, nil // a claim could take the session from the server that the client has found by now
 			}

@@ -87,31 +87,16 @@ func TestStandstill_Reload(t *testing.T) {
 	})
 }
 
-// A client that claimed its session while the process stood still, or in a storm of newcomers, and
-// has found another server since, keeps its session there. One that still waits gets it.
+// A client that claimed its session while the process stood still, and has found another server
+// since, keeps its session there. One that still waits gets it.
 func TestStandstill_Claims(t *testing.T) {
-	t.Run("still", func(t *testing.T) {
-		testOldClaims(t, func(s *server.Server, _ func() *raw) { server.StandStill(s) })
-	})
-	t.Run("storm", func(t *testing.T) {
-		testOldClaims(t, func(_ *server.Server, dial func() *raw) {
-			for range server.Storm {
-				dial()
-			}
-			synctest.Wait()
-		})
-	})
-}
-
-func testOldClaims(t *testing.T, disturb func(*server.Server, func() *raw)) {
 	cfg := ticks
-	cfg.MaxClientConns = -1
 	cfg.TLS = newCerts(t).server(t, tls.NoClientCert)
 	tlsBubble(t, cfg, func(t *testing.T, s *server.Server, from func(string, string, *tls.Config) *raw) {
 		dial := func() *raw { return from("client", "zk:2181", nil) }
 		owner := dial()
 		owner.connect(60_000, 0, nil)
-		disturb(s, dial)
+		server.StandStill(s)
 		gone := dial()
 		gone.send((&proto.ConnectRequest{TimeoutMs: 60_000, SessionID: owner.id, Passwd: owner.pass}).Append(nil))
 		_ = gone.nc.Close()
