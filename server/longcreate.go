@@ -23,10 +23,11 @@ func (c *conn) refuseGrowing(in *link.Input) {
 	d := r.decoder()
 	_, n := d.String(), int(d.Int())
 	at := in.Len() - 4 - len(d.Rest())
-	if d.Err() != nil || at+n >= frame || n <= len(d.Rest()) || c.server.writes.CheckLarge(frame) != nil {
+	if d.Err() != nil || at > link.LongestHead || at+n >= frame || n <= len(d.Rest()) {
 		return
 	}
-	if w := c.writeRequest(&r); c.server.state.tree.RefusesGrowth(&w, 4+frame-in.Len()) {
+	w := c.writeRequest(&r)
+	if c.server.writes.CheckLarge(frame) == nil && c.server.state.tree.RefusesGrowth(&w, 4+frame-in.Len()) {
 		binary.BigEndian.PutUint32(in.Bytes()[at:], 0) // of the data that are left
 		in.LeaveOut(&c.Link, at, n)
 	}

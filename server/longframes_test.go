@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // Long requests of clients that send at different speeds, some of which stop in the middle, hold no
@@ -311,3 +314,71 @@ type createRecord struct {
 }
 
 func (c *createRecord) Append(b []byte) []byte { return c.CreateRequest.Append(b, c.op) }
+
+// On a full server, long creates with paths of any length have their answers in order, hold no
+// place afterwards, and leave the requests around them as they are.
+func TestLongFrames_LongPathsOnFullServer(t *testing.T) {
+	const longest = 200 << 10
+	cfg := ticks
+	cfg.MaxBuffer = longest
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, longest)
+		c, other := connected(dial), connected(dial)
+		data := make([]byte, 100<<10)
+		for i := range data {
+			data[i] = byte(i >> 8)
+		}
+		other.call(1, proto.OpCreate, &createRecord{proto.CreateRequest{Path: "/z", Data: data, ACL: proto.OpenACL()}, proto.OpCreate})
+		server.MakeFull(s)
+		received := func() int64 {
+			m := s.Facts().Monitor()
+			return m[slices.IndexFunc(m, func(v facts.Value) bool { return v.Name == "bytes_received_count" })].Is.(int64)
+		}
+		xid := int32(10)
+		for _, path := range []int{1, 16_330, 16_340, 16_350, 20 << 10, 30 << 10, 33 << 10, 35 << 10, 150 << 10} {
+			for _, size := range []int{2 << 10, 24 << 10, 30 << 10, 40 << 10, 100 << 10} {
+				create := &createRecord{proto.CreateRequest{
+					Path: "/" + strings.Repeat("p", path), Data: data[:min(size, longest-path-100)], ACL: proto.OpenACL(),
+				}, proto.OpCreate}
+				var stream []byte
+				for range 100 {
+					stream = append(stream, frame(xid, proto.OpExists, &proto.PathWatchRequest{Path: "/z"})...)
+				}
+				stream = append(stream, frame(xid+1, proto.OpCreate, create)...)
+				middle := len(stream) - len(create.Data)*9/10 // the path and some of the data have arrived
+				stream = append(stream, frame(xid+2, proto.OpSetData, &proto.SetDataRequest{Path: "/z", Data: data, Version: -1})...)
+				stream = append(stream, frame(xid+3, proto.OpSetData, &proto.SetDataRequest{Path: "/missing", Data: data, Version: -1})...)
+				before := received()
+				goOn := make(chan struct{})
+				var sending sync.WaitGroup
+				sending.Go(func() { // what is missing shows in the replies
+					_, _ = c.nc.Write(stream[:middle])
+					<-goOn
+					_, _ = c.nc.Write(stream[middle:])
+				})
+				for i := range int32(103) {
+					if i == 100 {
+						synctest.Wait()
+						close(goOn)
+					}
+					h, _ := c.reply()
+					want, code := xid+max(0, i-99), []proto.ErrCode{proto.OK, proto.ErrQuotaExceeded, proto.OK, proto.ErrNoNode}[max(0, i-99)]
+					if h.Xid != want || h.Err != code {
+						t.Fatalf("a path of %d, data of %d bytes: reply %d has xid %d and %v, want %d and %v", path, size, i, h.Xid, h.Err, want, code)
+					}
+				}
+				sending.Wait()
+				if synctest.Wait(); server.HeldByLong(s) != 0 {
+					t.Fatalf("a path of %d, data of %d bytes: long requests hold %d bytes", path, size, server.HeldByLong(s))
+				}
+				if got := received() - before; got != int64(len(stream)) {
+					t.Errorf("a path of %d, data of %d bytes: %d bytes sent, %d counted", path, size, len(stream), got)
+				}
+				if _, d := other.call(xid, proto.OpGetData, &proto.PathWatchRequest{Path: "/z"}); !bytes.Contains(d.Rest(), data) {
+					t.Fatalf("a path of %d, data of %d bytes: the next request wrote other data", path, size)
+				}
+				xid += 4
+			}
+		}
+	})
+}

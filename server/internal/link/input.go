@@ -130,9 +130,14 @@ func (in *Input) Fill(l *Link) error {
 	return err
 }
 
+// LongestHead bounds the bytes of a frame before those that LeaveOut leaves out. A longer head
+// would stay in a buffer for which the frame no longer has a place.
+const LongestHead = InputBytes/2 - 4
+
 // LeaveOut leaves n bytes, which begin at a place of the next frame, out of it: they are discarded
-// when they arrive, and the frame is shorter. The frame must have begun to arrive, up to a moment
-// before the last of these bytes. It gives back its place, if it has one.
+// when they arrive, and the frame is shorter. The place must be at most LongestHead. The frame must
+// have begun to arrive, up to a moment before the last of these bytes. It gives back its place, if
+// it has one.
 func (in *Input) LeaveOut(l *Link, at, n int) {
 	arrived := in.Len() - 4 - at
 	binary.BigEndian.PutUint32(in.Bytes(), uint32(in.Announced()-n))
