@@ -297,8 +297,10 @@ func logged(t *rapid.T, tree *Tree, h Header, r *Request, res Result, ephemerals
 				one.ParentCversion = tree.record(p).cversion
 			}
 			n := tree.get(one.Path)
-			if n == nil {
-				break // a later operation has deleted it
+			if n == nil { // a later operation has deleted it
+				by := newTxn(h, r)
+				one.ACL, _ = fixACL(&by, one.Path, op.ACL)
+				break
 			}
 			one.ACL = tree.aclOf(n).acls()
 			switch rec := tree.record(n); rec.kind {
