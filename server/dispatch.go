@@ -201,9 +201,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
-			at := in.At()
-			c.refuseGrowing(in)
-			begin += in.At() - at
+			begin += c.refuseGrowing(in)
 			return pauseInput, s.writes.CheckLarge(in.Announced())
 		}
 		if s.writes.IsLarge(len(frame)) {

@@ -10,25 +10,29 @@ import (
 // refuseGrowing decides that a long create is refused whose head has arrived, if the state has no
 // room for it. The data are left out of its frame, so that they neither take memory nor wait for a
 // place, and write refuses the request in its turn, when the frame has ended: clients that have not
-// sent all of it expect no answer.
-func (c *conn) refuseGrowing(in *link.Input) {
+// sent all of it expect no answer. It returns by how much the place of the frame in the input has
+// changed.
+func (c *conn) refuseGrowing(in *link.Input) int {
 	frame := in.Announced()
 	if !bounds.IsLong(frame) || c.queue.len() > 0 {
-		return
+		return 0
 	}
 	r, err := decodeRequest(in.Bytes()[4:])
 	if err != nil || !c.Admitted(r.Op, c.server.live.Load().Auth.Required) {
-		return
+		return 0
 	}
 	d := r.decoder()
 	_, n := d.String(), int(d.Int())
 	at := in.Len() - 4 - len(d.Rest())
 	if d.Err() != nil || at > link.LongestHead || at+n >= frame || n <= len(d.Rest()) {
-		return
+		return 0
 	}
 	w := c.writeRequest(&r)
 	if c.server.writes.CheckLarge(frame) == nil && c.server.state.tree.RefusesGrowth(&w, 4+frame-in.Len()) {
 		binary.BigEndian.PutUint32(in.Bytes()[at:], 0) // of the data that are left
+		before := in.At()
 		in.LeaveOut(&c.Link, at, n)
+		return in.At() - before
 	}
+	return 0
 }
