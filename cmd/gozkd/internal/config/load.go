@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -159,16 +160,42 @@ func (r *resolver) adminServer(inv *Invocation, c *Config) {
 	c.MetricsProvider = defaultProvider
 }
 
+// ownPort is a port that this server opens, and the key that names it.
+type ownPort struct {
+	key, host string
+	port      int // 0: a free one, or none
+}
+
+func (p ownPort) collides(other ownPort) bool {
+	all := func(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
+	return p.port > 0 && p.port == other.port && (p.host == other.host || all(p.host) || all(other.host))
+}
+
 // doubtful warns of settings that a server takes, and that cannot be meant.
 func (r *resolver) doubtful(c *Config) {
-	if c.AdminEnabled && c.AdminPort > 0 && c.AdminPort == c.ClientPort {
-		r.warn(r.won["clientPort"].from, "clientPort", "is %d, the port of the admin server, "+
-			"which will not be served: choose another one, or set admin.serverPort", c.ClientPort)
+	ports := []ownPort{
+		{"clientPort", c.ClientPortAddress, c.ClientPort},
+		{"secureClientPort", c.SecureClientPortAddress, c.SecureClientPort},
+	}
+	if c.AdminEnabled {
+		ports = append(ports, ownPort{"admin.serverPort", c.AdminAddress, c.AdminPort})
+	}
+	if c.Prometheus() {
+		ports = append(ports, ownPort{"metricsProvider.httpPort", c.MetricsHost, c.MetricsPort})
+	}
+	for i, p := range ports[:2] {
+		for _, other := range ports[i+1:] {
+			if p.collides(other) {
+				r.warn(r.won[p.key].from, p.key, "is %d, and so is %s: the server will not start; "+
+					"choose another port for one of them", p.port, other.key)
+			}
+		}
 	}
 	for _, key := range []string{"dataDir", "dataLogDir"} {
 		w := r.won[key]
-		if strings.HasPrefix(w.value, "~") || strings.ContainsAny(w.value, `"$`) {
-			r.warn(w.from, key, "is %s, to the letter: no shell replaces ~, variables and quotes", w.value)
+		if strings.HasPrefix(w.value, "~") || strings.ContainsAny(w.value, `"'$`) || strings.Contains(w.value, " #") {
+			r.warn(w.from, key, "is %s, to the letter: no shell replaces ~, variables and quotes, "+
+				"and a comment needs a line of its own", w.value)
 		}
 		if len(w.value) > 2 && w.value[1] == ':' && !strings.ContainsAny(w.value, `/\`) {
 			r.warn(w.from, key, `is %s: a \ in this file is an escape; write \\ or /`, w.value)

@@ -186,19 +186,29 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 }
 
 func TestLoad_Doubtful(t *testing.T) {
+	const shell = "no shell replaces ~, variables and quotes, and a comment needs a line of its own"
+	const twice = "the server will not start; choose another port for one of them"
+	const prometheus = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 	const digest = "DigestAuthenticationProvider.superDigest=super:"
 	for text, want := range map[string]string{
-		"clientPort=8080\n": "zoo.cfg:2: clientPort: is 8080, the port of the admin server, " +
-			"which will not be served: choose another one, or set admin.serverPort",
-		"clientPort=8080\nadmin.enableServer=false\n": "",
-		"clientPort=8080\nadmin.serverPort=8081\n":    "",
-		"clientPort=2181\nadmin.serverPort=2181\n": "zoo.cfg:2: clientPort: is 2181, the port of the admin server, " +
-			"which will not be served: choose another one, or set admin.serverPort",
+		"clientPort=8080\n": "zoo.cfg:2: clientPort: is 8080, and so is admin.serverPort: " +
+			"the server will not start; choose another port for one of them",
+		"clientPort=8080\nadmin.enableServer=false\n":                                   "",
+		"clientPort=8080\nclientPortAddress=127.0.0.2\nadmin.serverAddress=127.0.0.1\n": "",
+		"clientPort=8080\nclientPortAddress=127.0.0.2\nadmin.serverAddress=::\n": "zoo.cfg:2: clientPort: " +
+			"is 8080, and so is admin.serverPort: " + twice,
+		"clientPort=7000\nmetricsProvider.className=" + prometheus: "zoo.cfg:2: clientPort: " +
+			"is 7000, and so is metricsProvider.httpPort: " + twice,
+		"dataLogDir=d # logs\n":                    "zoo.cfg:2: dataLogDir: is d # logs, to the letter: " + shell,
+		"dataLogDir='d'\n":                         "zoo.cfg:2: dataLogDir: is 'd', to the letter: " + shell,
+		"clientPort=8080\nadmin.serverPort=8081\n": "",
+		"clientPort=2181\nadmin.serverPort=2181\n": "zoo.cfg:2: clientPort: is 2181, and so is admin.serverPort: " +
+			"the server will not start; choose another port for one of them",
 		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +
 			"is not as long as a digest, so no password fits: write user:base64 of the digest of user:password",
-		"dataLogDir=~/zk\n":                       "zoo.cfg:2: dataLogDir: is ~/zk, to the letter: no shell replaces ~, variables and quotes",
-		"dataLogDir=${Z}/data\n":                  "zoo.cfg:2: dataLogDir: is ${Z}/data, to the letter: no shell replaces ~, variables and quotes",
-		"dataLogDir=\"/z\"\n":                     "zoo.cfg:2: dataLogDir: is \"/z\", to the letter: no shell replaces ~, variables and quotes",
+		"dataLogDir=~/zk\n":                       "zoo.cfg:2: dataLogDir: is ~/zk, to the letter: " + shell,
+		"dataLogDir=${Z}/data\n":                  "zoo.cfg:2: dataLogDir: is ${Z}/data, to the letter: " + shell,
+		"dataLogDir=\"/z\"\n":                     "zoo.cfg:2: dataLogDir: is \"/z\", to the letter: " + shell,
 		`dataLogDir=C:\zk\log`:                    `zoo.cfg:2: dataLogDir: is C:zklog: a \ in this file is an escape; write \\ or /`,
 		`dataLogDir=C:\\zk\\log`:                  "",
 		"dataLogDir=C:/zk/log\n":                  "",
