@@ -26,7 +26,6 @@ func (s *Security) Advice(ctx context.Context, address string, err error) string
 	case err == nil, errors.Is(err, context.Canceled):
 	case s.TLS():
 		return s.adviceForTLS(err)
-	case errors.Is(err, os.ErrDeadlineExceeded): // a port for TLS would not be silent, and a paused server would log the handshake
 	case dialed(err):
 		switch spokenAt(ctx, address) {
 		case inTLS:

@@ -114,17 +114,21 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	case err != nil:
-		return unreachable{failure(printable.Error(s.settings.security.Explain(ctx, servers[0], err)) + adviceFor(ctx, cfg, err))}
+		text := printable.Error(err)
+		if advice := s.adviceFor(ctx, cfg, err); advice != "" {
+			text += "; " + advice
+		}
+		return unreachable{failure(text)}
 	}
 	s.zk = zk
 	return nil
 }
 
-// adviceFor returns what else would help against an error of connecting, or "". It may connect once
-// more.
-func adviceFor(ctx context.Context, cfg client.Config, err error) string {
-	if errors.Is(err, proto.ErrAuthFailed) {
-		return ""
+// adviceFor returns what helps against an error of connecting, or "". It may connect once more.
+func (s *Shell) adviceFor(ctx context.Context, cfg client.Config, err error) string {
+	advice := s.settings.security.Advice(ctx, cfg.Servers[0], err)
+	if advice != "" || errors.Is(err, proto.ErrAuthFailed) {
+		return advice
 	}
 	if !cfg.ReadOnly {
 		cfg.ReadOnly, cfg.OnEvent = true, nil
@@ -133,14 +137,14 @@ func adviceFor(ctx context.Context, cfg client.Config, err error) string {
 		if zk, err := client.Connect(ctx, cfg); err == nil {
 			address := zk.Session().Server
 			_ = zk.Close() // nothing was done in the session
-			return "; " + address + " answers reads, as a standby or a server without a quorum does: add -r"
+			return address + " answers reads, as a standby or a server without a quorum does: add -r"
 		}
 	}
 	switch {
 	case neterr.Is(err, syscall.ECONNREFUSED):
-		return "; name another server with -server, or start one there, such as gozkd serve"
+		return "name another server with -server, or start one there, such as gozkd serve"
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
-		return "; if no server is paused, name the port for clients: clientPort in zoo.cfg, mostly 2181"
+		return "if no server is paused, name the port for clients: clientPort in zoo.cfg, mostly 2181"
 	}
 	return ""
 }
