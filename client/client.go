@@ -70,7 +70,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), left: make(chan struct{}), watches: newWatchTable()}
 	c.lastZxid = cfg.LastZxid
-	c.events.change.L = &c.events.mu
+	c.events.init()
 	for _, a := range cfg.Auths {
 		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))
 	}

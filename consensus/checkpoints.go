@@ -47,6 +47,12 @@ func (c *checkpoints) begin(life context.Context) {
 	c.sends, c.cancelSend = context.WithCancel(life)
 }
 
+// cancelSends cancels the transfers to other members that are under way.
+func (c *checkpoints) cancelSends() {
+	c.cancelSend()
+	c.begin(c.life)
+}
+
 // writePause is the time between attempts to write a checkpoint that others prevent.
 const writePause = time.Second
 
@@ -59,7 +65,7 @@ func (c *checkpoints) write(base uint64, meta core.Meta) {
 	// Ends when the checkpoint is written or, while others prevent that, when the loop ends.
 	c.background.Go(func() {
 		start := time.Now()
-		err := moved(c.place.lock.InPlace()) // or the changes would go to a file that somebody else has put there
+		err := c.place.checkDir() // or the changes would go to a file that somebody else has put there
 		if err == nil {
 			err = c.file.write(base, meta, changes)
 		}

@@ -74,3 +74,10 @@ func (m *Memory) leave(n *Node) {
 	defer m.mu.Unlock()
 	m.saved, m.inUse = saved, false
 }
+
+// giveBack makes the Memory available unchanged: the node did not run.
+func (m *Memory) giveBack() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.inUse = false
+}

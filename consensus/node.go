@@ -246,9 +246,7 @@ func (n *Node) release() (err error) {
 		err = errors.Join(err, n.lock.Close())
 	}
 	if n.memory != nil {
-		n.memory.mu.Lock()
-		n.memory.inUse = false // unchanged: the node did not run
-		n.memory.mu.Unlock()
+		n.memory.giveBack()
 	}
 	if n.reserve != nil {
 		n.reserve.Close()

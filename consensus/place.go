@@ -39,6 +39,9 @@ func moved(err error) error {
 		"put them back before the next start or, %s", err, remedy)
 }
 
+// checkDir returns an error unless the data directory is in its place.
+func (p *place) checkDir() error { return moved(p.lock.InPlace()) }
+
 // check returns an error unless all files are in their place.
 func (p *place) check() error {
 	p.checked = time.Now()

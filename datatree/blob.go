@@ -50,17 +50,21 @@ func seal(buf []byte, path string, r *record) (blob, []byte) {
 	b = append(b, path...)
 	b = appendHead(b, r)
 	if len(r.data) >= largeBytes {
-		a := &largeBlob{text: string(b), data: r.data}
-		if !r.sealed {
-			a.data = strings.Clone(r.data)
-		}
-		return blob{a.text, a}, b
+		return sealLarge(string(b), r), b
 	}
 	var s strings.Builder // allocates once, without zeroing
 	s.Grow(len(b) + len(r.data))
 	s.Write(b)
 	s.WriteString(r.data)
 	return blob{text: s.String()}, b
+}
+
+func sealLarge(text string, r *record) blob {
+	a := &largeBlob{text: text, data: r.data}
+	if !r.sealed {
+		a.data = strings.Clone(r.data)
+	}
+	return blob{text, a}
 }
 
 // hash returns the blob's term of the digest. The hash of a large blob is computed by the first

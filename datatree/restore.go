@@ -74,9 +74,7 @@ func (b *builder) add(batch *Batch) error {
 	if batch.err != nil {
 		return batch.err
 	}
-	// The decoder uses the batch again.
-	batch.others, batch.znodes, batch.limits = batch.others[:0], batch.znodes[:0], batch.limits[:0]
-	batch.pool.Put(batch)
+	batch.recycle()
 	return nil
 }
 

@@ -45,14 +45,13 @@ func newCore(cfg config) *core {
 	k := &core{
 		cfg:          cfg,
 		clock:        &clock{origin: time.Now(), suspended: cfg.suspended, suspendedAtStart: cfg.suspended()},
-		lifecycle:    lifecycle{closing: make(chan struct{}), closed: make(chan struct{})},
+		lifecycle:    newLifecycle(),
 		probeSoon:    make(chan struct{}, 1),
 		ready:        make(chan struct{}),
 		refused:      make(chan error, 1),
 		stateReaders: make(map[chan ConnState]func() bool),
 	}
 	k.window = newWindow(k)
-	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.connection, k.disconnect = context.WithCancel(context.Background())
 	k.timeout.Store(int64(cfg.timeout))
 	return k
@@ -106,6 +105,13 @@ func (k *core) latestFailure() error {
 		return errors.New("no server has answered so far")
 	}
 	return fmt.Errorf("the latest attempt: %w", k.connectErr)
+}
+
+// connectFailed notes why an attempt to connect has failed.
+func (k *core) connectFailed(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.connectErr = err
 }
 
 func (k *core) close() error {

@@ -21,6 +21,11 @@ type lifecycle struct {
 	loops          sync.WaitGroup // probeLoop, followEvents, watches
 }
 
+func newLifecycle() lifecycle {
+	ctx, cancel := context.WithCancel(context.Background())
+	return lifecycle{ctx: ctx, cancel: cancel, closing: make(chan struct{}), closed: make(chan struct{})}
+}
+
 // callCounter counts calls in progress. Unlike a sync.WaitGroup, a callCounter can be closed, and
 // wait has a time limit.
 type callCounter struct {

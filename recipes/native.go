@@ -130,9 +130,7 @@ func (n *native) connect() (conn *client.Client) {
 			s.end(ErrSessionLost)
 		}
 		err = oneLine{errors.Unwrap(err)} // without the words "client: no session"
-		n.k.mu.Lock()
-		n.k.connectErr = err
-		n.k.mu.Unlock()
+		n.k.connectFailed(err)
 		if errors.Is(err, proto.ErrAuthFailed) {
 			n.k.cfg.log.Error("no session: the credentials were refused", "error", err)
 			select {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,11 +44,7 @@ type connTable struct {
 }
 
 func (t *connTable) init(s *Server) {
-	t.turns = &turns{
-		expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), bursts: make(chan struct{}, maxBursts),
-		yield: runtime.Gosched,
-	}
-	t.locals = liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
+	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
 	t.links.Init(link.HostConfig{
 		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines, Long: &s.writes.Long,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },

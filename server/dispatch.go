@@ -168,10 +168,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	t, begin := s.meter.Batch(), in.At()
 	charged := !s.state.budgets.Empty() || c.spending != spending{}
 	defer func() {
-		if b := c.barrier; b != nil { // all reads of the burst share it
-			c.barrier = nil
-			c.whenCurrent(func() { b.passed = true })
-		}
+		c.startBarrier()
 		c.Recount(false)
 		requests, replies := t.Counts()
 		done := now
@@ -425,6 +422,14 @@ func (c *conn) readInTurn(r *received) bool {
 		op: r.Op, xid: r.Xid, body: bytes.Clone(r.body), ids: c.IDs, barrier: c.barrier, heard: c.LastBytes(), received: r.now,
 	})
 	return true
+}
+
+// startBarrier starts the barrier that all reads of a burst share. c is locked.
+func (c *conn) startBarrier() {
+	b := c.barrier
+	if c.barrier = nil; b != nil {
+		c.whenCurrent(func() { b.passed = true })
+	}
 }
 
 // sync answers when this server has applied everything that was committed when the request came.

@@ -40,12 +40,7 @@ func (f *Facts) Monitor() []facts.Value {
 	f.meter.AddCounts(&list, counts, int64(f.strangers.handshakes.Len()))
 	f.meter.AddTimes(&list)
 	f.meter.AddNamespaces(&list)
-	for _, q := range f.quotas() {
-		list.AddKey("quota_count_limit_per_namespace", q.name, q.countLimit)
-		list.AddKey("quota_bytes_limit_per_namespace", q.name, q.bytesLimit)
-		list.AddKey("quota_count_usage_per_namespace", q.name, q.count)
-		list.AddKey("quota_bytes_usage_per_namespace", q.name, q.bytes)
-	}
+	f.addQuotas(&list)
 	f.meter.AddOwn(&list)
 	data := f.state.stats()
 	list.Add("gozkd_longest_child_list_bytes", int64(data.LongestListBytes))

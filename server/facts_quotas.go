@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
@@ -17,7 +18,17 @@ type namespaceQuota struct {
 	countLimit, bytesLimit, count, bytes int64
 }
 
-// quotas reads the znodes of the quotas of children of the root. A state that was dropped has none.
+// addQuotas appends the quotas of children of the root.
+func (f *Facts) addQuotas(l *facts.Values) {
+	for _, q := range f.quotas() {
+		l.AddKey("quota_count_limit_per_namespace", q.name, q.countLimit)
+		l.AddKey("quota_bytes_limit_per_namespace", q.name, q.bytesLimit)
+		l.AddKey("quota_count_usage_per_namespace", q.name, q.count)
+		l.AddKey("quota_bytes_usage_per_namespace", q.name, q.bytes)
+	}
+}
+
+// quotas reads the znodes of quotas. A state that was dropped has none.
 func (f *Facts) quotas() (list []namespaceQuota) {
 	n := 0
 	visit := func(z Znode) bool {

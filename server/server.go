@@ -189,8 +189,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.facts.mode(),
 		"znodes", st.Znodes-1, "sessions", st.Sessions, "zxid", proto.Zxid(st.Zxid).String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
-	// The checkpoint and the log may hold long lists that were shortened before the previous end.
-	s.state.look(func() { s.state.tree.LongLists(s.state.options.LongList) })
+	s.state.warnOfLongLists()
 	return nil
 }
 

@@ -32,8 +32,7 @@ func (n *Network) secure(ctx context.Context, v *visitor) error {
 	if v.stream = v.conn; v.enc.Mode == TLSOff {
 		return nil
 	}
-	until := time.Now().Add(min(v.enc.DetectionTimeout, time.Until(v.until)))
-	if err := v.conn.SetReadDeadline(until); err != nil {
+	if err := v.conn.SetReadDeadline(earlier(v.until, time.Now().Add(v.enc.DetectionTimeout))); err != nil {
 		return err
 	}
 	begun, err := accept.Begin(v.conn)
@@ -51,6 +50,13 @@ func (n *Network) secure(ctx context.Context, v *visitor) error {
 	}
 	v.stream = begun
 	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // handshakeAsCalled makes the handshake of an accepted connection.

@@ -113,7 +113,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		}
 		c.members = append(c.members, m)
 	}
-	c.links.group, c.links.isolated = make([]int, len(c.members)), make([]bool, len(c.members))
+	c.links.reset(len(c.members))
 	for _, m := range c.members {
 		if cfg.Down {
 			break
@@ -262,11 +262,9 @@ func (c *Cluster) states() string {
 				words[i] += " as " + st.Mode
 			}
 		}
-		c.links.mu.Lock()
-		if c.links.isolated[i] {
+		if c.links.isIsolated(m) {
 			words[i] += ", cut off"
 		}
-		c.links.mu.Unlock()
 	}
 	return strings.Join(words, ", ")
 }

@@ -12,6 +12,10 @@ type links struct {
 	isolated []bool // by member, set by Member.Partition
 }
 
+func (s *links) reset(members int) {
+	s.group, s.isolated = make([]int, members), make([]bool, members)
+}
+
 // connected reports whether two members can reach each other. s.mu is held.
 func (s *links) connected(a, b *Member) bool {
 	return a == b || s.group[a.ID()-1] == s.group[b.ID()-1] && !s.isolated[a.ID()-1] && !s.isolated[b.ID()-1]
@@ -53,6 +57,13 @@ func (c *Cluster) Heal() {
 	}
 }
 
+func (c *Cluster) isolate(id int, cut bool) {
+	c.links.mu.Lock()
+	c.links.isolated[id-1] = cut
+	c.links.mu.Unlock()
+	c.relink()
+}
+
 // relink applies the partitions to the network. It also holds the links of a paused member: a
 // stopped process would neither send nor take more than its socket buffers hold.
 func (c *Cluster) relink() {
@@ -86,4 +97,10 @@ func (c *Cluster) majority() []*Member {
 		}
 	}
 	return nil
+}
+
+func (s *links) isIsolated(m *Member) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.isolated[m.ID()-1]
 }

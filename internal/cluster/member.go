@@ -257,11 +257,7 @@ func (m *Member) partition(cut bool) error {
 	if gate := m.run.Load().gate; gate != nil {
 		gate.Cut(cut)
 	}
-	links := &m.cluster.links
-	links.mu.Lock()
-	links.isolated[m.ID()-1] = cut
-	links.mu.Unlock()
-	m.cluster.relink()
+	m.cluster.isolate(m.ID(), cut)
 	return nil
 }
 

@@ -62,17 +62,13 @@ func (c *conn) shut(abruptly bool) error {
 	c.isShut = true
 	for _, u := range c.outstanding {
 		if u.rule != nil {
-			u.rule.rules.mu.Lock()
-			u.rule.taken-- // it will not be answered
-			u.rule.rules.mu.Unlock()
+			u.rule.giveBack()
 		}
 	}
 	c.outstanding = nil
 	close(c.closed)
 	c.mu.Unlock()
-	c.gate.mu.Lock()
-	delete(c.gate.conns, c)
-	c.gate.mu.Unlock()
+	c.gate.forget(c)
 	if abruptly {
 		return reset(c.Conn)
 	}

@@ -237,6 +237,12 @@ func (g *Gate) attached() map[int64][]*conn {
 	return conns
 }
 
+func (g *Gate) forget(c *conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, c)
+}
+
 // reset closes a connection with a TCP reset if it can.
 func reset(nc net.Conn) error {
 	if l, ok := nc.(interface{ SetLinger(seconds int) error }); ok {

@@ -114,6 +114,13 @@ func (a *Armed) take() bool {
 	return true
 }
 
+// giveBack returns a claim for a request that will not be answered.
+func (a *Armed) giveBack() {
+	a.rules.mu.Lock()
+	defer a.rules.mu.Unlock()
+	a.taken--
+}
+
 // happened counts a fault that has happened. If the rule was removed, it returns false and does not
 // count.
 func (a *Armed) happened() bool {

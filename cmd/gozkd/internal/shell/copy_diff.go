@@ -31,10 +31,16 @@ func runCopy(ctx context.Context, c *call) error {
 	if err != nil {
 		return subtreeError(ctx, err)
 	}
-	text := map[bool]string{true: "Moved ", false: "Copied "}[move] + plural(done.Created, "znode")
-	text += map[bool]string{
-		true: " in one transaction\n", false: ", not in one transaction: others may have seen a part\n",
-	}[done.Atomic]
+	verb := "Copied "
+	if move {
+		verb = "Moved "
+	}
+	text := verb + plural(done.Created, "znode")
+	if done.Atomic {
+		text += " in one transaction\n"
+	} else {
+		text += ", not in one transaction: others may have seen a part\n"
+	}
 	if done.Skipped > 0 {
 		text += fmt.Sprintf("Skipped: %s\n", plural(done.Skipped, "ephemeral znode"))
 	}

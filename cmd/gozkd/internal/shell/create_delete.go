@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -101,8 +102,8 @@ func runDeleteAll(ctx context.Context, c *call) error {
 		}
 		size = int(n)
 	}
-	var tree []string // parents before children
-	if err := visit(ctx, c.zk, c.args[0], false, func(p string) error { tree = append(tree, p); return nil }); err != nil {
+	tree, err := breadthFirst(ctx, c.zk, c.args[0])
+	if err != nil {
 		return err
 	}
 	for size <= 0 && len(tree) > 0 {
@@ -123,4 +124,19 @@ func runDeleteAll(ctx context.Context, c *call) error {
 		}
 	}
 	return nil
+}
+
+// breadthFirst returns the paths of a znode and of all znodes below it, parents before children.
+func breadthFirst(ctx context.Context, zk *client.Client, path string) ([]string, error) {
+	tree := []string{path}
+	for i := 0; i < len(tree); i++ {
+		names, _, err := subtree.Names(ctx, zk, tree[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			tree = append(tree, subtree.Join(tree[i], name))
+		}
+	}
+	return tree, nil
 }
