@@ -14,7 +14,7 @@ const around = 260; // pixels of a window that the table leaves to what is above
 // Columns: key, heading, what it is sorted by, class.
 const columns = [
   ['name', 'Name', (item) => item.name, 'child-name'],
-  ['children', 'Children', (item) => item.stat?.numChildren ?? -1, 'child-children num hide-narrow'],
+  ['children', 'Children', (item) => item.stat?.numChildren ?? -1, 'child-children num'],
   ['size', 'Size', (item) => item.stat?.dataLength ?? -1, 'child-size num'],
   ['version', 'Version', (item) => item.stat?.version ?? -1, 'child-version num hide-narrow'],
   ['changed', 'Changed', (item) => item.stat?.mtime ?? 0, 'child-time num hide-narrow'],

@@ -130,7 +130,7 @@ function graphCard(data, known) {
   });
   return h('section', {class: 'card'}, h('header', null, h('h2', null, 'Who waits for whom'),
     h('span', {class: 'dim'}, 'by session, over all locks; dashed: waits to lead, and goes on meanwhile')),
-  svg('svg', {class: 'graph', viewBox: `0 0 ${width} ${rowHeight * names.length}`, style: {'max-height': 'none'}, role: 'group', 'aria-label': 'Sessions and the sessions that they wait for'},
+  svg('svg', {class: 'graph', viewBox: `0 0 ${width} ${rowHeight * names.length}`, style: {'max-height': 'none', 'max-width': 1.2 * width + 'px'}, role: 'group', 'aria-label': 'Sessions and the sessions that they wait for'},
     markers('graph'), arcs, names.map((name) => {
       const {name: text, address} = known.of(name);
       return knot(name, [x, at.get(name)], stuck.has(name), [x + 16, at.get(name) + 4, 'start'], [text || '…' + name.slice(-8), address].filter(Boolean).join(' · '), narrow ? 34 : 68);

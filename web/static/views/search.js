@@ -21,10 +21,12 @@ export default function (ctx) {
     {key: 'dataLength', title: 'Size', align: 'right', cell: (m) => bytes(m.dataLength)}, {key: 'numChildren', title: 'Children', align: 'right', hide: 'small'},
     {key: 'mtime', title: 'Changed', align: 'right', cell: (m) => when(m.mtime)},
     {key: 'session', title: '', hide: 'small', cell: (m) => m.session ? badge('ephemeral', '', 'Session ' + m.session) : ''}]});
+  list.element.hidden = true;
   const draw = () => {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
       list.set(rows);
+      list.element.hidden = rows.length === 0;
     });
   };
   const progress = (x, end) => replace(status, badge(count(x.found) + ' found', 'accent'), badge(count(x.visited) + ' visited'),
@@ -47,7 +49,7 @@ export default function (ctx) {
     const query = {root: normal(root.value), name: name.value || null, content: content.value || null, regexp: regexp.checked || null};
     ctx.setParams({...query, regexp: regexp.checked ? '1' : null});
     rows = [];
-    list.set(rows);
+    draw();
     progress({found: 0, visited: 0});
     stop = flow(ctx.api, 'ui/api/search', query, {
       match: (m) => {

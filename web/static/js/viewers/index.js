@@ -136,7 +136,7 @@ export function viewData(path, data, {actions = [], depth = 0, outer = ''} = {})
   draw();
   return h('section', {class: depth > 0 ? 'nested' : 'data', 'aria-label': depth > 0 ? 'Data inside' : 'Data'},
     h('header', {class: 'data-head'}, h(depth > 0 ? 'h3' : 'h2', null, depth > 0 ? 'Inside' : 'Data'),
-      h('span', {class: 'dim'}, data.length > 0 ? size(data.length) : 'none'), choice, h('span', {class: 'spring'}),
+      data.length > 0 ? h('span', {class: 'dim bytes'}, size(data.length)) : h('span', {class: 'dim'}, 'none'), choice, h('span', {class: 'spring'}),
       data.length > 0 && [find, wrap, input.text !== null && button('', () => copy(input.text), {kind: 'quiet', iconName: 'copy', title: 'Copy the data'}),
         button('', () => download(base(path) === '/' ? 'root' : base(path), data), {kind: 'quiet', iconName: 'download', title: 'Download the data'})], actions),
     body);
