@@ -174,22 +174,10 @@ func (c *Client) authenticate(l *link) error {
 	if c.cfg.SASL == nil {
 		return nil
 	}
-	if err := exchangeSASL(linkStream{l}, c.cfg.SASL, l.address); err != nil {
+	if err := l.exchangeSASL(c.cfg.SASL); err != nil {
 		return fmt.Errorf("%w: %w", ErrSASL, err)
 	}
 	return nil
-}
-
-// linkStream reads and writes a link within its patience.
-type linkStream struct{ l *link }
-
-func (s linkStream) Read(b []byte) (int, error) { return s.l.in.Read(b) }
-
-func (s linkStream) Write(b []byte) (int, error) {
-	if err := s.l.write(b); err != nil {
-		return 0, err
-	}
-	return len(b), nil
 }
 
 // patient reads from a link's connection with the link's patience as the deadline of each read.

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +37,9 @@ const (
 )
 
 // exchangeSASL runs the exchange right after the server has given the connection a session. No
-// other request may be under way. The deadline of the connection bounds the time.
-func exchangeSASL(conn io.ReadWriter, client sasl.Client, address string) error {
-	host, _, err := net.SplitHostPort(address)
+// other request may be under way.
+func (l *link) exchangeSASL(client sasl.Client) error {
+	host, _, err := net.SplitHostPort(l.address)
 	if err != nil {
 		return err
 	}
@@ -54,10 +53,7 @@ func exchangeSASL(conn io.ReadWriter, client sasl.Client, address string) error 
 		if err != nil || done && token == nil {
 			return err
 		}
-		if err := writeToken(conn, xid, token); err != nil {
-			return err
-		}
-		challenge, err = readToken(conn, xid)
+		challenge, err = l.exchangeToken(xid, token)
 		if err != nil || done {
 			return err
 		}
@@ -68,52 +64,36 @@ func exchangeSASL(conn io.ReadWriter, client sasl.Client, address string) error 
 	return fmt.Errorf("the exchange has no end after %d requests", maxSteps)
 }
 
-// writeToken sends a GetSASLRequest. A nil token is sent as an empty one: servers close the
-// connection for a missing token.
-func writeToken(w io.Writer, xid int32, token []byte) error {
+// exchangeToken sends a token and returns the token of the reply, which may be nil. A nil token is
+// sent as an empty one: servers close the connection for a missing token.
+func (l *link) exchangeToken(xid int32, token []byte) ([]byte, error) {
 	if len(token) > maxToken {
-		return fmt.Errorf("a token of %d bytes is too long", len(token))
+		return nil, fmt.Errorf("a token of %d bytes is too long", len(token))
 	}
-	b := jute.AppendInt(nil, int32(proto.RequestHeaderBytes+4+len(token)))
-	b = (&proto.RequestHeader{Xid: xid, Op: proto.OpSASL}).Append(b)
-	_, err := w.Write(append(jute.AppendInt(b, int32(len(token))), token...))
-	return err
-}
-
-// readToken reads the reply and returns its token, which may be nil.
-func readToken(r io.Reader, xid int32) (token []byte, err error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the server closed the connection without an answer")
-		}
+	body := func(b []byte) []byte { return append(jute.AppendInt(b, int32(len(token))), token...) }
+	if err := l.write(frame(xid, proto.OpSASL, body)); err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint32(head[:])
-	if n < proto.ReplyHeaderBytes || n > proto.ReplyHeaderBytes+4+maxToken {
-		return nil, fmt.Errorf("a reply of %d bytes", int32(n))
-	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
+	reply, err := readFrame(l.in, proto.ReplyHeaderBytes+4+maxToken)
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("the server closed the connection without an answer")
+	case err != nil:
 		return nil, err
 	}
-	d := jute.NewDecoder(b)
+	d := jute.NewDecoder(reply)
 	var h proto.ReplyHeader
 	switch h.Decode(&d); {
+	case d.Err() != nil:
+		return nil, d.Err()
 	case h.Xid != xid:
 		return nil, fmt.Errorf("a reply to request %d instead of %d", h.Xid, xid)
 	case h.Err != proto.OK:
 		return nil, &saslRefusal{h.Err}
 	}
-	if d.Remaining() < 4 {
-		return nil, io.ErrUnexpectedEOF
+	challenge := d.Buffer()
+	if d.Err() == nil && d.Remaining() > 0 {
+		return nil, fmt.Errorf("%d bytes after the token of a reply", d.Remaining())
 	}
-	length := int(d.Int())
-	switch token = d.Rest(); {
-	case length < 0:
-		return nil, nil
-	case length != len(token):
-		return nil, fmt.Errorf("a token of %d bytes in a reply with %d", length, len(token))
-	}
-	return token, nil
+	return challenge, d.Err()
 }

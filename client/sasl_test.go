@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -124,9 +123,10 @@ func TestSASL_Fails(t *testing.T) {
 		{"no SASL", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { return tokenReply(h, proto.OK, nil) }, false, "no SASL configured"},
 		{"closed", countdown{tokens: 2}, func(proto.RequestHeader) []byte { return nil }, false, "closed the connection"},
 		{"another reply", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { h.Xid += 7; return tokenReply(h, proto.OK, nil) }, false, "a reply to request"},
-		{"too long", countdown{tokens: 2}, func(proto.RequestHeader) []byte { return []byte{0x7f, 0, 0, 0} }, false, "a reply of 2130706432 bytes"},
-		{"cut", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { return reply(h.Xid, 0, proto.OK, []byte{0, 0, 0, 9, 1}) }, false, "a token of 9 bytes"},
-		{"no token", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { return reply(h.Xid, 0, proto.OK, nil) }, false, io.ErrUnexpectedEOF.Error()},
+		{"too long", countdown{tokens: 2}, func(proto.RequestHeader) []byte { return []byte{0x7f, 0, 0, 0} }, false, "the reply of 2130706432 bytes is too large"},
+		{"cut", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { return reply(h.Xid, 0, proto.OK, []byte{0, 0, 0, 9, 1}) }, false, "buffer needs 9 bytes, 1 are left"},
+		{"more", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { return reply(h.Xid, 0, proto.OK, []byte{0, 0, 0, 0, 1}) }, false, "1 bytes after the token"},
+		{"no token", countdown{tokens: 2}, func(h proto.RequestHeader) []byte { return reply(h.Xid, 0, proto.OK, nil) }, false, "int needs 4 bytes, 0 are left"},
 		{"without an end", countdown{tokens: 100}, nil, false, "has no end"},
 		{"the server proved nothing", countdown{tokens: 1, silent: true, err: errors.New("an impostor")}, nil, false, "an impostor"},
 	} {
