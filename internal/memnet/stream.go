@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"os"
@@ -17,7 +18,7 @@ type stream struct {
 
 	mu             sync.Mutex
 	state          linkState
-	buf            ring
+	buf            bytes.Buffer
 	arrived        int       // bytes at the front of buf that may be read
 	inTransit      []arrival // the rest of buf, in order
 	wakeAt         time.Time // the earliest time that was passed to arrivals.add and has not come; zero: none
@@ -85,10 +86,10 @@ func (s *stream) nextArrival() (at time.Time) {
 // take reads arrived bytes. It wakes waiting writers once per half window instead of at each read
 // (M3).
 func (s *stream) take(b []byte) int {
-	before := s.buf.len()
-	n := s.buf.read(b[:min(len(b), s.arrived)])
+	before := s.buf.Len()
+	n, _ := s.buf.Read(b[:min(len(b), s.arrived)]) // of bytes that are there
 	s.arrived -= n
-	if before > window/2 && s.buf.len() <= window/2 {
+	if before > window/2 && s.buf.Len() <= window/2 {
 		s.writer.wake()
 	}
 	return n
@@ -145,9 +146,9 @@ func (s *stream) writeErr() error {
 
 // put sends as much of b as fits into the window.
 func (s *stream) put(b []byte) int {
-	n := min(len(b), window-s.buf.len())
+	n := min(len(b), window-s.buf.Len())
 	if n > 0 {
-		s.buf.write(b[:n])
+		s.buf.Write(b[:n])
 		s.send(n)
 	}
 	return n
@@ -223,7 +224,7 @@ func (s *stream) tear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.torn = true
-	s.buf, s.inTransit, s.arrived = ring{}, nil, 0
+	s.buf, s.inTransit, s.arrived = bytes.Buffer{}, nil, 0
 	s.reader.wake()
 	s.writer.wake()
 }
@@ -250,54 +251,6 @@ func (s *stream) setDeadline(w *waiters, t time.Time) bool {
 
 // window is how many bytes may be unread on a connection, in each direction.
 const window = 256 << 10
-
-// minRing is the initial size of a ring, in bytes. A ring doubles its size up to the window.
-const minRing = 512
-
-// ring is a queue of bytes. It grows as needed, and never shrinks.
-type ring struct {
-	buf  []byte // the length is 0, or a power of two times minRing
-	head int    // index of the first byte
-	n    int    // number of bytes
-}
-
-func (r *ring) len() int { return r.n }
-
-// write appends b. The ring must not exceed the window.
-func (r *ring) write(b []byte) {
-	if need := r.n + len(b); need > len(r.buf) {
-		r.grow(need)
-	}
-	tail := (r.head + r.n) & (len(r.buf) - 1)
-	n := copy(r.buf[tail:], b)
-	copy(r.buf, b[n:])
-	r.n += len(b)
-}
-
-func (r *ring) grow(need int) {
-	size := max(len(r.buf), minRing)
-	for size < need {
-		size *= 2
-	}
-	buf := make([]byte, size)
-	n := copy(buf, r.buf[r.head:min(r.head+r.n, len(r.buf))])
-	copy(buf[n:], r.buf[:r.n-n])
-	r.buf, r.head = buf, 0
-}
-
-// read moves as many bytes as fit from the front into b.
-func (r *ring) read(b []byte) int {
-	n := min(len(b), r.n)
-	end := min(r.head+n, len(r.buf))
-	k := copy(b, r.buf[r.head:end])
-	copy(b[k:n], r.buf)
-	if r.n -= n; r.n == 0 {
-		r.head = 0
-		return n
-	}
-	r.head = (r.head + n) & (len(r.buf) - 1)
-	return n
-}
 
 // waiters lets the readers or the writers of a stream wait. The mutex of the stream guards it.
 type waiters struct {
