@@ -113,22 +113,8 @@ const (
 )
 
 // seekQuorum asks the other servers in turn, with growing pauses between rounds, until one of them
-// has a quorum. Then it breaks the link and returns that server.
-func (c *Client) seekQuorum(l *link, servers []string) string {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	over := make(chan struct{})
-	defer func() { <-over }()
-	defer cancel()
-	// Stops when the link breaks or the search ends; the deferred receive waits for it.
-	go func() {
-		defer close(over)
-		select {
-		case <-l.gone:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+// has a quorum. Then it breaks the link and returns that server. The end of ctx ends the search.
+func (c *Client) seekQuorum(ctx context.Context, l *link, servers []string) string {
 	for pause := minSeek; backoff.Sleep(ctx, pause); pause = min(2*pause, maxSeek) {
 		for _, address := range servers {
 			if address != l.address && c.hasQuorum(ctx, address) {

@@ -27,10 +27,9 @@ type link struct {
 	response proto.ConnectResponse
 	patience time.Duration // bounds the silence of the server and each write
 	wake     chan struct{} // capacity 1: out is not empty. Never closed
-	gone     chan struct{} // closed by serve when reading has ended
 
 	breakOnce sync.Once
-	cause     error // why the connection broke; read after gone is closed
+	cause     error // why the connection broke; read after serve has returned
 
 	// The fields below are guarded by Client.mu.
 	out     []byte  // frames for the writer
@@ -72,7 +71,7 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{conn: conn, address: address, wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	l := &link{conn: conn, address: address, wake: make(chan struct{}, 1)}
 	l.in = bufio.NewReaderSize(patient{l}, inputBytes)
 	l.patience = limit
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
@@ -261,8 +260,8 @@ func endFrame(b []byte) []byte {
 }
 
 // writeOut writes the output of the link, and a ping after every quarter of the session timeout
-// without output.
-func (c *Client) writeOut(l *link) {
+// without output, until gone ends.
+func (c *Client) writeOut(gone context.Context, l *link) {
 	interval := l.patience / 2
 	idle := time.NewTimer(interval)
 	defer idle.Stop()
@@ -273,7 +272,7 @@ func (c *Client) writeOut(l *link) {
 		case <-l.wake:
 		case <-idle.C:
 			ping = true
-		case <-l.gone:
+		case <-gone.Done():
 			return
 		}
 		c.mu.Lock()

@@ -86,14 +86,15 @@ func (c *Client) run(ctx context.Context, l *link, t *rotation) {
 func (c *Client) serve(ctx context.Context, l *link, servers []string) (better string) {
 	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
 	defer interrupt()
+	gone, stop := context.WithCancel(context.Background())
 	var both sync.WaitGroup
-	both.Go(func() { c.writeOut(l) }) // ends when gone is closed or a write fails; awaited below
+	both.Go(func() { c.writeOut(gone, l) }) // ends when gone has ended or a write fails; awaited below
 	if l.response.ReadOnly {
-		// Ends when gone is closed or a server with a quorum is found; awaited below.
-		both.Go(func() { better = c.seekQuorum(l, servers) })
+		// Ends when gone has ended or a server with a quorum is found; awaited below.
+		both.Go(func() { better = c.seekQuorum(gone, l, servers) })
 	}
 	l.fail(c.readIn(l))
-	close(l.gone)
+	stop()
 	both.Wait()
 	return better
 }
