@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The bytes of a stream come in order, whatever the sizes of writes and reads, and the window bounds
-// what the stream keeps.
+// The bytes of a stream come in order, whatever the sizes of writes and reads, and the window
+// bounds what the stream keeps.
 func TestStream_Bytes(t *testing.T) {
 	size := rapid.OneOf(rapid.IntRange(0, 512), rapid.IntRange(0, 8*512), rapid.IntRange(0, window))
 	rapid.Check(t, func(t *rapid.T) {
