@@ -10,7 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )

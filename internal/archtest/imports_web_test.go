@@ -52,6 +52,8 @@ var webTable = []box{
 	}},
 	{pkg: "web/internal/explore", there: true, may: []arrow{
 		{"internal/printable", "errors for people"},
+		{"internal/probe", "parses the answers of other members"},
+		{"internal/serverlist", "where these are asked"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},
 		{"server", "facts"},

@@ -24,6 +24,17 @@ func Text(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
+// Dotted returns text with a dot for each character that is not printable, for a table on a
+// terminal.
+func Dotted(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '·'
+		}
+		return r
+	}, text)
+}
+
 // packages matches the names of our packages that the text of an error begins with.
 var packages = regexp.MustCompile(`^((archive|client|cluster|consensus|datatree|faultproxy|kerberos|memnet|peer|principal|` +
 	`proto|sasl|server|vfs|wal|web|zktest): )+`)

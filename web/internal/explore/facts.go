@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -90,12 +91,12 @@ func (e *explorer) ensemble(q *request) (any, error) {
 			v.Values[value.Name] = number(value.Is)
 		}
 	}
-	members := s.Members()
 	var answers map[int]*answers
 	if !q.query.Has("brief") {
-		answers = e.others.of(members, st.Member)
+		set, _, _ := serverlist.ParseConfig(s.Membership()) // the server's own text
+		answers = e.others.of(set, st.Member)
 	}
-	for _, m := range members {
+	for _, m := range s.Members() {
 		row := newMember(m, &st, peers[m.ID])
 		row.Answers = answers[m.ID]
 		v.Members = append(v.Members, row)

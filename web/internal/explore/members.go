@@ -1,18 +1,13 @@
 package explore
 
 import (
-	"cmp"
 	"context"
-	"math"
-	"net"
-	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/printable"
-	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 const (
@@ -38,7 +33,7 @@ type answers struct {
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`
 	Zxid    string `json:"zxid,omitempty"`
-	// Values are numbers of mntr and dirs, of wanted.
+	// Values are numbers of mntr and dirs: those of wanted and dirSizes.
 	Values map[string]float64 `json:"values,omitempty"`
 	// Unknown is why something is missing.
 	Unknown string `json:"unknown,omitempty"`
@@ -51,8 +46,11 @@ var wanted = []string{
 	"gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed",
 }
 
+// dirSizes are the values of dirs that are shown.
+var dirSizes = []string{"datadir_size", "logdir_size"}
+
 // of returns the answers of the members except one, by number. They are at most askEvery old.
-func (o *others) of(members []server.MemberStatus, own int) map[int]*answers {
+func (o *others) of(members serverlist.Set, own int) map[int]*answers {
 	if o.ask == nil {
 		return nil
 	}
@@ -67,82 +65,53 @@ func (o *others) of(members []server.MemberStatus, own int) map[int]*answers {
 	facts := make(map[int]*answers)
 	var asking sync.WaitGroup
 	for _, m := range members[:min(len(members), maxAsked)] {
-		if m.ID == own {
+		if int(m.ID) == own {
 			continue
 		}
 		a := &answers{}
-		facts[m.ID] = a
-		asking.Go(func() { a.get(ctx, o.ask, clientAddress(m, o.port)) }) // ends with ctx; awaited below
+		facts[int(m.ID)] = a
+		if m.ClientPort == 0 && o.port == 0 {
+			a.Unknown = "its server line has no client port"
+			continue
+		}
+		asking.Go(func() { // ends with ctx; awaited below
+			if err := a.get(ctx, o.ask, m.Dialed(o.port)); err != nil {
+				a.Unknown = printable.Shortened(err.Error(), maxReason)
+			}
+		})
 	}
 	asking.Wait()
 	o.at, o.facts = time.Now(), facts
 	return facts
 }
 
-// get asks the member at an address, "" if that is not known.
-func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address, word string) (string, error), address string) {
-	if address == "" {
-		a.Unknown = "its server line has no client port"
-		return
-	}
-	word := func(name string) (lines map[string]string) {
+// get asks the member at an address. The error is that of the first word without an answer.
+func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address, word string) (string, error), address string) error {
+	bounded := func(ctx context.Context, address, word string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()
-		text, err := ask(ctx, address, name)
-		if err != nil {
-			a.Unknown = printable.Shortened(err.Error(), maxReason)
-			return nil
-		}
-		return linesOf(text)
+		return ask(ctx, address, word)
 	}
-	take := func(lines map[string]string, prefix string, names ...string) {
-		for _, name := range names {
-			if v, err := strconv.ParseFloat(lines[prefix+name], 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+	state, err := probe.AskState(ctx, bounded, address)
+	if err != nil {
+		return err
+	}
+	a.Mode, a.Version, a.Zxid, a.Values = state.Mode, state.Version, state.Zxid.String(), make(map[string]float64)
+	for _, w := range []struct {
+		word  string
+		parse func(string) probe.Monitor
+		names []string
+	}{{"mntr", probe.ParseMonitor, wanted}, {"dirs", probe.ParseDirs, dirSizes}} {
+		text, err := bounded(ctx, address, w.word)
+		if err != nil {
+			return err
+		}
+		values := w.parse(text)
+		for _, name := range w.names {
+			if v, ok := values.Float(name); ok {
 				a.Values[name] = v
 			}
 		}
 	}
-	srvr := word("srvr")
-	a.Mode, a.Zxid = srvr["Mode"], srvr["Zxid"]
-	a.Version, _, _ = strings.Cut(srvr["Zookeeper version"], ",")
-	if srvr == nil {
-		return
-	}
-	if mntr := word("mntr"); mntr != nil {
-		a.Values = make(map[string]float64)
-		take(mntr, "zk_", wanted...)
-		take(word("dirs"), "", "datadir_size", "logdir_size")
-	}
-}
-
-// linesOf returns the values of an answer by their names.
-func linesOf(text string) map[string]string {
-	lines := make(map[string]string)
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		name, value, ok := strings.Cut(line, "\t")
-		if !ok {
-			name, value, ok = strings.Cut(line, ": ")
-		}
-		if ok {
-			lines[name] = value[:min(len(value), maxReason)]
-		}
-	}
-	return lines
-}
-
-// clientAddress returns where a member serves clients, "" if that is not known. otherwise is the
-// port of a member whose server line has none.
-func clientAddress(m server.MemberStatus, otherwise int) string {
-	m.ClientAddress = cmp.Or(m.ClientAddress, ":"+strconv.Itoa(otherwise))
-	host, port, err := net.SplitHostPort(m.ClientAddress)
-	if err != nil || port == "0" {
-		return ""
-	}
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		if host, _, err = net.SplitHostPort(m.PeerAddress); err != nil {
-			return ""
-		}
-	}
-	return net.JoinHostPort(host, port)
+	return nil
 }

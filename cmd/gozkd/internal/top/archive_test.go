@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 )
 
 // Data near their limit are a problem, which is said once.

@@ -10,8 +10,9 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -121,9 +122,9 @@ func lagText(l lag) string {
 func versionText(m *member) string {
 	release, rest, _ := strings.Cut(m.last.State.Version, "-")
 	if m.last.State.Gozkd() {
-		return clean(rest)
+		return printable.Dotted(rest)
 	}
-	return clean(release)
+	return printable.Dotted(release)
 }
 
 // latencyText returns the latency of the last round. If mntr does not tell that latency, the text
@@ -169,7 +170,7 @@ func clientColumns(now time.Time) []clientColumn {
 	name := func(title string, width, rank int, grows bool, text func(*session) string) clientColumn {
 		return clientColumn{
 			column: column[*session]{title: title, width: width, rank: rank, grows: grows, most: 28,
-				cell: func(s *session, _ int) (string, lipgloss.Style) { return clean(text(s)), lipgloss.Style{} }},
+				cell: func(s *session, _ int) (string, lipgloss.Style) { return printable.Dotted(text(s)), lipgloss.Style{} }},
 			compare: func(a, b *session) int { return strings.Compare(text(a), text(b)) },
 			rises:   true,
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server/facts"
 )
 

@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server/facts"
 )
 
@@ -191,7 +192,7 @@ func (e *ensemble) text() string {
 	m.ensemble, m.width = *e, wide
 	lines := []string{m.titleLine(), m.totalsLine()}
 	for _, p := range e.problems() {
-		lines = append(lines, "! "+clean(p))
+		lines = append(lines, "! "+printable.Dotted(p))
 	}
 	lines = append(lines, m.notes(e.info())...)
 	lines = append(lines, memberLines(e, m.theme, wide, len(e.members)+1)...)

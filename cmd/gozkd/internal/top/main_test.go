@@ -17,7 +17,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
+
+	"github.com/gozkd/gozkd/internal/printable"
 )
 
 // panelLines returns the lines of the panel that are always visible, including the tabs, and those
@@ -44,7 +46,7 @@ func (m *model) tabs() string {
 func (m *model) notes(list []string) []string {
 	lines := make([]string, len(list))
 	for i, n := range list {
-		lines[i] = m.theme.warn.Render(fit(clean(n), m.width, false))
+		lines[i] = m.theme.warn.Render(fit(printable.Dotted(n), m.width, false))
 	}
 	return lines
 }
@@ -91,7 +93,7 @@ func (m *model) hotLines() []string {
 		return column[int]{title: title, width: 8, right: true, cell: func(i, _ int) (string, lipgloss.Style) { return perSecond(of(i)), lipgloss.Style{} }}
 	}
 	name := func(title string, width int, grows bool, of func(i int) string) column[int] {
-		return column[int]{title: title, width: width, grows: grows, rank: 1, cell: func(i, _ int) (string, lipgloss.Style) { return clean(of(i)), lipgloss.Style{} }}
+		return column[int]{title: title, width: width, grows: grows, rank: 1, cell: func(i, _ int) (string, lipgloss.Style) { return printable.Dotted(of(i)), lipgloss.Style{} }}
 	}
 	table := func(width, n int, columns []column[int]) []string {
 		columns = lay(columns, width)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 )
 
 // unknown is an unknown rate. It leaves a gap in a trend.

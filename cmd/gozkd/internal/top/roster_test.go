@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/probe"
 )
 
 const three = "server.1=h1:2888:3888:participant;0.0.0.0:2181\nserver.2=h2:2888:3888:participant;h2c:2182\nserver.3=10.0.0.3:2888:3888:observer"

@@ -7,7 +7,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/probe"
 )
 
 // screen returns the whole screen: m.height lines of at most m.width cells.
@@ -56,7 +57,7 @@ func (m *model) head() []string {
 	e, th := &m.ensemble, m.theme
 	lines := []string{m.titleLine(), m.totalsLine()}
 	for _, p := range e.problems() {
-		lines = append(lines, th.bad.Render(fit("! "+clean(p), m.width, false)))
+		lines = append(lines, th.bad.Render(fit("! "+printable.Dotted(p), m.width, false)))
 	}
 	lines = append(lines, m.notes(e.info())...)
 	lines = append(lines, memberLines(e, th, m.width, max(3, m.height/2))...)
@@ -159,7 +160,7 @@ func causeText(e *ensemble, m *member) string {
 	if !m.hasSample {
 		return ""
 	}
-	text := clean(probe.Cause(m.last.Err)) + " (for " + age(e.now.Sub(m.since)) + ")"
+	text := printable.Dotted(probe.Cause(m.last.Err)) + " (for " + age(e.now.Sub(m.since)) + ")"
 	if l := e.lag(m); l.known {
 		text += ", lag " + lagText(l)
 	}

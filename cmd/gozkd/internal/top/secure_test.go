@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 )
 
 // TestRoster_SecurePort checks at which port top --tls asks the members that it discovers.

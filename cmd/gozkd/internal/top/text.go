@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -123,16 +122,6 @@ func peak(values []float64) (top float64) {
 		}
 	}
 	return top
-}
-
-// clean replaces unprintable characters: a name from a server might move the cursor.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, s)
 }
 
 // fit makes a text exactly width cells wide: it truncates the text with an ellipsis or pads it, on

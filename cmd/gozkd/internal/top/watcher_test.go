@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/gozkd/gozkd/cmd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/probe"
 )
 
 // world answers words with recorded answers of servers, after a delay.
@@ -34,7 +34,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) recorded(address, server string, list ...string) {
 	w.t.Helper()
 	for _, word := range list {
-		text, err := os.ReadFile(filepath.Join("..", "probe", "testdata", server+"."+word))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "internal", "probe", "testdata", server+"."+word))
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -9,9 +9,9 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
@@ -81,13 +81,13 @@ func ParseState(srvr string) (State, error) {
 		switch key {
 		case "Zookeeper version":
 			s.Version, _, _ = strings.Cut(value, ",")
-			s.Version = printable(s.Version)
+			s.Version = safe(s.Version)
 		case "Latency min/avg/max":
 			s.LatencyMs = latency(value)
 		case "Zxid":
 			s.Zxid = proto.Zxid(hex(value))
 		case "Mode":
-			s.Mode = printable(value)
+			s.Mode = safe(value)
 		default:
 			if count := counts[key]; count != nil {
 				*count = number(value)
@@ -124,18 +124,13 @@ func float(s string) (float64, bool) {
 	return v, true
 }
 
-// printable makes text from a server safe for a table cell: the text might move the cursor or be
-// very long.
-func printable(s string) string { return printableUpTo(64, s) }
+// safe makes text from a server safe for a table cell: the text might move the cursor or be very
+// long.
+func safe(s string) string { return safeUpTo(64, s) }
 
-// printableUpTo is printable with another limit, in characters.
-func printableUpTo(most int, s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '·'
-		}
-		return r
-	}, s[:min(len(s), 4*most)])
+// safeUpTo is safe with another limit, in characters.
+func safeUpTo(most int, s string) string {
+	s = printable.Dotted(s[:min(len(s), 4*most)])
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most-1]) + "…"
 	}
@@ -148,15 +143,20 @@ func hex(s string) uint64 {
 	return n
 }
 
-// Monitor is the answer to mntr: values by key, without the prefix zk_.
+// Monitor is the answer to mntr or dirs: values by key, without the prefix zk_.
 type Monitor map[string]string
 
 // ParseMonitor parses the answer to mntr.
-func ParseMonitor(mntr string) Monitor {
+func ParseMonitor(mntr string) Monitor { return parseValues(mntr, "zk_", "\t") }
+
+// ParseDirs parses the answer to dirs.
+func ParseDirs(dirs string) Monitor { return parseValues(dirs, "", ": ") }
+
+func parseValues(answer, prefix, separator string) Monitor {
 	m := make(Monitor)
-	for line := range strings.Lines(mntr) {
-		key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
-		if key, ours := strings.CutPrefix(key, "zk_"); ok && ours {
+	for line := range strings.Lines(answer) {
+		key, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), separator)
+		if key, ours := strings.CutPrefix(key, prefix); ok && ours {
 			m[key] = value
 		}
 	}
@@ -177,7 +177,7 @@ func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }
 func DataStatus(answers []Monitor) string {
 	for _, m := range answers {
 		if text := m["gozkd_data_status"]; text != "" {
-			return printableUpTo(1000, text)
+			return safeUpTo(1000, text)
 		}
 	}
 	return ""
@@ -310,7 +310,7 @@ func parseConnection(line string) (Connection, bool) {
 	if !whole || !ok || bracket < 0 {
 		return Connection{}, false
 	}
-	c := Connection{Client: printable(clientAddress(address[:bracket]))}
+	c := Connection{Client: safe(clientAddress(address[:bracket]))}
 	numbers := map[string]*int64{
 		"queued": &c.Queued, "recved": &c.Received, "sent": &c.Sent, "est": &c.SinceMs, "to": &c.TimeoutMs,
 		"minlat": &c.LatencyMs.Min, "maxlat": &c.LatencyMs.Max,
@@ -321,7 +321,7 @@ func parseConnection(line string) (Connection, bool) {
 		case "sid":
 			c.Session = proto.SessionID(hex(value))
 		case "lop":
-			c.LastOp = printable(value)
+			c.LastOp = safe(value)
 		case "lzxid":
 			c.LastZxid = proto.Zxid(hex(value))
 		case "avglat":
