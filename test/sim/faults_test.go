@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,13 +13,15 @@ import (
 type fault struct {
 	name   string
 	weight int
+	// reconfigures: it changes the members of the ensemble.
+	reconfigures bool
 	// inject begins the fault, and returns what ends it, or nil if it is not possible now.
 	inject func(n *nemesis, m *member, s step) (heal func())
 }
 
 // faults returns all kinds.
 func faults() []*fault {
-	return []*fault{
+	return append([]*fault{
 		{name: "power loss", weight: 4, inject: single("down", (*member).powerLoss, (*member).start)},
 		{name: "kill", weight: 3, inject: single("down", (*member).kill, (*member).start)},
 		{name: "stop", weight: 1, inject: single("down", (*member).stop, (*member).start)},
@@ -52,7 +55,7 @@ func faults() []*fault {
 		{name: "removed directory", weight: 2, inject: removedDirectory},
 		{name: "pause", weight: 2, inject: pause},
 		{name: "pause of all", weight: 1, inject: pauseAll},
-	}
+	}, reconfigurations()...)
 }
 
 // single takes a member down.
@@ -251,7 +254,7 @@ func onDisk(name string, wrong func(*diskFaults, step)) func(*nemesis, *member, 
 		m.disk.change(func(f *diskFaults) { wrong(f, s) })
 		return func() {
 			m.disk.change(func(f *diskFaults) { *f = diskFaults{} })
-			if m.life == nil || m.life.problem() != nil { // the operator notices
+			if m.life == nil && m.role != outside || m.life != nil && m.life.problem() != nil { // the operator notices
 				m.kill()
 				m.start()
 			}
@@ -339,19 +342,20 @@ func (n *nemesis) alone() bool { return len(n.heals) == 0 && n.w.whole() }
 
 // emptied replaces a disk by an empty one.
 func emptied(n *nemesis, m *member, s step) func() {
-	if m.observer || !n.alone() {
+	if m.role != voter || !n.alone() {
 		return nil
 	}
 	m.fault, m.doubtful = "emptied", true
 	m.powerLoss()
 	m.disk.replace(newDisk().mem)
+	m.lines = n.w.lines()
 	n.letIn(m, s.lasts)
 	return func() {}
 }
 
 // rolledBack replaces the content of a disk by an old copy.
 func rolledBack(n *nemesis, m *member, s step) func() {
-	if m.observer || !n.alone() {
+	if m.role != voter || !n.alone() {
 		return nil
 	}
 	m.fault = "rolled back"
@@ -368,11 +372,12 @@ func rolledBack(n *nemesis, m *member, s step) func() {
 // end by itself.
 func removedDirectory(n *nemesis, m *member, s step) func() {
 	const patience = 6 * time.Second
-	if m.observer || !n.alone() {
+	if m.role != voter || !n.alone() {
 		return nil
 	}
 	m.fault, m.doubtful = "without a directory", true
 	starts := m.starts
+	m.lines = n.w.lines()
 	m.disk.removeData()
 	n.until(n.w.now() + patience) // restarts it when it has ended
 	if m.starts == starts {
@@ -395,7 +400,7 @@ func (n *nemesis) letIn(m *member, after time.Duration) {
 			break
 		}
 		time.Sleep(100 * time.Millisecond)
-		n.w.restartFailed()
+		n.operate()
 		n.w.judgeProgress()
 	}
 	m.fault, m.doubtful = "", false
@@ -423,7 +428,10 @@ func pauseAll(n *nemesis, _ *member, _ step) func() {
 			hit = append(hit, m)
 		}
 	}
-	begun, whole := n.w.rec.Now(), len(hit) == len(n.w.members)
+	begun := n.w.rec.Now()
+	whole := !slices.ContainsFunc(n.w.members, func(m *member) bool {
+		return m.home != outside && !slices.Contains(hit, m) || m.life != nil && m.fault != "paused"
+	})
 	return func() {
 		if whole {
 			n.w.rec.Note(jepsenlite.KindPause, begun)

@@ -200,7 +200,7 @@ func (w *world) judgeGrowth() {
 		w.complain("growth is refused %v after all members are well and have room", growthBound)
 		return
 	}
-	for _, m := range w.members { // nobody has as many clients
+	for _, m := range w.inside() { // nobody has as many clients
 		for _, v := range m.life.s.Facts().Monitor() {
 			if v.Name == "gozkd_crowded_refusals_total" && fmt.Sprint(v.Is) != "0" {
 				w.complain("member %d has refused %v clients for want of memory", m.id, v.Is)
@@ -219,7 +219,7 @@ func (w *world) judgeGrowth() {
 	}
 	m, take := w.leader(), (*room).takeMemory
 	if w.plan.seed/2%3 > 0 {
-		m = w.members[m.id%len(w.members)] // the one after the leader
+		m = w.inside()[m.id%len(w.inside())] // the one after the leader
 	}
 	if w.plan.seed%2 == 1 {
 		take = (*room).takeDisk

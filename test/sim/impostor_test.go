@@ -41,7 +41,7 @@ func impersonate(n *nemesis, m *member, s step) func() {
 	if err != nil {
 		panic(err) // the configuration is the same for every run
 	}
-	i.network.SetPeers(map[uint64]string{uint64(m.id): m.host() + ":2888"})
+	i.network.SetPeers(map[uint64]string{uint64(m.id): m.peerAddress()})
 	return func() {
 		if err := i.network.Close(); err != nil {
 			n.w.complain("impostor: %v", err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/server"
 )
@@ -24,12 +25,20 @@ const (
 // member is a server of the ensemble with its disk and clock. Only the goroutine of the nemesis
 // uses the fields that have no lock of their own.
 type member struct {
-	w        *world
-	id       int
-	observer bool
-	disk     *disk
-	clock    *clock
-	room     room
+	w     *world
+	id    int
+	home  role     // of the member in the beginning, and in the end
+	lines []string // of the configuration, which nobody edits when members change
+	disk  *disk
+	clock *clock
+	room  room
+
+	// Other goroutines read these with world.mu.
+	role   role // as far as is known
+	unsure bool // a reconfig may have changed the role
+
+	peerPort, formerPort int   // for other members; formerPort: is open, too, unless it is 0
+	changedAt            int64 // zxid of the last reconfig of this member
 
 	starts int
 	life   *life // nil: down
@@ -44,6 +53,7 @@ type member struct {
 type life struct {
 	s       *server.Server
 	fs      *processFS
+	peers   *accept.Joined // the port for other members
 	dead    atomic.Bool
 	serving atomic.Bool
 	failed  atomic.Pointer[error] // of Start
@@ -53,13 +63,19 @@ type life struct {
 
 func (m *member) host() string { return fmt.Sprintf("m%d", m.id) }
 
-func (m *member) line() string {
-	role := "participant"
-	if m.observer {
-		role = "observer"
+// line returns the member's server line, as a voter if the member is none now.
+func (m *member) line() string { return m.lineAs(max(m.role, m.home, observer)) }
+
+// lineAs returns the server line in a role, or "" if the member is to be none.
+func (m *member) lineAs(r role) string {
+	if r == outside {
+		return ""
 	}
-	return fmt.Sprintf("server.%d=%s:2888:3888:%s;%s:2181", m.id, m.host(), role, m.host())
+	text := map[role]string{observer: "observer", voter: "participant"}[r]
+	return fmt.Sprintf("server.%d=%s:3888:%s;%s:2181", m.id, m.peerAddress(), text, m.host())
 }
+
+func (m *member) peerAddress() string { return fmt.Sprintf("%s:%d", m.host(), m.peerPort) }
 
 func (m *member) clientAddress() string { return m.host() + ":2181" }
 
@@ -70,18 +86,23 @@ func (m *member) start() {
 	}
 	m.ending.Wait()
 	m.starts++
-	l := &life{}
+	l := &life{peers: accept.NewJoined("|")}
+	if m.formerPort != 0 {
+		_ = l.peers.Add(m.w.listen(fmt.Sprintf("%s:%d", m.host(), m.formerPort))) // fails after Close only
+	}
+	_ = l.peers.Add(m.w.listen(m.peerAddress())) // as above
 	process, disk := m.disk.open()
 	l.fs = process
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
 	cfg := server.Config{
-		MemberID: uint8(m.id), Members: m.w.lines(), Dir: dataDir,
+		MemberID: uint8(m.id), Members: m.lines, Dir: dataDir,
 		Tick: tick, SyncLimit: syncLimit, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
 		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
 		RelayedObservers: m.w.plan.modes.relays,
 		SnapCount:        m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},
-		Listener: m.w.listen(m.clientAddress()), PeerListener: m.w.listen(m.host() + ":2888"),
+		Listener: m.w.listen(m.clientAddress()), PeerListener: l.peers,
+		ReconfigEnabled: true, SuperDigest: operatorDigest, PeerSecret: m.w.plan.modes.peerSecret(),
 		PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
 			if l.dead.Load() {
 				return nil, net.ErrClosed

@@ -49,9 +49,9 @@ func (n *nemesis) until(end time.Duration) {
 			do := n.heals[0].do
 			n.heals = n.heals[1:]
 			do()
-			n.w.noteQuiet(len(n.heals) == 0)
+			n.noteQuiet()
 		}
-		n.w.restartFailed()
+		n.operate()
 		n.w.judgeProgress()
 		n.w.collectGarbage()
 		if n.w.now() >= end {
@@ -83,10 +83,10 @@ func (n *nemesis) healAll() {
 		n.heals = n.heals[1:]
 		do()
 	}
-	for _, m := range n.w.members {
+	for _, m := range n.w.inside() {
 		m.start()
 	}
-	n.w.noteQuiet(true)
+	n.noteQuiet()
 	n.w.judgeProgress()
 }
 
@@ -96,7 +96,7 @@ func (n *nemesis) inject(s step) {
 	n.w.noteQuiet(false)
 	heal := s.fault.inject(n, m, s)
 	if heal == nil {
-		n.w.noteQuiet(len(n.heals) == 0)
+		n.noteQuiet()
 		return // it was not possible now
 	}
 	n.w.logs.Info("FAULT", "kind", s.fault.name, "member", m.id, "lasts", s.lasts.String())
@@ -107,6 +107,17 @@ func (n *nemesis) inject(s step) {
 		heal()
 	}})
 	slices.SortStableFunc(n.heals, func(a, b healing) int { return int(a.at - b.at) })
+}
+
+// noteQuiet notes whether a fault is at work.
+func (n *nemesis) noteQuiet() { n.w.noteQuiet(len(n.heals)+len(n.w.reconfigs) == 0) }
+
+// operate does what an operator does.
+func (n *nemesis) operate() {
+	n.w.restartFailed()
+	if n.w.reconfigure() {
+		n.noteQuiet()
+	}
 }
 
 // restartFailed restarts the members whose process has ended by itself, as an operator does, once

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"sync"
 	"time"
@@ -27,35 +28,53 @@ const (
 	probeHost     = "probe"
 )
 
-// majorityWell reports whether a majority is well.
+// majorityWell reports whether a majority of the voters is well. If a reconfig may have changed who
+// votes, a majority must be well in each case.
 func (w *world) majorityWell() bool {
-	n := w.plan.members
-	for set := range 1 << n {
-		if w.allWell(set) {
+	var sure, unsure uint
+	for i, m := range w.members {
+		switch {
+		case m.unsure:
+			unsure |= 1 << i
+		case m.role == voter:
+			sure |= 1 << i
+		}
+	}
+	for some := unsure; ; some = (some - 1) & unsure {
+		if !w.majorityWellOf(sure | some) {
+			return false
+		}
+		if some == 0 {
+			return true
+		}
+	}
+}
+
+func (w *world) majorityWellOf(voters uint) bool {
+	for set := voters; set > 0; set = (set - 1) & voters {
+		if 2*bits.OnesCount(set) > bits.OnesCount(voters) && w.allWell(set) {
 			return true
 		}
 	}
 	return false
 }
 
-// allWell reports whether a set of voters is a majority that is well.
-func (w *world) allWell(set int) bool {
-	size := 0
-	for i, a := range w.members[:w.plan.members] {
+// allWell reports whether members are well, and connected with each other.
+func (w *world) allWell(set uint) bool {
+	for i, a := range w.members {
 		if set&(1<<i) == 0 {
 			continue
 		}
-		size++
 		if !a.up() || a.clock.isPaused() || a.disk.current() != (diskFaults{}) {
 			return false
 		}
-		for j, b := range w.members[:w.plan.members] {
+		for j, b := range w.members {
 			if j != i && set&(1<<j) != 0 && w.disturbs[link{a.host(), b.host()}] > 0 {
 				return false
 			}
 		}
 	}
-	return 2*size > w.plan.members
+	return true
 }
 
 func (c *clock) isPaused() bool {

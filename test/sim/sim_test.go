@@ -32,7 +32,7 @@ var (
 	hoursFlag  = flag.Float64("sim.hours", -1, "runs follow until this many hours were simulated; negative: one short run")
 	lengthFlag = flag.Duration("sim.length", 5*time.Minute, "virtual time in which faults begin, per run")
 	faultsFlag = flag.String("sim.faults", "", "kinds of faults, separated by commas; empty: all")
-	plainFlag  = flag.Bool("sim.plain", false, "no modes of the servers, as before there were any")
+	plainFlag  = flag.Bool("sim.plain", false, "no modes of the servers and no changes of the members, as before there were any")
 	calmFlag   = flag.Uint64("sim.calm", 8, "runs whose seed is a multiple of this have long times of rest, and take 6 to 24 times -sim.length; 0: none")
 	dirFlag    = flag.String("sim.dir", "", "where log and history of a failed run go; empty: nowhere")
 	traceFlag  = flag.Bool("sim.trace", false, "print a hash of each run")
@@ -61,9 +61,13 @@ func TestSim(t *testing.T) {
 		seed += runMany(t, seed, hours, &sum)
 	}
 	for ; *hoursFlag <= 0 && (seed == *seedFlag || sum.Virtual.Hours() < hours); seed++ {
-		p := drawPlan(seed, length, kinds)
+		possible := kinds
+		if *plainFlag || seed%4 == 0 { // as before the members changed
+			possible = slices.DeleteFunc(slices.Clone(kinds), func(f *fault) bool { return f.reconfigures })
+		}
+		p := drawPlan(seed, length, possible)
 		if calm := *calmFlag; calm > 0 && seed%calm == 0 {
-			p = drawCalmPlan(seed, length, kinds)
+			p = drawCalmPlan(seed, length, possible)
 		}
 		if !*plainFlag {
 			p.modes = drawModes(seed)
@@ -84,7 +88,7 @@ func TestSim(t *testing.T) {
 		}
 	}
 	for _, f := range kinds {
-		if sum.faults() > 450 && sum.Faults[f.name] == 0 {
+		if sum.faults() > 450 && (sum.Faults[f.name] == 0 || f.reconfigures && !sum.carriedOut(f)) {
 			t.Errorf("no fault of the kind %q was possible", f.name)
 		}
 	}
@@ -106,9 +110,9 @@ func TestSim(t *testing.T) {
 	}
 	t.Logf("%d runs, %.2f simulated hours, of rest %.2f, in %v of processor time: %.0f simulated seconds per second; %d records, %d sessions lost, %d expired at rest; "+
 		"watchers compared %d changes, caught up %d times, and not %d times\n"+
-		"longest time without a write while a majority was well: %v\n%d faults: %v",
+		"longest time without a write while a majority was well: %v\n%d faults: %s\n%.2f hours with changes of the members: %s",
 		seed-*seedFlag, sum.Virtual.Hours(), sum.Rested.Hours(), sum.CPU.Round(time.Millisecond), sum.Virtual.Seconds()/sum.CPU.Seconds(), sum.Records, sum.Lost, sum.Expired,
-		sum.Watched, sum.CaughtUp, sum.Missed, sum.Longest, sum.faults(), sum.faultList())
+		sum.Watched, sum.CaughtUp, sum.Missed, sum.Longest, sum.faults(), listOf(sum.Faults), sum.Changing.Hours(), listOf(sum.Changed))
 }
 
 func allocate(n int) (objects [][]*byte) {
@@ -207,8 +211,11 @@ type result struct {
 	Lost    int           // sessions that their clients could not continue
 	Longest time.Duration // without a write while a majority was well
 	Faults  map[string]int
-	Rested  time.Duration // part of Virtual in which the clients rested
-	Expired int           // sessions of movers, at rest
+	Changed map[string]int // changes of the members that were carried out
+	// Part of Virtual, in runs with such changes.
+	Changing time.Duration
+	Rested   time.Duration // part of Virtual in which the clients rested
+	Expired  int           // sessions of movers, at rest
 	// Changes that watchers compared with their events, and how often they returned with and
 	// without all of these.
 	Watched, CaughtUp, Missed int64
@@ -228,12 +235,28 @@ func (r *result) add(o result) {
 	r.Watched += o.Watched
 	r.CaughtUp += o.CaughtUp
 	r.Missed += o.Missed
-	if r.Faults == nil {
-		r.Faults = map[string]int{}
+	r.Changing += o.Changing
+	r.Faults, r.Changed = sumOf(r.Faults, o.Faults), sumOf(r.Changed, o.Changed)
+}
+
+func sumOf(a, b map[string]int) map[string]int {
+	sum := map[string]int{}
+	for _, counts := range []map[string]int{a, b} {
+		for k, n := range counts {
+			sum[k] += n
+		}
 	}
-	for k, n := range o.Faults {
-		r.Faults[k] += n
+	return sum
+}
+
+// carriedOut reports whether the members were changed by faults of a kind.
+func (r *result) carriedOut(f *fault) bool {
+	for k := range r.Changed {
+		if strings.HasPrefix(k, f.name+":") {
+			return true
+		}
 	}
+	return false
 }
 
 func (r *result) faults() (n int) {
@@ -243,10 +266,10 @@ func (r *result) faults() (n int) {
 	return n
 }
 
-func (r *result) faultList() string {
+func listOf(counts map[string]int) string {
 	var all []string
-	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
-		all = append(all, fmt.Sprintf("%s %d", k, r.Faults[k]))
+	for _, k := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, fmt.Sprintf("%s %d", k, counts[k]))
 	}
 	return strings.Join(all, ", ")
 }
@@ -268,6 +291,9 @@ func runPlan(t *testing.T, p *plan) result {
 		w := newWorld(p, &log)
 		r.Faults = w.live()
 		history = w.rec.Take()
+		if r.Changed = w.reconfigured; len(r.Changed) > 0 {
+			r.Changing = w.now()
+		}
 		r.Virtual, r.Longest, r.problems = w.now(), w.longest, w.problems
 		r.Rested, r.Expired = w.rested, int(w.expired.Load())
 		r.Watched, r.CaughtUp, r.Missed = w.watched.Load(), w.caughtUp.Load(), w.missed.Load()
@@ -301,7 +327,7 @@ func runPlan(t *testing.T, p *plan) result {
 
 // live is the life of the ensemble: it forms, works under faults, recovers, and ends.
 func (w *world) live() map[string]int {
-	for _, m := range w.members {
+	for _, m := range w.inside() {
 		m.start()
 	}
 	n := &nemesis{w: w, counts: map[string]int{}}
@@ -358,6 +384,10 @@ func (w *world) rand(client string) *rand.Rand {
 
 // endAll ends all servers.
 func (w *world) endAll() {
+	for _, r := range w.reconfigs {
+		r.cancel()
+	}
+	w.requests.Wait()
 	for _, m := range w.members {
 		m.disk.change(func(f *diskFaults) { *f = diskFaults{} })
 		m.stop()

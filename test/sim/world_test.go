@@ -31,6 +31,11 @@ type world struct {
 	begun     time.Time
 	collected time.Duration // when garbage was last collected
 
+	reconfigs    []*reconfiguration // under way
+	reconfigured map[string]int     // how often what was done
+	asked        int                // requests so far
+	requests     sync.WaitGroup
+
 	damage [maxMembers + 1]atomic.Uint32 // by member: not 0: the next write to another member is damaged, and where
 
 	lossy atomic.Bool // all links between members have a long round trip, and lose packets
@@ -64,11 +69,22 @@ const maxMembers = 7
 func newWorld(p *plan, log io.Writer) *world {
 	w := &world{
 		plan: p, rng: rand.New(rand.NewPCG(p.seed, 1)), network: memnet.New(500 * time.Microsecond), rec: jepsenlite.NewRecorder(),
-		begun: time.Now(), disturbs: map[link]int{}, cuts: map[link]int{}, goodFrom: -1,
+		begun: time.Now(), disturbs: map[link]int{}, cuts: map[link]int{}, goodFrom: -1, reconfigured: map[string]int{},
 	}
 	w.logs = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Info, TimeFormat: "15:04:05.000", TimeFn: time.Now})
-	for id := 1; id <= p.members+p.observers; id++ {
-		w.members = append(w.members, &member{w: w, id: id, observer: id > p.members, disk: newDisk(), clock: newClock()})
+	for id := 1; id <= p.members+p.observers+1; id++ {
+		m := &member{w: w, id: id, home: voter, peerPort: 2888, disk: newDisk(), clock: newClock()}
+		switch {
+		case id > p.members+p.observers:
+			m.home = outside
+		case id > p.members:
+			m.home = observer
+		}
+		m.role = m.home
+		w.members = append(w.members, m)
+	}
+	for _, m := range w.members {
+		m.lines = w.lines()
 	}
 	w.rec.Dial = func(client, address string, limit time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -88,16 +104,30 @@ func clientHost(client string) string {
 
 func (w *world) now() time.Duration { return time.Since(w.begun) }
 
-func (w *world) lines() (lines []string) {
+// inside returns the members of the ensemble, as far as is known.
+func (w *world) inside() (members []*member) {
 	for _, m := range w.members {
+		if m.role != outside {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// lines returns the server lines of the members.
+func (w *world) lines() (lines []string) {
+	for _, m := range w.inside() {
 		lines = append(lines, m.line())
 	}
 	return lines
 }
 
+// addresses returns where clients find the first members.
 func (w *world) addresses() (all []string) {
 	for _, m := range w.members {
-		all = append(all, m.clientAddress())
+		if m.home != outside {
+			all = append(all, m.clientAddress())
+		}
 	}
 	return all
 }
@@ -175,10 +205,14 @@ func (w *world) leader() *member {
 	return w.members[w.rng.IntN(w.plan.members)]
 }
 
-// whole reports whether all members serve, and vote if they are to.
+// whole reports whether all members serve, vote if they are to, and are what they were in the
+// beginning.
 func (w *world) whole() bool {
 	leaders := 0
-	for _, m := range w.members {
+	if len(w.reconfigs) > 0 {
+		return false
+	}
+	for _, m := range w.inside() {
 		st := m.status()
 		if !st.Serving || !st.Whole {
 			return false
@@ -194,6 +228,7 @@ func (w *world) whole() bool {
 func (w *world) await(cond func() bool, patience time.Duration) bool {
 	for end := w.now() + patience; ; time.Sleep(100 * time.Millisecond) {
 		w.restartFailed()
+		w.reconfigure()
 		if cond() {
 			return true
 		}
@@ -212,7 +247,7 @@ func (w *world) sameState() {
 	var states []state
 	same := w.await(func() bool {
 		states = states[:0]
-		for _, m := range w.members {
+		for _, m := range w.inside() {
 			zxid, digest := m.life.s.Facts().Digest()
 			states = append(states, state{zxid, digest})
 		}
