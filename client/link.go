@@ -14,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/bodyread"
 	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -132,6 +133,10 @@ func (c *Client) handshake(l *link) error {
 	c.mu.Unlock()
 	if err := l.write(endFrame(req.Append(make([]byte, frameBytes)))); err != nil {
 		return clientauth.Reason(patient{l}, err)
+	}
+	head, _ := l.in.Peek(frameBytes) // readFrame finds the same error
+	if err := neterr.AsWrongPort(head); err != nil {
+		return err
 	}
 	frame, err := readFrame(l.in, handshakeBytes)
 	if errors.Is(err, io.EOF) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,14 +17,21 @@ import (
 func TestMistakes(t *testing.T) {
 	p := launch(t, "serve", "--memory", "--client-port", "0", "-o", "admin.serverPort=0")
 	dir := t.TempDir()
+	files := testca.New(t, "root").Issue(t, testca.Spec{CN: "server", Hosts: []string{"127.0.0.1"}}).Files(t)
+	members := fmt.Sprintf("127.0.0.1:%d", unusedPort(t))
+	member := launch(t, "--data-dir", filepath.Join(dir, "data"), "--id", "1", "--client-port", "0", "-o", "standaloneEnabled=false", "-o", "server.1="+members,
+		"-o", "admin.serverPort=0", "-o", "admin.forceHttps=true", "-o", "ssl.quorum.keyStore.location="+files.Key)
 	t.Chdir(dir)
 	text := filepath.Join(dir, "passwd")
 	testca.WriteFile(t, text, []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 300)))
-	clients, admin := p.ports.Client, regexp.MustCompile(`[\d.]+:\d+`).FindString(p.ports.Admin)
+	hostPort := regexp.MustCompile(`[\d.]+:\d+`)
+	clients, admin, https := p.ports.Client, hostPort.FindString(p.ports.Admin), hostPort.FindString(member.ports.Admin)
 	const (
 		forClients = "this port is for ZooKeeper's clients: name that of the admin server"
 		noFile     = "gozkd backup --from http://HOST:8080 FILE"
 		plain      = "want host:port without http://"
+		speaksHTTP = "this port speaks HTTP: name the port for ZooKeeper's clients"
+		forMembers = "this port is for the other members: name "
 	)
 	for _, c := range []struct {
 		args   string
@@ -52,7 +60,21 @@ func TestMistakes(t *testing.T) {
 		{"admin --url https://" + clients + " stat", 1, []string{clients, forClients}},
 		{"why --url http://" + clients + " 0x1", 1, []string{clients, forClients}},
 		{"cli --tls -server " + clients + " ls /", 1, []string{clients, "leave --tls out"}},
-		{"cli -timeout 1s -server " + admin + " ls /", 1, []string{admin, "this port speaks HTTP: name the port for ZooKeeper's clients"}},
+		{"cli -timeout 1s -server " + admin + " ls /", 1, []string{admin, speaksHTTP}},
+		{"status -timeout 1s -server " + admin, 1, []string{admin, speaksHTTP}},
+		{"ruok -timeout 1s -server " + admin, 1, []string{admin, speaksHTTP}},
+		{"ruok --insecure-skip-verify -timeout 1s -server " + https, 1, []string{https, speaksHTTP}},
+		{"cli -timeout 1s -server " + members + " ls /", 1, []string{members, forMembers + "the port for ZooKeeper's clients"}},
+		{"status -timeout 1s -server " + members, 1, []string{members, forMembers + "the port for"}},
+		{"top -once -interval 1s -server " + members, 1, []string{members, forMembers + "the port for"}},
+		{"mirror --from " + clients + " --to " + members, 1, []string{"the target: ", members, forMembers + "the port for"}},
+		{"mirror --from " + members + " --to " + clients, 1, []string{"the source: ", members, forMembers + "the port for"}},
+		{"backup --from http://" + members + " f", 1, []string{members, forMembers + "that of the admin server"}},
+		{"admin --url https://" + members + " stat", 1, []string{members, forMembers + "that of the admin server"}},
+		{"why --url http://" + members + " 0x1", 1, []string{members, forMembers + "that of the admin server"}},
+		{"backup --from http://" + https + " f", 1, []string{https, "Use https://"}},
+		{"admin --url http://" + https + " stat", 1, []string{https, "Use https://"}},
+		{"cli -timeout 1s -server " + https + " ls /", 1, []string{https, "this port speaks TLS"}},
 	} {
 		var out strings.Builder
 		status := run("gozkd", strings.Fields(c.args), outside(&out, &out))

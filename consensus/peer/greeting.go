@@ -8,10 +8,11 @@ import (
 
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/bodyread"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 const (
-	magic         = "gozkdNET"
+	magic         = neterr.MemberMagic
 	version       = 1
 	greetingBytes = 40 // of the header
 	maxContents   = 64 << 10

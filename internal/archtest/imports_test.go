@@ -215,6 +215,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/backoff", "pauses between attempts"},
 		{"internal/bodyread", "replies of any length"},
 		{"internal/clientauth", "TLS on a new connection"},
+		{"internal/neterr", "a port that is not for clients"},
 		{"sasl", "the mechanism is handed in"},
 		{"proto", "replies and events"},
 		{"proto/jute", "requests and replies"},

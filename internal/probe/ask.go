@@ -69,8 +69,8 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 	if stop(); !seek.Stop() {
 		<-sought
 	}
-	if err != nil && cause == nil {
-		advice = a.advise(bounded, address, err)
+	if err != nil && cause == nil { // there may be no time for advice
+		advice = cmp.Or(a.advise(bounded, address, err), advice)
 	}
 	switch {
 	case err == nil:

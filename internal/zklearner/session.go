@@ -2,6 +2,7 @@ package zklearner
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -74,6 +75,10 @@ func (s *session) introduce() error {
 	info := jute.AppendLong(jute.AppendInt(jute.AppendLong(nil, serverID), protocolVersion), 0)
 	if err := s.send(ObserverInfo, 0, info); err != nil {
 		return err
+	}
+	head, _ := s.in.Peek(headBytes) // ReadPacket finds the same error
+	if bytes.HasPrefix(head, []byte("gozkd")) {
+		return errors.New("a server of gozkd answers: copy its data with gozkd mirror, or with gozkd backup and restore")
 	}
 	p, err := ReadPacket(s.in)
 	switch {

@@ -245,6 +245,7 @@ func TestSession_Hostile(t *testing.T) {
 		want string
 	}{
 		{nil, "no leader answers"},
+		{[]byte("gozkdNET and 8 bytes"), "a server of gozkd answers: copy its data with gozkd mirror"},
 		{packet(NewLeader, 0, nil), "names its epoch"},
 		{slices.Concat(leads(1), packet(Inform, 0, nil)), "sends its state"},
 		{slices.Concat(leads(1), diff, packet(Commit, 1, nil)), "without its proposal"},

@@ -3,6 +3,7 @@
 package adminclient
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -90,6 +91,9 @@ func Refusal(resp *http.Response, authorization string) error {
 	hint := ""
 	if authorization == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		hint = "; use --auth-file to name the superuser or a token"
+	}
+	if bytes.Contains(text, []byte("HTTP request to an HTTPS server")) { // says net/http
+		hint = " Use https://"
 	}
 	reason := cmp.Or(Failure(text), strings.Join(strings.Fields(string(text)), " "))
 	return fmt.Errorf("%s: %s: %s%s", resp.Request.URL, resp.Status, reason, hint)

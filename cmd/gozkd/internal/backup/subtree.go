@@ -152,10 +152,9 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 		return fmt.Errorf("%s has no znode %s at zxid %v: name another path or moment", s.path, r.path, s.tree.LastZxid())
 	}
 	c := client.Config{Servers: r.servers, Chroot: r.chroot, Auths: r.cred}
-	r.security.Configure(&c)
 	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	zk, err := client.Connect(connecting, c)
+	zk, err := r.security.Connect(connecting, c)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.to, err)
 	}

@@ -258,7 +258,7 @@ func TestAdvice_SilentServer(t *testing.T) {
 	if err == nil {
 		sent, err = io.ReadAll(nc)
 	}
-	if string(sent) != "ruok\r\n\r\n" || err != nil {
+	if string(sent) != "ruok\r\n\r\n\r\n\r\n" || err != nil {
 		t.Errorf("sent %q, %v", sent, err)
 	}
 	if err := errors.Join(l.(*net.TCPListener).SetDeadline(time.Now().Add(50*time.Millisecond)), nc.Close()); err != nil {

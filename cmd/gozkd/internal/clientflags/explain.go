@@ -19,20 +19,25 @@ import (
 // probeTimeout bounds the look at a port that did not answer as expected.
 const probeTimeout = 2 * time.Second
 
-// Advice returns which flag would help against an error of the connection to a server, or "". It
-// may connect to the server once more to find out whether the port speaks TLS.
+// Advice returns what would help against an error of the connection to a server, or "". It may
+// connect to the server once more to find out what the port speaks.
 func (s *Security) Advice(ctx context.Context, address string, err error) string {
-	switch {
-	case err == nil, errors.Is(err, context.Canceled):
-	case s.TLS():
-		return s.adviceForTLS(err)
-	case dialed(err):
-		switch spokenAt(ctx, address) {
-		case inTLS:
-			return "this port speaks TLS: add --tls, and --cacert FILE if its certificate is not from a public authority"
-		case inHTTP:
-			return "this port speaks HTTP: name the port for ZooKeeper's clients, clientPort in its zoo.cfg"
-		}
+	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(neterr.WrongPort)) {
+		return ""
+	}
+	advice := ""
+	if s.TLS() {
+		advice = s.adviceForTLS(err)
+	}
+	if advice != "" || !dialed(err) {
+		return advice
+	}
+	spoken := spokenAt(ctx, address, s.Dial)
+	switch wrong := neterr.AsWrongPort([]byte(spoken)); {
+	case wrong != nil:
+		return wrong.Error()
+	case spoken == inTLS && !s.TLS():
+		return "this port speaks TLS: add --tls, and --cacert FILE if its certificate is not from a public authority"
 	}
 	return ""
 }
@@ -55,11 +60,13 @@ func (s *Security) ExplainHTTP(ctx context.Context, u *url.URL, err error) error
 		strings.Contains(err.Error(), "HTTP response to HTTPS client")
 	advice, spoken := "", protocol("")
 	if plain || dialed(err) && (u.Scheme != "https" || neterr.TLSReason(err) == neterr.HungUp) {
-		spoken = spokenAt(ctx, u.Host)
+		spoken = spokenAt(ctx, u.Host, new(Security).Dial)
 	}
 	switch {
 	case spoken == inZooKeeper:
 		advice = "this port is for ZooKeeper's clients: name that of the admin server (admin.serverPort, 8080)"
+	case neterr.AsWrongPort([]byte(spoken)) == neterr.ForMembers:
+		advice = string(neterr.ForMembers) + ": name that of the admin server (admin.serverPort, 8080)"
 	case u.Scheme != "https" && spoken == inTLS:
 		advice = "this port speaks TLS: use https://"
 	case plain:
@@ -103,40 +110,41 @@ func dialed(err error) bool {
 	return !errors.As(err, &op) || op.Op != "dial"
 }
 
-// protocol is what the server at a port speaks; "" if that is not known.
+// protocol is what the server at a port speaks, by the first bytes of an answer; "" if that is not
+// known.
 type protocol string
 
 const (
-	inZooKeeper protocol = "ZooKeeper"
-	inHTTP      protocol = "HTTP"
+	inZooKeeper protocol = "imok"
 	inTLS       protocol = "TLS" // the server answers a handshake, if only to refuse it
 )
 
-// spokenAt finds out what a port speaks. A port for clients that does not speak TLS is not tried
-// with TLS, because its server would log that as a mistake.
-func spokenAt(ctx context.Context, address string) protocol {
+// spokenAt finds out what a port speaks, with connections of dial. A port for clients that does not
+// speak TLS is not tried with TLS, because its server would log that as a mistake.
+func spokenAt(ctx context.Context, address string, dial func(context.Context, string) (net.Conn, error)) protocol {
 	if ctx.Err() != nil { // what failed may have failed because its time was up
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	conn, err := dial(ctx, address)
 	if err != nil {
 		return ""
 	}
 	defer conn.Close() //nolint:errcheck // nothing was sent that matters
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline) // the read fails otherwise
-	// A word, and the end of a request: every server refuses it at once, or answers.
-	answer := make([]byte, 4)
-	if _, err = io.WriteString(conn, "ruok\r\n\r\n"); err == nil {
+	// A word, and the end of a request, as long as the beginning of a member's hello: every server
+	// refuses it at once, or answers.
+	answer := make([]byte, len(inZooKeeper))
+	if _, err = io.WriteString(conn, "ruok\r\n\r\n\r\n\r\n"); err == nil {
 		_, err = io.ReadFull(conn, answer)
 	}
-	switch {
-	case err == nil && (string(answer) == "imok" || string(answer) == "ruok"): // is not in the whitelist
+	switch spoken := protocol(answer); {
+	case err == nil && spoken == "ruok": // is not in the whitelist
 		return inZooKeeper
-	case err == nil && string(answer) == "HTTP":
-		return inHTTP
+	case err == nil && (spoken == inZooKeeper || neterr.AsWrongPort(answer) != nil):
+		return spoken
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ""
 	}

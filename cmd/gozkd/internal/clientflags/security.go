@@ -58,6 +58,18 @@ func (s *Security) Configure(cfg *client.Config) {
 	cfg.Dial, cfg.SASL = s.Dial, s.mechanism
 }
 
+// Connect connects a client so, unless cfg has a Dial of its own. An error is explained.
+func (s *Security) Connect(ctx context.Context, cfg client.Config) (*client.Client, error) {
+	if cfg.Dial == nil {
+		s.Configure(&cfg)
+	}
+	zk, err := client.Connect(ctx, cfg)
+	if err != nil {
+		return nil, s.Explain(ctx, cfg.Servers[0], err)
+	}
+	return zk, nil
+}
+
 // Dial connects to a server at host:port.
 func (s *Security) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return s.Through(ctx, new(net.Dialer).DialContext, address)

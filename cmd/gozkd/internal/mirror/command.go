@@ -114,7 +114,7 @@ func (f *follower) check(words []string, from, to *side) error {
 }
 
 // config returns how to connect to the side that a flag names.
-func (s *side) config(name string, env cli.Env) (cfg client.Config, err error) {
+func (s *side) config(name string, env cli.Env) (cfg endpoint, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
@@ -130,7 +130,8 @@ func (s *side) config(name string, env cli.Env) (cfg client.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	security.Configure(&cfg)
+	cfg.security = security
+	security.Configure(&cfg.Config)
 	return cfg, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/probe"
@@ -27,9 +28,15 @@ const (
 // errFatal marks an error that another attempt does not cure.
 var errFatal = errors.New("the mirror stops")
 
+// endpoint is how to connect to the source or to the target.
+type endpoint struct {
+	client.Config
+	security *clientflags.Security
+}
+
 // follower copies a subtree and follows its changes.
 type follower struct {
-	from, to       client.Config
+	from, to       endpoint
 	path           string
 	overwrite      bool // the target may lose data at the start
 	once           bool
@@ -109,13 +116,13 @@ func (f *follower) connect(ctx context.Context) error {
 	return f.watch(ctx)
 }
 
-func open(ctx context.Context, old *client.Client, cfg client.Config) (*client.Client, error) {
+func open(ctx context.Context, old *client.Client, to endpoint) (*client.Client, error) {
 	if old != nil {
 		_ = old.Close() // the session has ended
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return client.Connect(ctx, cfg)
+	return to.security.Connect(ctx, to.Config)
 }
 
 func (f *follower) disconnect() {

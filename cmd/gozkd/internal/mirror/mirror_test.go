@@ -18,6 +18,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/internal/testca"
@@ -119,7 +120,7 @@ func (o *output) line(label, format string, args ...any) {
 
 func between(from, to *member, path string) *follower {
 	return &follower{
-		from: from.cfg, to: to.cfg, path: path, interval: time.Hour, creations: 1000, changes: newChanges(path),
+		from: endpoint{from.cfg, new(clientflags.Security)}, to: endpoint{to.cfg, new(clientflags.Security)}, path: path, interval: time.Hour, creations: 1000, changes: newChanges(path),
 		line: (&output{lines: make(chan string)}).line,
 	}
 }

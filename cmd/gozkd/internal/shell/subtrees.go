@@ -164,10 +164,9 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	cfg := client.Config{
 		Servers: servers, SessionTimeout: c.settings.timeout, ConnectTimeout: min(c.settings.timeout, connectTimeout), Auths: c.auths,
 	}
-	c.settings.security.Configure(&cfg) // credentials must not be sent in the clear if the session uses TLS
-	zk, err := client.Connect(ctx, cfg)
+	zk, err := c.settings.security.Connect(ctx, cfg) // credentials must not be sent in the clear if the session uses TLS
 	if err != nil {
-		return side, nil, failure(printable.Error(c.settings.security.Explain(ctx, servers[0], err)))
+		return side, nil, failure(printable.Error(err))
 	}
 	end = func() { _ = zk.Close() } // after an error the session expires
 	return subtree.Side{ZK: zk, Path: path, Connect: strings.Join(servers, ",")}, end, nil

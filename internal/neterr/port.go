@@ -1,0 +1,34 @@
+package neterr
+
+import "strings"
+
+// MemberMagic begins what a server sends to its other members.
+const MemberMagic = "gozkdNET"
+
+// WrongPort is the error of a port that is not for ZooKeeper's clients. The value says what the
+// port is for.
+type WrongPort string
+
+// What else listens at a port of a server.
+const (
+	ForHTTP    WrongPort = "this port speaks HTTP"
+	ForMembers WrongPort = "this port is for the other members"
+)
+
+// Error returns what the port is for, and which port to name instead.
+func (p WrongPort) Error() string {
+	return string(p) + ": name the port for ZooKeeper's clients, clientPort in its zoo.cfg"
+}
+
+// AsWrongPort returns the error of a port that answers a client with these bytes, or nil. Four
+// bytes are enough.
+func AsWrongPort(answer []byte) error {
+	switch begin := string(answer); {
+	case len(begin) < 4:
+	case strings.HasPrefix(begin, "HTTP"):
+		return ForHTTP
+	case strings.HasPrefix(MemberMagic, begin[:4]):
+		return ForMembers
+	}
+	return nil
+}
