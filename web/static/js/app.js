@@ -152,7 +152,7 @@ function close() {
 function markTab(name) {
   const inMenu = tabs.find((t) => t[0] === name && t[2]);
   menu.hidePopover();
-  replace(more, inMenu ? inMenu[1] : 'More', icon('chevron'));
+  replace(more, inMenu && innerWidth > 400 ? inMenu[1] : 'More', icon('chevron'));
   more.setAttribute('aria-label', inMenu ? inMenu[1] + ': more views' : 'More views'); // a view may have a button of its name
   for (const link of [more, ...document.querySelectorAll('#nav a')]) {
     if (link === more ? inMenu : link.dataset.tab === name) {

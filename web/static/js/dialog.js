@@ -91,7 +91,7 @@ export function toast(text, kind = '', action = null) {
     h('button', {type: 'button', class: 'button quiet', 'aria-label': 'Dismiss', onclick: () => box.remove()}, icon('close')));
   const place = document.getElementById('toasts');
   place.append(box);
-  while (place.children.length > 4) {
+  while (place.children.length > (innerWidth < 560 ? 1 : 4)) { // on a phone they would cover the page
     place.firstChild.remove();
   }
   setTimeout(() => box.remove(), kind === 'bad' ? 12000 : 5000);
