@@ -29,21 +29,19 @@ func New[T any](c *recipes.Client, base string) *Discovery[T] { return &Discover
 // alphabetical order.
 func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 	names, err := contend.ChildNames(ctx, d.client, d.base)
+	return sortedNames(names), err
+}
+
+func sortedNames(names []string) []string {
 	slices.Sort(names)
-	return names, err
+	return names
 }
 
 // Instances asks the server for the instances of a service, in the order of their znodes' names.
 // Znodes that are not instances are left out, and an error that wraps recipes.ErrFormat names them.
 // With any other error there are no instances.
 func (d *Discovery[T]) Instances(ctx context.Context, name string) ([]Instance[T], error) {
-	dir := znodepath.Join(d.base, name)
-	ids, err := contend.ChildNames(ctx, d.client, dir)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(ids)
-	found, err := contend.ReadChildren(ctx, d.client, dir, ids)
+	found, err := contend.Contenders(ctx, d.client, znodepath.Join(d.base, name), sortedNames)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (c *candidate) Leader(ctx context.Context) (id string, err error) {
 
 // Candidates returns the ids of all candidates in order. The first candidate leads.
 func (c *candidate) Candidates(ctx context.Context) ([]string, error) {
-	all, err := contend.Contenders(ctx, c.client, c.path, nil)
+	all, err := contend.Contenders(ctx, c.client, c.path, sequence.Sequential)
 	var ids []string
 	for _, x := range all {
 		ids = append(ids, string(x.Data))

@@ -113,7 +113,9 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 		}
 		return members, err
 	}
-	all, err := contend.ReadAll(ctx, g.client, g.path, g.isMember)
+	all, err := contend.Contenders(ctx, g.client, g.path, func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return !g.isMember(name) })
+	})
 	for _, c := range all {
 		members = append(members, g.member(c))
 	}

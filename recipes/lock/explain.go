@@ -16,7 +16,7 @@ import (
 // may mix moments. A client that downgrades, and has not deleted its write lock yet, appears as the
 // holder of both locks.
 func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Contention, error) {
-	all, err := contend.Contenders(ctx, c, path, nil)
+	all, err := contend.Contenders(ctx, c, path, sequence.Sequential)
 	if err != nil || len(all) == 0 {
 		return recipes.Contention{}, err
 	}
@@ -48,14 +48,14 @@ func Explain(ctx context.Context, c *recipes.Client, path string) (recipes.Conte
 // first waiter and of the same session count as not granted; so leases that several goroutines of
 // one session acquire at the same time may be missing for a moment.
 func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
-	leases, err := contend.ReadAll(ctx, s.client, s.leases, nil)
+	leases, err := contend.Contenders(ctx, s.client, s.leases, func(names []string) []string { return names })
 	if err != nil {
 		return recipes.Contention{}, err
 	}
 	slices.SortFunc(leases, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
 	// Read the waiters after the leases: a waiter that has left the line in between was granted its
 	// leases.
-	waiters, err := contend.Contenders(ctx, s.client, s.mutex.path, nil)
+	waiters, err := contend.Contenders(ctx, s.client, s.mutex.path, sequence.Sequential)
 	if err != nil {
 		return recipes.Contention{}, err
 	}

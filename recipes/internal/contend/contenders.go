@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
@@ -27,28 +26,16 @@ func IgnoreMissing(err error) error {
 	return err
 }
 
-// Contenders returns the contenders in the line of dir, in order, or those whose names match
-// accepts. A missing directory has none. Contenders that leave meanwhile are left out.
-func Contenders(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) ([]recipes.Contender, error) {
-	children, err := ChildNames(ctx, c, dir)
+// Contenders returns those children of dir that choose picks from their names, in its order; see
+// ReadChildren. sequence.Sequential picks those in line. A missing directory has none.
+func Contenders(
+	ctx context.Context, c *recipes.Client, dir string, choose func(names []string) []string,
+) ([]recipes.Contender, error) {
+	names, err := ChildNames(ctx, c, dir)
 	if err != nil {
 		return nil, err
 	}
-	return ReadChildren(ctx, c, dir, matching(sequence.Sequential(children), match))
-}
-
-// ReadAll is Contenders for all children of dir, in no particular order.
-func ReadAll(ctx context.Context, c *recipes.Client, dir string, match func(name string) bool) ([]recipes.Contender, error) {
-	children, err := ChildNames(ctx, c, dir)
-	if err != nil {
-		return nil, err
-	}
-	return ReadChildren(ctx, c, dir, matching(children, match))
-}
-
-// matching returns the names that match accepts. A nil match accepts all.
-func matching(names []string, match func(name string) bool) []string {
-	return slices.DeleteFunc(names, func(name string) bool { return match != nil && !match(name) })
+	return ReadChildren(ctx, c, dir, choose(names))
 }
 
 // ReadChildren returns the children of dir with the given names, in that order, except those that

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/sequence"
 	"github.com/gozkd/gozkd/internal/testkit/recipetest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
@@ -74,7 +75,7 @@ func TestAcquire_InOrder(t *testing.T) {
 		if _, err := contend.Acquire(ctx, c, "/a/line", "lock-", nil, contend.Exclusive); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		all, err := contend.Contenders(t.Context(), c, "/a/line", nil)
+		all, err := contend.Contenders(t.Context(), c, "/a/line", sequence.Sequential)
 		if err != nil || len(all) != 6 || string(all[0].Data) != "first" || string(all[2].Data) != "1" || all[2].Session != c.Session().ID() {
 			t.Fatalf("%+v, %v", all, err)
 		}
@@ -147,13 +148,15 @@ func TestContenders(t *testing.T) {
 			}
 		}
 		for _, tc := range []struct {
-			match func(string) bool
-			want  string
+			choose func([]string) []string
+			want   string
 		}{
-			{nil, "a-0000000000 0, b-0000000001 0, a-0000000002 , b-0000000003 "},
-			{func(name string) bool { return name[0] == 'b' }, "b-0000000001 0, b-0000000003 "},
+			{sequence.Sequential, "a-0000000000 0, b-0000000001 0, a-0000000002 , b-0000000003 "},
+			{func(names []string) []string {
+				return slices.DeleteFunc(sequence.Sequential(names), func(name string) bool { return name[0] != 'b' })
+			}, "b-0000000001 0, b-0000000003 "},
 		} {
-			all, err := contend.Contenders(t.Context(), c, "/line", tc.match)
+			all, err := contend.Contenders(t.Context(), c, "/line", tc.choose)
 			var got []string
 			for _, x := range all {
 				got = append(got, strings.TrimPrefix(x.Path, "/line/")+" "+string(x.Data))
@@ -173,7 +176,7 @@ func TestContenders(t *testing.T) {
 				}
 				return nil
 			}, nil)
-			if all, err := contend.Contenders(t.Context(), c, "/line", nil); !errors.Is(err, refused) || all != nil {
+			if all, err := contend.Contenders(t.Context(), c, "/line", sequence.Sequential); !errors.Is(err, refused) || all != nil {
 				t.Errorf("%s is refused: %v, %v", op, all, err)
 			}
 		}
