@@ -210,12 +210,13 @@ func (n *createCall) adoptExisting(ctx context.Context, exists error) (string, e
 	return "", &ambiguousError{exists}
 }
 
-// ownerFits reports whether the znode that was requested can have this EphemeralOwner.
+// ownerFits reports whether the znode that was requested can have this EphemeralOwner. Containers
+// and znodes with a TTL show 0. Source: ZooKeeper DataNode.getClientEphemeralOwner.
 func (n *createCall) ownerFits(owner int64) bool {
 	if n.opts.Ephemeral {
 		return owner == n.client.core.currentSession().ID()
 	}
-	return owner == 0 || n.opts.Container || n.opts.TTL != 0
+	return owner == 0
 }
 
 // undo deletes, in the background, a znode that was created after its caller gave up. A znode whose

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/recipes/internal/owner"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -73,7 +72,7 @@ func (g *engine) handleData(res result) bool {
 
 // lists reports whether the children of e are cached and e can have any.
 func (g *engine) lists(e *entry, stat *proto.Stat) bool {
-	return e.depth < g.scope.depth && !owner.IsSession(int64(stat.EphemeralOwner)) && (g.scope.enter == nil || g.scope.enter(e.path))
+	return e.depth < g.scope.depth && stat.EphemeralOwner == 0 && (g.scope.enter == nil || g.scope.enter(e.path))
 }
 
 func (g *engine) handleChildren(res result) bool {

@@ -12,7 +12,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
-	"github.com/gozkd/gozkd/recipes/internal/owner"
 )
 
 // run maintains the znode until ctx ends, and then deletes it.
@@ -278,7 +277,7 @@ func (k *maintainer) isOwn(stat *proto.Stat, s *recipes.Session) bool {
 	if k.opts.Ephemeral {
 		return int64(stat.EphemeralOwner) == s.ID()
 	}
-	return !owner.IsSession(int64(stat.EphemeralOwner))
+	return stat.EphemeralOwner == 0
 }
 
 // touchName is Curator's name for the child that keeps a znode with a TTL alive. Setting the znode
