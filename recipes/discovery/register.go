@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -101,16 +100,8 @@ func (r *Registration[T]) Close() error { return calls.Close(r.client, r.znode.C
 // With registers, runs f, and unregisters, also if f panics. f gets ctx itself: a registration is
 // restored automatically, so its loss is no reason to stop f. With waits for the deletion of the
 // znode even if ctx has ended; see Registration.Close.
-func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx context.Context) error) (err error) {
-	if err := holding.CheckFunc(f == nil); err != nil {
-		return err
-	}
-	r, err := d.Register(ctx, in)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return f(ctx)
+func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx context.Context) error) error {
+	return holding.While(ctx, func() (*Registration[T], error) { return d.Register(ctx, in) }, f)
 }
 
 // setDefaults fills in the fields that Register sets.

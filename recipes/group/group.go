@@ -3,7 +3,6 @@ package group
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,16 +89,8 @@ func (g *Group) Join(ctx context.Context, id string, payload []byte) (*Persisten
 // With joins, runs f, and leaves, also if f panics. f gets ctx itself: membership is restored
 // automatically, so its loss is no reason to stop f. With waits for the deletion of the znode even
 // if ctx has ended; see PersistentZnode.Close.
-func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx context.Context) error) (err error) {
-	if err := holding.CheckFunc(f == nil); err != nil {
-		return err
-	}
-	m, err := g.Join(ctx, id, payload)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	return f(ctx)
+func (g *Group) With(ctx context.Context, id string, payload []byte, f func(ctx context.Context) error) error {
+	return holding.While(ctx, func() (*PersistentZnode, error) { return g.Join(ctx, id, payload) }, f)
 }
 
 // Members asks the server for the members, whoever created them. They are in the order of their

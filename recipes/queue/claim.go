@@ -196,15 +196,9 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 
 // putBack creates the znode of a taken item again. Its name is its place in the queue.
 func (e *engine) putBack(ctx context.Context, x *entry) {
+	put := client.CreateOp(e.child(x.name), x.content.data, client.CreateOptions{})
 	for {
-		s, err := e.client.AwaitSession(ctx)
-		if err != nil {
-			return
-		}
-		in, cancel := s.Within(ctx)
-		_, err = e.write(in, e.consumer.writer, client.CreateOp(e.child(x.name), x.content.data, client.CreateOptions{}))
-		cancel()
-		if err == nil || !repeatable(ctx, err) {
+		if _, err := e.write(ctx, e.consumer.writer, put); err == nil || !repeatable(ctx, err) {
 			return
 		}
 		backoff.Sleep(ctx, dropPause)

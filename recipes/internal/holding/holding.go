@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
@@ -22,6 +23,20 @@ func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error
 		}
 	}()
 	return f(in)
+}
+
+// While runs f between start and the Close of what start returns, also if f panics. f gets ctx
+// itself: what start returns is restored after a loss, which is no reason to stop f.
+func While[C io.Closer](ctx context.Context, start func() (C, error), f func(context.Context) error) (err error) {
+	if err := CheckFunc(f == nil); err != nil {
+		return err
+	}
+	c, err := start()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return f(ctx)
 }
 
 // Release releases h. lost is the error of op if h had been lost before; err says why releasing
