@@ -80,11 +80,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 // lacks. The Client is closed with the test. set may change the configuration.
 func (s *Service) Client(t testing.TB, set ...func(*client.Config)) *client.Client {
 	t.Helper()
-	dial := s.Dialer()
-	cfg := client.Config{
-		Servers: s.Servers(), SessionTimeout: DefaultSessionTimeout,
-		Dial: func(_ context.Context, address string) (net.Conn, error) { return dial("tcp", address, waitTimeout) },
-	}
+	cfg := client.Config{Servers: s.Servers(), SessionTimeout: DefaultSessionTimeout, Dial: s.cluster.Dial}
 	for _, f := range set {
 		f(&cfg)
 	}
@@ -166,10 +162,15 @@ func (s *Service) Servers() []string { return strings.Split(s.ConnectString(), "
 // Dialer returns a dial function for zk.WithDialer that connects to the addresses in ConnectString.
 // A client in a bubble needs this function; elsewhere it dials TCP.
 func (s *Service) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	return dialer(s.cluster.Dial)
+}
+
+// dialer returns dial as a zk.Dialer.
+func dialer(dial client.Dial) func(network, address string, timeout time.Duration) (net.Conn, error) {
 	return func(_, address string, timeout time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		return s.cluster.Dial(ctx, address)
+		return dial(ctx, address)
 	}
 }
 

@@ -1,7 +1,6 @@
 package zktest
 
 import (
-	"context"
 	"crypto/tls"
 	"net"
 	"testing"
@@ -9,7 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/server"
 )
@@ -63,13 +62,5 @@ func (s *Service) ConnectTLS(t testing.TB, cfg *tls.Config, options ...func(*zk.
 
 // TLSDialer is Dialer over TLS.
 func (s *Service) TLSDialer(cfg *tls.Config) func(network, address string, timeout time.Duration) (net.Conn, error) {
-	return func(_, address string, timeout time.Duration) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		nc, err := s.cluster.Dial(ctx, address)
-		if err != nil {
-			return nil, err
-		}
-		return clientauth.TLS(ctx, nc, cfg, address)
-	}
+	return dialer(client.DialTLS(cfg, s.cluster.Dial))
 }

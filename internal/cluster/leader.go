@@ -105,6 +105,14 @@ func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.
 	}
 }
 
+// change is atLeader, and returns when all serving members have applied what f did.
+func (c *Cluster) change(ctx context.Context, f func(context.Context, *server.Server) error) error {
+	if err := c.atLeader(ctx, f); err != nil {
+		return err
+	}
+	return c.settle(ctx)
+}
+
 // errMemberGone is the cause when whileServing cancels its context.
 var errMemberGone = errors.New("cluster: the member ended, was paused or left the majority")
 

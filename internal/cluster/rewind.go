@@ -47,7 +47,7 @@ func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 	if len(snapshot.znodes) == 0 {
 		return errorf(ErrInvalid, "cluster: rewind: the snapshot is empty; take it with Snapshot")
 	}
-	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+	return c.change(ctx, func(ctx context.Context, s *server.Server) error {
 		for {
 			if err := s.CatchUp(ctx); err != nil {
 				return err
@@ -58,10 +58,6 @@ func (c *Cluster) Rewind(ctx context.Context, snapshot Snapshot) error {
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	return c.settle(ctx)
 }
 
 // raced reports whether a client's write or the end of a session made a plan impossible.

@@ -36,7 +36,7 @@ func (c *Cluster) knows(session int64) bool {
 // serving members have applied the expiry.
 func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 	again := false
-	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error {
+	return c.change(ctx, func(ctx context.Context, s *server.Server) error {
 		err := s.ExpireSession(ctx, id)
 		if again && errors.Is(err, server.ErrNoSession) {
 			return nil // the previous leader expired the session
@@ -44,10 +44,6 @@ func (c *Cluster) ExpireSession(ctx context.Context, id int64) error {
 		again = true
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return c.settle(ctx)
 }
 
 // CloseConnection breaks the connection of one client. Its session lives on.
@@ -85,11 +81,7 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	c.moveClocks(c.connected) // clients whose handshake was in progress before are connected now
-	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
-	if err != nil {
-		return err
-	}
-	return c.settle(ctx)
+	return c.change(ctx, func(ctx context.Context, s *server.Server) error { return s.ExpireDue(ctx) })
 }
 
 // moveClocks calls move while no member can expire a session, and touches the sessions that move

@@ -4,19 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
 )
 
 // Load puts data at paths; see server.Load.
 func (c *Cluster) Load(ctx context.Context, znodes map[string][]byte) error {
-	err := c.atLeader(ctx, func(ctx context.Context, s *server.Server) error { return s.Load(ctx, znodes) })
-	if err != nil {
-		return err
-	}
-	return c.settle(ctx)
+	return c.change(ctx, func(ctx context.Context, s *server.Server) error { return s.Load(ctx, znodes) })
 }
 
 // Walk visits the znode at path and all below it, in the state of the leader; see server.Walk. It
@@ -96,19 +94,15 @@ func describe(z *server.Znode) string {
 // if it is long.
 func shown(data []byte) string {
 	const most = 120
-	rest := ""
+	size := ""
 	if len(data) > most {
-		rest = fmt.Sprintf("… (%d bytes)", len(data))
-		data = data[:most]
-		for len(data) > most-utf8.UTFMax && !utf8.Valid(data) { // a character cut in half
-			data = data[:len(data)-1]
-		}
+		size = fmt.Sprintf(" (%d bytes)", len(data))
 	}
 	switch {
 	case data == nil:
 		return "null"
 	case utf8.Valid(data):
-		return fmt.Sprintf("%q%s", data, rest)
+		return strconv.Quote(printable.Shortened(string(data), most)) + size
 	}
-	return fmt.Sprintf("0x%x%s", data, rest)
+	return fmt.Sprintf("0x%x", data[:min(len(data), most)]) + size
 }
