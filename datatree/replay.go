@@ -166,30 +166,28 @@ func (r *Replay) aclKey(list []proto.ACL) string {
 	return r.t.aclKey(list)
 }
 
-// Apply applies a transaction, and returns events as [Tree.Apply] does. An error means that the
-// transaction is none that ZooKeeper can have written; the tree must then not be used.
-func (r *Replay) Apply(record *zkfiles.Record) ([]Event, error) {
+// Apply applies a transaction. An error means that the transaction is none that ZooKeeper can have
+// written; the tree must then not be used.
+func (r *Replay) Apply(record *zkfiles.Record) error {
 	t := r.t
 	if record.Zxid <= t.lastZxid {
-		return nil, fmt.Errorf("transaction %v comes after %v", record.Zxid, t.lastZxid)
+		return fmt.Errorf("transaction %v comes after %v", record.Zxid, t.lastZxid)
 	}
 	t.lastZxid = record.Zxid
-	t.events = reuse(t.events)
-	x := txn{Header: Header{record.Zxid, record.TimeMs}}
-	err := r.apply(&x, record, &record.Txn)
+	err := r.apply(record, &record.Txn)
 	t.hashPending()
 	if err != nil {
-		return nil, fmt.Errorf("transaction %v: %w", record.Zxid, err)
+		return fmt.Errorf("transaction %v: %w", record.Zxid, err)
 	}
-	return t.events, nil
+	return nil
 }
 
-func (r *Replay) apply(x *txn, in *zkfiles.Record, op *zkfiles.Txn) error {
+func (r *Replay) apply(x *zkfiles.Record, op *zkfiles.Txn) error {
 	switch op.Op {
 	case proto.OpCreate, proto.OpCreate2:
 		owner := int64(0)
 		if op.Ephemeral {
-			owner = int64(in.Session)
+			owner = int64(x.Session)
 		}
 		return r.create(x, op, owner)
 	case proto.OpCreateContainer:
@@ -197,21 +195,21 @@ func (r *Replay) apply(x *txn, in *zkfiles.Record, op *zkfiles.Txn) error {
 	case proto.OpCreateTTL:
 		return r.create(x, op, zkfiles.OwnerOf(zkfiles.TTL, 0, op.TTLMs))
 	case proto.OpDelete, proto.OpDeleteContainer:
-		return r.delete(x, op.Path)
+		return r.delete(x.Zxid, op.Path)
 	case proto.OpSetData, proto.OpReconfig:
 		r.setData(x, op)
 	case proto.OpSetACL:
 		r.setACL(op)
 	case proto.OpCreateSession:
-		r.setSession(in.Session, op.TimeoutMs)
+		r.setSession(x.Session, op.TimeoutMs)
 	case proto.OpCloseSession:
-		return r.closeSession(x, in.Session, op.Paths)
+		return r.closeSession(x.Zxid, x.Session, op.Paths)
 	case proto.OpMulti:
 		if op.Failed() {
 			return nil
 		}
 		for i := range op.Ops {
-			if err := r.apply(x, in, &op.Ops[i]); err != nil {
+			if err := r.apply(x, &op.Ops[i]); err != nil {
 				return fmt.Errorf("operation %d of the multi: %w", i, err)
 			}
 		}
@@ -224,7 +222,7 @@ func (r *Replay) apply(x *txn, in *zkfiles.Record, op *zkfiles.Txn) error {
 
 // create creates a znode. In a fuzzy state the parent may be gone again, or the znode may be there
 // already: then only the parent's counter moves forward. Source: DataTree.createNode.
-func (r *Replay) create(x *txn, op *zkfiles.Txn, owner int64) error {
+func (r *Replay) create(x *zkfiles.Record, op *zkfiles.Txn, owner int64) error {
 	t := r.t
 	if err := proto.ValidatePath(op.Path); err != nil {
 		return err
@@ -257,18 +255,13 @@ func (r *Replay) create(x *txn, op *zkfiles.Txn, owner int64) error {
 	if err := r.setOwner(&rec, owner); err != nil {
 		return err
 	}
-	if err := r.insert(p, op.Path, &rec); err != nil {
-		return err
-	}
-	t.emit(x, proto.EventCreated, t.get(op.Path))
-	t.emit(x, proto.EventChildrenChanged, p)
-	return nil
+	return r.insert(p, op.Path, &rec)
 }
 
 // delete deletes a znode. In a fuzzy state it may be gone already; its parent's pzxid moves forward
 // all the same. Or the path has a later znode, possibly with children: the log creates them again.
 // Source: DataTree.deleteNode.
-func (r *Replay) delete(x *txn, path string) error {
+func (r *Replay) delete(zxid proto.Zxid, path string) error {
 	t := r.t
 	if protected(path) || proto.ValidatePath(path) != nil {
 		return fmt.Errorf("it deletes %q", path)
@@ -277,14 +270,12 @@ func (r *Replay) delete(x *txn, path string) error {
 	if p == nil {
 		return nil
 	}
-	if parent := t.record(p); x.Zxid > parent.pzxid {
-		parent.pzxid = x.Zxid
+	if parent := t.record(p); zxid > parent.pzxid {
+		parent.pzxid = zxid
 		r.replace(p, &parent)
 	}
 	if n := t.get(path); n != nil {
 		r.removeAll(n)
-		t.events = append(t.events, Event{Type: proto.EventDeleted, Path: path, Zxid: x.Zxid, ACL: ACLRef{t.aclOf(n)}})
-		t.emit(x, proto.EventChildrenChanged, p)
 		t.discard(n)
 	}
 	return nil
@@ -302,7 +293,7 @@ func (r *Replay) removeAll(n *znode) {
 	t.remove(n)
 }
 
-func (r *Replay) setData(x *txn, op *zkfiles.Txn) {
+func (r *Replay) setData(x *zkfiles.Record, op *zkfiles.Txn) {
 	t := r.t
 	n := t.get(op.Path)
 	if n == nil {
@@ -312,7 +303,6 @@ func (r *Replay) setData(x *txn, op *zkfiles.Txn) {
 	rec.setData(op.Data)
 	rec.version, rec.mzxid, rec.mtimeMs = op.Version, x.Zxid, x.TimeMs
 	r.replace(n, &rec)
-	t.emit(x, proto.EventDataChanged, n)
 }
 
 func (r *Replay) setACL(op *zkfiles.Txn) {
@@ -327,9 +317,9 @@ func (r *Replay) setACL(op *zkfiles.Txn) {
 
 // closeSession removes a session and its ephemerals: those that the transaction names, then those
 // that the session still owns. Source: DataTree.killSession.
-func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error {
+func (r *Replay) closeSession(zxid proto.Zxid, id proto.SessionID, paths []string) error {
 	for _, path := range paths {
-		if err := r.delete(x, path); err != nil {
+		if err := r.delete(zxid, path); err != nil {
 			return err
 		}
 	}
@@ -337,7 +327,7 @@ func (r *Replay) closeSession(x *txn, id proto.SessionID, paths []string) error 
 		return nil
 	}
 	for _, path := range r.t.Ephemerals(id, nil) {
-		if err := r.delete(x, path); err != nil {
+		if err := r.delete(zxid, path); err != nil {
 			return err
 		}
 	}

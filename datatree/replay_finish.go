@@ -15,7 +15,7 @@ func (r *Replay) SetZxid(z proto.Zxid) { r.t.lastZxid = max(r.t.lastZxid, z) }
 // DropSession closes a session as of the last transaction, which deletes its ephemerals.
 func (r *Replay) DropSession(id proto.SessionID) error {
 	defer r.t.hashPending()
-	return r.closeSession(&txn{Header: Header{Zxid: r.t.lastZxid}}, id, nil)
+	return r.closeSession(r.t.lastZxid, id, nil)
 }
 
 // Finish ends the replay for a tree that begins an ensemble of its own: the members in

@@ -58,7 +58,7 @@ func TestReplay_Refused(t *testing.T) {
 	} {
 		r := replayed(t, zkfiles.Txn{Op: proto.OpCreate, Path: "/a", ParentCversion: 1})
 		r.t.mostZnodes = r.t.index.len()
-		if _, err := r.Apply(&zkfiles.Record{Zxid: tc.zxid, Txn: tc.txn}); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := r.Apply(&zkfiles.Record{Zxid: tc.zxid, Txn: tc.txn}); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: %v, want %s", tc.txn, err, tc.want)
 		}
 	}
@@ -128,7 +128,7 @@ func TestReplay_FuzzyCreates(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := r.Apply(&zkfiles.Record{Zxid: tc.zxid, Txn: zkfiles.Txn{Op: proto.OpCreate, Path: tc.path, ACL: known, ParentCversion: tc.counter}}); err != nil {
+		if err := r.Apply(&zkfiles.Record{Zxid: tc.zxid, Txn: zkfiles.Txn{Op: proto.OpCreate, Path: tc.path, ACL: known, ParentCversion: tc.counter}}); err != nil {
 			t.Fatal(err)
 		}
 		if rec := r.t.root.record(); rec.cversion != tc.want || rec.pzxid != tc.pzxid {
@@ -196,7 +196,7 @@ func TestReplay_EmptyACL(t *testing.T) {
 		{Op: proto.OpCreate, Path: "/b", ParentCversion: 1},
 		{Op: proto.OpCreate, Path: "/c", ParentCversion: 2, ACL: proto.ReadACL()}, {Op: proto.OpSetACL, Path: "/c", Version: 1},
 	} {
-		if _, err := r.Apply(&zkfiles.Record{Zxid: proto.Zxid(i + 5), Txn: x}); err != nil {
+		if err := r.Apply(&zkfiles.Record{Zxid: proto.Zxid(i + 5), Txn: x}); err != nil {
 			t.Fatal(err)
 		}
 	}

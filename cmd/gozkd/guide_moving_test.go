@@ -138,7 +138,7 @@ func writeZooKeeper(t *testing.T, dir string) (history []zkleader.Txn, writeLast
 			x.ACL = proto.OpenACL()
 		}
 		r := &zkfiles.Record{Session: 0x100000000000001, Zxid: proto.MakeZxid(1, uint32(i+1)), TimeMs: 1_700_000_000_000, Txn: x}
-		if _, err := replay.Apply(r); err != nil {
+		if err := replay.Apply(r); err != nil {
 			t.Fatal(err)
 		}
 		r.HasDigest, r.DigestVersion, r.Digest = true, zkfiles.DigestVersion, replay.Digest()

@@ -31,6 +31,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/tcpport", there: true},
 	{pkg: "internal/bodyread", there: true},
 	{pkg: "internal/lastzxid", there: true},
+	{pkg: "internal/strictjson", there: true},
 	{pkg: "internal/archtest", there: true},
 	{pkg: "internal/testca", there: true},
 	{pkg: "internal/neterr", there: true},
@@ -200,7 +201,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd-testkit/internal/faultsapi", there: true, may: []arrow{
 		{"internal/printable", "errors for people"},
-		{"internal/cluster", "the ensemble that requests control"},
+		{"internal/cluster", "the ensemble that requests control"}, {"internal/strictjson", "bodies of requests"},
 		{"internal/neterr", "what to do if the port is taken"},
 		{"internal/faultproxy", "the kinds of faults"},
 		{"internal/portfile", "says where further servers listen"},
@@ -224,7 +225,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "internal/subtree", there: true, may: []arrow{
 		{"client", "reads and writes the znodes"},
-		{"internal/parallel", "requests at the same time"},
+		{"internal/parallel", "requests at the same time"}, {"internal/strictjson", "records of an export"},
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "internal/httplocal", there: true},
@@ -268,8 +269,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/cli", there: true, may: []arrow{
 		{"internal/printable", "errors for people"},
-		{"internal/version", "gozkd --version names the version that servers name"},
-		{"internal/history", "flags name moments"}, {"proto", "zxids of moments"},
+		{"internal/version", "gozkd --version names the version that servers name"}, {"internal/history", "flags name moments"},
 		{"github.com/agnivade/levenshtein", "suggests a name for a misspelled one"},
 	}},
 	{pkg: "cmd/gozkd/internal/clientflags", there: true, may: []arrow{

@@ -43,6 +43,7 @@ var webTable = []box{
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
 		{"internal/httplocal", "below which path a proxy serves"},
 		{"internal/history", "earlier states of znodes"},
+		{"internal/strictjson", "bodies of requests"},
 		{"client", "requests"},
 		{"proto", "ACLs, Stats, paths, error codes"},
 		{"web/internal/access", "roles"},

@@ -5,6 +5,8 @@ package history
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -51,6 +53,20 @@ type Query struct {
 type Moment struct {
 	Zxid proto.Zxid
 	Time time.Time
+}
+
+// ParseMoment reads a zxid such as 0x100000007, or a time in one of the layouts, after 1970.
+func ParseMoment(text string, layouts ...string) (m Moment, ok bool) {
+	if hex, isZxid := strings.CutPrefix(text, "0x"); isZxid {
+		zxid, err := strconv.ParseUint(hex, 16, 63)
+		return Moment{Zxid: proto.Zxid(zxid)}, err == nil && zxid > 0
+	}
+	for _, layout := range layouts {
+		if t, err := time.Parse(layout, text); err == nil && t.Unix() > 0 {
+			return Moment{Time: t}, true
+		}
+	}
+	return m, false
 }
 
 // Kinds of changes.

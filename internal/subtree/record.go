@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/strictjson"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -167,7 +168,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, errors.Join(errors.New("not an export: it is empty"), t.lines.Err())
 	}
 	t.line++
-	if err := strict(t.lines.Bytes(), &t.Head); err != nil || t.Head.Version == 0 {
+	if err := strictjson.Decode(t.lines.Bytes(), &t.Head); err != nil || t.Head.Version == 0 {
 		return nil, errors.Join(errors.New("not an export: the first line must begin with {\"gozkd_export\""), err)
 	}
 	if t.Head.Version != formatVersion {
@@ -193,7 +194,7 @@ func (t *Reader) Next() (Record, error) {
 	if bytes.HasPrefix(b, []byte(`{"end"`)) {
 		return r, t.finish(b)
 	}
-	err := strict(b, &r)
+	err := strictjson.Decode(b, &r)
 	if err == nil {
 		err = r.check()
 	}
@@ -206,7 +207,7 @@ func (t *Reader) Next() (Record, error) {
 
 func (t *Reader) finish(b []byte) error {
 	var end tail
-	if err := strict(b, &end); err != nil {
+	if err := strictjson.Decode(b, &end); err != nil {
 		return fmt.Errorf("line %d: %w", t.line, err)
 	}
 	if end.Znodes != t.count {
@@ -214,19 +215,6 @@ func (t *Reader) finish(b []byte) error {
 	}
 	t.ended = true
 	return io.EOF
-}
-
-// strict decodes a single JSON value. Unknown fields and trailing data are errors.
-func strict(b []byte, v any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("data after the JSON object")
-	}
-	return nil
 }
 
 // Kinds maps the paths of container and TTL znodes to the TTL in milliseconds, or 0 for a

@@ -51,7 +51,7 @@ type Znode struct {
 // exist any more are skipped.
 func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit func(*Znode) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &walker{ctx: ctx, zk: zk, root: root, options: o, results: make(chan *item, maxHeld+1)}
+	w := &walker{ctx: ctx, zk: zk, options: o, results: make(chan *item, maxHeld+1)}
 	defer w.fetches.Wait()
 	defer cancel()
 	w.head = &item{node: Znode{Path: root, Last: true}}
@@ -84,7 +84,6 @@ func Walk(ctx context.Context, zk *client.Client, root string, o Options, visit 
 type walker struct {
 	ctx     context.Context //nolint:containedctx // of one Walk
 	zk      *client.Client
-	root    string
 	options Options
 	head    *item
 	results chan *item // capacity maxHeld+1, so that a fetch never blocks

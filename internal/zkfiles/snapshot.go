@@ -29,15 +29,6 @@ type SnapshotReader struct {
 	done bool // the znodes were read to their end
 }
 
-// Trailer is what follows the znodes of a snapshot.
-type Trailer struct {
-	Digest *SnapshotDigest // nil: none
-	// LastZxid is the last transaction when the snapshot was begun. It differs from the file's name
-	// only in later versions of ZooKeeper.
-	LastZxid    proto.Zxid
-	HasLastZxid bool // in snapshots of 3.9
-}
-
 // SnapshotDigest is the digest of the tree after a transaction.
 type SnapshotDigest struct {
 	Zxid    proto.Zxid
@@ -133,17 +124,16 @@ func (r *SnapshotReader) Znodes() iter.Seq2[Znode, error] {
 }
 
 // Trailer reads what follows the znodes, which must have been read to their end, and verifies all
-// checksums.
-func (r *SnapshotReader) Trailer() (Trailer, error) {
-	var t Trailer
+// checksums. digest is nil if there is none.
+func (r *SnapshotReader) Trailer() (digest *SnapshotDigest, err error) {
 	s := r.s
 	switch {
 	case s.err != nil:
-		return t, s.err
+		return nil, s.err
 	case !r.done:
-		return t, errors.New("zkfiles: the znodes have not been read to their end")
+		return nil, errors.New("zkfiles: the znodes have not been read to their end")
 	case r.bare:
-		return t, nil
+		return digest, nil
 	}
 	r.seal("the tree")
 	if r.more() {
@@ -158,18 +148,18 @@ func (r *SnapshotReader) Trailer() (Trailer, error) {
 			d.Value = uint64(s.long("the digest"))
 		}
 		if d.Zxid != 0 { // otherwise there was no transaction since the server started, and the value is 0
-			t.Digest = &d
+			digest = &d
 		}
 		r.seal("the digest")
 	}
 	if r.more() {
-		t.LastZxid, t.HasLastZxid = proto.Zxid(s.long("the last zxid")), true
+		s.long("the last zxid") // in snapshots of 3.9; it differs from the file's name only in later versions
 		r.seal("the last zxid")
 	}
 	if r.more() {
 		s.fail("something follows the end of the snapshot")
 	}
-	return t, s.err
+	return digest, s.err
 }
 
 // more reports whether the file goes on.

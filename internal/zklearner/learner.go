@@ -51,7 +51,6 @@ type Status struct {
 	Trees   int // how often the whole state was received
 	// Zxid is the last transaction that was applied, and Announced the last that the leader named.
 	Zxid, Announced              proto.Zxid
-	Settled                      bool // see G3
 	Records, Compared            int64
 	EqualUpTo                    proto.Zxid
 	Znodes, Ephemerals, Sessions int
@@ -170,7 +169,7 @@ func (l *Learner) publish(announced proto.Zxid) {
 	r := l.replica
 	t := r.Tree()
 	l.update(func(s *Status) {
-		s.Zxid, s.Announced, s.Settled = r.last, max(s.Announced, announced, r.last), r.Settled()
+		s.Zxid, s.Announced = r.last, max(s.Announced, announced, r.last)
 		s.Trees, s.Records, s.Compared, s.EqualUpTo = r.trees, r.records, r.compared, r.equalUpTo
 		s.Znodes, s.Ephemerals, s.Sessions = t.NumZnodes(), t.NumEphemerals(), t.NumSessions()
 	})

@@ -82,7 +82,7 @@ func (r *Replica) Apply(x *zkfiles.Record) error {
 		return nil
 	}
 	follows := zkfiles.Follows(r.last, x.Zxid)
-	if _, err := r.replay.Apply(x); err != nil {
+	if err := r.replay.Apply(x); err != nil {
 		return fmt.Errorf("%w: %w", ErrDiffers, err)
 	}
 	last := r.last

@@ -100,17 +100,15 @@ const heavyBytes = 32 << 10
 
 // Heavy runs f, which works on this many bytes. Few run at once, so that the goroutines of the
 // server's other clients need not wait behind many of REST. f must not wait. The error is that of
-// the request's context: f has not run.
-func (c *Call) Heavy(bytes int, f func()) error {
+// f, or of the request's context: then f has not run.
+func (c *Call) Heavy(bytes int, f func() error) error {
 	if bytes < heavyBytes {
-		f()
-		return nil
+		return f()
 	}
 	select {
 	case c.pool.heavy <- struct{}{}:
 		defer func() { <-c.pool.heavy }()
-		f()
-		return nil
+		return f()
 	case <-c.request.Context().Done():
 		return c.request.Context().Err()
 	}

@@ -21,7 +21,7 @@ func (e *explorer) decode(q *request) (any, error) {
 		return nil, err
 	}
 	var data []byte
-	late := q.Heavy(maxUnpacked, func() { data, err = unpack.Zstd(bytes.NewReader(body), maxUnpacked) })
+	late := q.Heavy(maxUnpacked, func() error { data, err = unpack.Zstd(bytes.NewReader(body), maxUnpacked); return nil })
 	switch {
 	case late != nil:
 		return nil, late

@@ -5,7 +5,6 @@
 package restv1
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/xml"
 	"io"
@@ -214,11 +213,11 @@ func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) erro
 }
 
 // encoded answers with a value that is made of this many bytes.
-func (h *Znodes) encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) (err error) {
+func (h *Znodes) encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) error {
 	var b []byte
 	var kind string
-	if late := call.Of(r).Heavy(bytes, func() { b, kind, err = encode(r, v) }); late != nil || err != nil {
-		return cmp.Or(late, err)
+	if err := call.Of(r).Heavy(bytes, func() (err error) { b, kind, err = encode(r, v); return err }); err != nil {
+		return err
 	}
 	answer.Encoded(w, http.StatusOK, kind, b)
 	return nil

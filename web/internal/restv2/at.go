@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,10 +20,11 @@ const historyTime = 45 * time.Second
 func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q params) error {
 	children, acl, stats := q.flag("children"), q.flag("acl"), q.flag("stat")
 	limit, skip := int(q.number("limit", 1, maxPage, defaultPage)), int(q.number("skip", 0, maxSkip, 0))
-	m, err := parseMoment(q.values.Get("at"))
+	text := q.values.Get("at")
+	m, ok := history.ParseMoment(text, time.RFC3339Nano)
 	switch {
-	case err != nil:
-		return err
+	case !ok:
+		return answer.Bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", text)
 	case q.err != nil:
 		return q.err
 	case stats:
@@ -74,18 +74,6 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 		v.Data = &z.Data
 	}
 	return encoded(w, r, len(z.Data), v)
-}
-
-// parseMoment reads a zxid such as 0x100000007, or a time as in RFC 3339.
-func parseMoment(s string) (m history.Moment, err error) {
-	if hex, ok := strings.CutPrefix(s, "0x"); ok {
-		if z, err := strconv.ParseUint(hex, 16, 63); err == nil && z > 0 {
-			return history.Moment{Zxid: proto.Zxid(z)}, nil
-		}
-	} else if m.Time, err = time.Parse(time.RFC3339Nano, s); err == nil {
-		return m, nil
-	}
-	return m, answer.Bad("at is %.40q: name a time, such as 2026-11-22T08:00:00Z (percent-encode +), or a zxid, such as 0x100000007", s)
 }
 
 // pageOf returns the first of sorted names after a name and as many as are skipped, and the last of

@@ -1,7 +1,6 @@
 package restv2
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -74,10 +73,10 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 }
 
 // encoded answers with a value whose JSON is made of this many bytes.
-func encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) (err error) {
+func encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) error {
 	var b []byte
-	if late := call.Of(r).Heavy(bytes, func() { b, err = json.Marshal(v) }); late != nil || err != nil {
-		return cmp.Or(late, err)
+	if err := call.Of(r).Heavy(bytes, func() (err error) { b, err = json.Marshal(v); return err }); err != nil {
+		return err
 	}
 	answer.Encoded(w, http.StatusOK, "application/json", b)
 	return nil

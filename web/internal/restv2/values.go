@@ -1,13 +1,14 @@
 package restv2
 
 import (
-	"encoding/json"
-	"strings"
+	"net/http"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/strictjson"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 // Stat is a Stat in JSON.
@@ -75,15 +76,12 @@ func createOptions(mode string, sequential bool, ttlMs int64, acl []proto.ACLJSO
 	return o, nil
 }
 
-// decodeJSON decodes a body strictly: a wrong name is an error, and so is more than one value.
-func decodeJSON(b []byte, into any) error {
-	d := json.NewDecoder(strings.NewReader(string(b)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return answer.Bad("the body is not the JSON that is expected: %v", err)
-	}
-	if d.More() {
-		return answer.Bad("the body has more than one JSON value")
-	}
-	return nil
+// decodeJSON decodes a body strictly.
+func decodeJSON(r *http.Request, b []byte, into any) error {
+	return call.Of(r).Heavy(len(b), func() error {
+		if err := strictjson.Decode(b, into); err != nil {
+			return answer.Bad("the body is not the JSON that is expected: %v", err)
+		}
+		return nil
+	})
 }

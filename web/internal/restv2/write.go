@@ -73,9 +73,8 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	var given struct {
 		ACL []proto.ACLJSON `json:"acl"`
 	}
-	var err error
-	if late := call.Of(r).Heavy(len(body), func() { err = decodeJSON(body, &given) }); late != nil || err != nil {
-		return cmp.Or(late, err)
+	if err := decodeJSON(r, body, &given); err != nil {
+		return err
 	}
 	acl, err := proto.ACLFromJSON(given.ACL)
 	if err != nil {
@@ -169,8 +168,8 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Clien
 		return err
 	}
 	var given []operation
-	if late := call.Of(r).Heavy(len(body), func() { err = decodeJSON(body, &given) }); late != nil || err != nil {
-		return cmp.Or(late, err)
+	if err := decodeJSON(r, body, &given); err != nil {
+		return err
 	}
 	if len(given) > maxOps {
 		return answer.Bad("a multi of %d operations, allowed are %d", len(given), maxOps)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/strictjson"
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
@@ -159,14 +160,9 @@ func (q *request) decode(v any) error {
 	if len(q.body) == 0 {
 		return invalid("the body is missing; expected one like %s", q.route.body)
 	}
-	d := json.NewDecoder(bytes.NewReader(q.body))
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	err := strictjson.Decode(q.body, v)
 	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-		err = errors.New("there is more after the JSON value")
+		return nil
 	}
 	return invalid("the body: %s; expected one like %s", strings.TrimPrefix(err.Error(), "json: "), q.route.body)
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/strictjson"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -42,9 +43,7 @@ func (d *data) UnmarshalJSON(b []byte) error {
 	var binary struct {
 		Base64 *[]byte `json:"base64"`
 	}
-	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&binary); err != nil || binary.Base64 == nil {
+	if err := strictjson.Decode(b, &binary); err != nil || binary.Base64 == nil {
 		return fmt.Errorf(`data is a string, {"base64":"AAE="}, or null, not %.40s`, b)
 	}
 	*d = *binary.Base64

@@ -2,12 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/history"
-	"github.com/gozkd/gozkd/proto"
 )
 
 // Moment is the value of --at, --since and --until: a zxid or a time. The zero value is none.
@@ -18,16 +15,10 @@ var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:0
 
 // Set implements flag.Value.
 func (m *Moment) Set(text string) error {
-	hex, isZxid := strings.CutPrefix(text, "0x")
-	if zxid, err := strconv.ParseInt(hex, 16, 64); isZxid && err == nil && zxid > 0 {
-		m.Moment = history.Moment{Zxid: proto.Zxid(zxid)}
+	at, ok := history.ParseMoment(text, layouts...)
+	if ok {
+		m.Moment = at
 		return nil
-	}
-	for _, layout := range layouts {
-		if t, err := time.Parse(layout, text); err == nil && t.Unix() > 0 {
-			m.Moment = history.Moment{Time: t}
-			return nil
-		}
 	}
 	return fmt.Errorf("%q is no moment: name a zxid (0x100000002) or a time (2026-11-23T08:00:00Z, 2026-11-23 08:00 in UTC, 2026-11-23)", text)
 }

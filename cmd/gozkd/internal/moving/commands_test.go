@@ -302,7 +302,7 @@ func TestExport_SaysWhatZooKeeperNeeds(t *testing.T) {
 		{Op: proto.OpCreate, Path: "/large", Data: make([]byte, maxBuffer+1), ACL: proto.OpenACL(), ParentCversion: 1},
 		{Op: proto.OpCreateTTL, Path: "/ttl", ACL: proto.OpenACL(), ParentCversion: 2, TTLMs: 5},
 	} {
-		if _, err := r.Apply(&zkfiles.Record{Zxid: proto.Zxid(i + 1), Txn: x}); err != nil {
+		if err := r.Apply(&zkfiles.Record{Zxid: proto.Zxid(i + 1), Txn: x}); err != nil {
 			t.Fatal(err)
 		}
 	}

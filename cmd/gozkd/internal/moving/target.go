@@ -52,16 +52,8 @@ func (t *target) member() (uint64, error) {
 
 // usable refuses directories with data, and a file myid that does not name a server.
 func (t *target) usable() error {
-	for _, dir := range []string{t.into, t.logDir} {
-		if dir == "" {
-			continue
-		}
-		if err := backup.CheckEmpty(dir); err != nil {
-			return err
-		}
-	}
 	_, err := t.member()
-	return err
+	return errors.Join(backup.CheckEmpty(t.into), backup.CheckEmpty(t.logDir), err)
 }
 
 // found makes the data directory.

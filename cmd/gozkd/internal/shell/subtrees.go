@@ -190,16 +190,12 @@ func (c *call) sides(ctx context.Context) (a, b subtree.Side, end func(), err er
 // If the server does not say, kinds prints the reason and returns nil: ZooKeeper cannot say, and
 // gozkd does only if its whitelist contains the word kind. connect is the connect string of zk.
 func (c *call) kinds(ctx context.Context, zk *client.Client, connect string) subtree.Kinds {
-	_, chroot, err := client.ParseServers(connect)
-	if err == nil {
-		var kinds subtree.Kinds
-		asker := probe.Asker{Timeout: c.settings.timeout, Dial: c.settings.security.Dial}
-		if kinds, err = asker.Kinds(ctx, zk.Session().Server, chroot); err == nil {
-			return kinds
-		}
-	}
+	_, chroot, _ := client.ParseServers(connect) // zk is connected, so it is valid
+	kinds, err := probe.Asker{Timeout: c.settings.timeout, Dial: c.settings.security.Dial}.Kinds(ctx, zk.Session().Server, chroot)
 	why := "the server does not tell them apart"
 	switch {
+	case err == nil:
+		return kinds
 	case errors.Is(err, probe.ErrNotAllowed):
 		why = "add kind to 4lw.commands.whitelist, so that the server tells them apart"
 	case !errors.Is(err, probe.ErrNoAnswer):

@@ -64,7 +64,7 @@ func digests(list []*zkfiles.Record) []*zkfiles.Record {
 }
 
 func replayed(replay *datatree.Replay, r *zkfiles.Record) {
-	if _, err := replay.Apply(r); err != nil {
+	if err := replay.Apply(r); err != nil {
 		panic(fmt.Sprintf("transaction %v: %v", r.Zxid, err)) // of this package's own
 	}
 }

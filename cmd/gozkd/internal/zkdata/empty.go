@@ -21,7 +21,7 @@ func (l *loader) fromEmpty() (*Loaded, error) {
 	if first == 0 || l.opt.Until.Zxid != 0 && l.opt.Until.Zxid < first {
 		return nil, fmt.Errorf("%s: %w%s", l.d.Name, errNoSnapshot, l.why())
 	}
-	l.replay, l.trailer, l.exact = datatree.NewReplay(datatree.New(datatree.Options{})), zkfiles.Trailer{}, true
+	l.replay, l.digest, l.exact = datatree.NewReplay(datatree.New(datatree.Options{})), nil, true
 	l.done.Snapshot, l.done.Znodes = File{}, 0
 	if err := l.logs(); err != nil {
 		return nil, wayOut(err, l.done.lastApplied, true)

@@ -37,7 +37,7 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 			})
 		}
 		r := &zkfiles.Record{Zxid: proto.Zxid(i + 2), TimeMs: 5, Txn: x}
-		if _, err := replay.Apply(r); err != nil {
+		if err := replay.Apply(r); err != nil {
 			t.Fatal(err)
 		}
 		log = zkrecord.AppendToLog(log, r)

@@ -83,11 +83,11 @@ func wayOut(err error, last proto.Zxid, reachable bool) error {
 
 // loader is the state of Load.
 type loader struct {
-	ctx     context.Context
-	d       *Directory
-	opt     Options
-	replay  *datatree.Replay
-	trailer zkfiles.Trailer
+	ctx    context.Context
+	d      *Directory
+	opt    Options
+	replay *datatree.Replay
+	digest *zkfiles.SnapshotDigest // of the snapshot; nil: none
 	// exact: the tree is the state of one moment, so that its digest counts.
 	exact bool
 	done  Loaded
@@ -117,7 +117,7 @@ func (l *loader) tick(what string, n int64) error {
 
 // snapshot begins with the state of a snapshot.
 func (l *loader) snapshot(s File) (err error) {
-	l.replay, l.trailer, l.exact = datatree.NewReplay(datatree.New(datatree.Options{})), zkfiles.Trailer{}, false
+	l.replay, l.digest, l.exact = datatree.NewReplay(datatree.New(datatree.Options{})), nil, false
 	l.done.Snapshot, l.done.Znodes = s, 0
 	in, err := openSnapshot(s.Path)
 	if err != nil {
@@ -135,7 +135,7 @@ func (l *loader) snapshot(s File) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.trailer, err = r.Trailer(); err != nil {
+	if l.digest, err = r.Trailer(); err != nil {
 		return err
 	}
 	l.replay.SetZxid(s.Zxid)
@@ -149,8 +149,8 @@ func (l *loader) exactAt(i int, until proto.Zxid) bool {
 	switch {
 	case l.replay.Newest() > until:
 		return false
-	case l.trailer.Digest != nil:
-		return l.trailer.Digest.Zxid <= until
+	case l.digest != nil:
+		return l.digest.Zxid <= until
 	case i == 0:
 		return l.d.Snapshots[0].Zxid == 0
 	}
@@ -159,7 +159,7 @@ func (l *loader) exactAt(i int, until proto.Zxid) bool {
 
 // compareSnapshot compares the tree with the digest in the snapshot, if the tree is at its zxid.
 func (l *loader) compareSnapshot() error {
-	d, tree := l.trailer.Digest, l.replay.Tree()
+	d, tree := l.digest, l.replay.Tree()
 	if d == nil || d.Version != zkfiles.DigestVersion || d.Zxid != tree.LastZxid() {
 		return nil
 	}
@@ -214,14 +214,14 @@ func (l *loader) logs() error {
 // apply applies a record and compares the digest.
 func (l *loader) apply(r *zkfiles.Record) error {
 	last := l.replay.Tree().LastZxid()
-	if _, err := l.replay.Apply(r); err != nil {
+	if err := l.replay.Apply(r); err != nil {
 		return err
 	}
 	l.done.Records++
 	if err := l.compareRecord(r, zkfiles.Follows(last, r.Zxid)); err != nil {
 		return err
 	}
-	if d := l.trailer.Digest; d != nil && r.Zxid == d.Zxid {
+	if d := l.digest; d != nil && r.Zxid == d.Zxid {
 		if err := l.compareSnapshot(); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (l *loader) apply(r *zkfiles.Record) error {
 // nothing, and equality means that it is not fuzzy any more. A gap in the zxids is an error unless
 // the digest proves that nothing is missing.
 func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
-	if d := l.trailer.Digest; d != nil && r.Zxid > d.Zxid {
+	if d := l.digest; d != nil && r.Zxid > d.Zxid {
 		l.exact = true
 	}
 	known := r.HasDigest && r.DigestVersion == zkfiles.DigestVersion
