@@ -11,6 +11,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/wal"
 )
 
@@ -30,14 +31,16 @@ type recovered struct {
 // recover reads checkpoint and log, and begins a new incarnation on disk.
 func (n *Node) recover(r *recovered) error {
 	cfg := n.cfg
-	if err := cfg.DirFS.MkdirAll(cfg.Dir); err != nil {
-		return fmt.Errorf("consensus: data directory: %w", err)
+	err := cfg.DirFS.MkdirAll(cfg.Dir)
+	if err == nil {
+		n.lock, err = cfg.DirFS.Lock(filepath.Join(cfg.Dir, "LOCK"))
 	}
-	lock, err := cfg.DirFS.Lock(filepath.Join(cfg.Dir, "LOCK"))
-	if err != nil {
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
 		return fmt.Errorf("consensus: data directory %s: %w", cfg.Dir, err)
+	case err != nil:
+		return fmt.Errorf("consensus: data directory %s: %w; make it writable, or choose another directory", cfg.Dir, err)
 	}
-	n.lock = lock
 	n.checkpoints.file = checkpointFile{cfg.DirFS, cfg.checkpointPath()}
 	if err := n.checkpoints.removeReceived(); err != nil {
 		return err
@@ -62,7 +65,7 @@ func (n *Node) recover(r *recovered) error {
 		return err
 	}
 	n.log.writer.log = log
-	n.log.writer.place = &place{cfg: cfg, lock: lock, log: log}
+	n.log.writer.place = &place{cfg: cfg, lock: n.lock, log: log}
 	n.checkpoints.place = n.log.writer.place
 	n.log.writer.size.Store(log.Size())
 	where := pathsOf(cfg.Dir, cfg.LogDir)

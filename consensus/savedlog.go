@@ -59,20 +59,21 @@ func ReadLog(dir, logDir string, sm StateMachine) (l SavedLog, err error) {
 	}
 	for range readAttempts {
 		l, err = readLog(where, sm)
-		if err == nil && l.Damage == nil || !inUse(filepath.Join(dir, "LOCK")) {
+		if err == nil && l.Damage == nil || !errors.Is(CheckUnused(dir), vfs.ErrLocked) {
 			return l, err
 		}
 	}
 	return l, err
 }
 
-// inUse reports whether a server holds the lock.
-func inUse(lock string) bool {
-	l, err := vfs.LockForReading(lock)
-	if err == nil {
-		err = l.Close()
+// CheckUnused returns an error that wraps [vfs.ErrLocked] and names the process if a server uses a
+// directory for its data or its log. A missing directory is unused.
+func CheckUnused(dir string) error {
+	l, err := vfs.LockForReading(filepath.Join(dir, "LOCK"))
+	if err != nil {
+		return err
 	}
-	return errors.Is(err, vfs.ErrLocked)
+	return l.Close()
 }
 
 func readLog(where dataPaths, sm StateMachine) (SavedLog, error) {

@@ -56,10 +56,10 @@ func (p *serverPorts) openClients(ctx context.Context) error {
 		address = ""
 	}
 	if err := p.open(ctx, &p.plain.Port, c.Listener, address); err != nil {
-		return neterr.ListenError("server: client port", err, "--client-port, clientPort, the server lines, or Config.Listen")
+		return neterr.ListenError("server: client port", err, "--client-port, clientPort, clientPortAddress, the server lines, or Config.Listen")
 	}
 	err := p.open(ctx, &p.secure, c.SecureListener, c.SecureListen)
-	return neterr.ListenError("server: secure client port", err, "secureClientPort, or Config.SecureListen")
+	return neterr.ListenError("server: secure client port", err, "secureClientPort, secureClientPortAddress, or Config.SecureListen")
 }
 
 // serve begins to accept clients, and lets the ports follow reconfigs until run ends. accept runs

@@ -111,6 +111,9 @@ func existingData(c config.Config) string {
 // prepareDirectories creates the data directories, the file initialize and, if writeID is true, the
 // file myid.
 func prepareDirectories(c config.Config, writeID bool) error {
+	if err := consensus.CheckUnused(c.Server.Dir); err != nil {
+		return err
+	}
 	if path := existingData(c); path != "" {
 		return fmt.Errorf("%s exists: init does not change the data of a server; move it away, or choose another directory", path)
 	}

@@ -31,6 +31,7 @@ func TestMistakes(t *testing.T) {
 		noFile     = "gozkd backup --from http://HOST:8080 FILE"
 		plain      = "want host:port without http://"
 		speaksHTTP = "this port speaks HTTP: name the port for ZooKeeper's clients"
+		inUse      = "data/LOCK (held by process "
 		forMembers = "this port is for the other members: name "
 	)
 	for _, c := range []struct {
@@ -49,6 +50,12 @@ func TestMistakes(t *testing.T) {
 		{"restore passwd", 2, []string{"write --from passwd"}},
 		{"restore --into passwd", 2, []string{"--from is missing: name the state to restore\n"}},
 		{"inspect passwd", 1, []string{"passwd", "or the file is no checkpoint", "name another backup"}},
+		{"restore --into data --from passwd", 1, []string{inUse}},
+		{"init --data-dir data", 1, []string{inUse}},
+		{"import --into data passwd", 1, []string{inUse}},
+		{"restore file:///d --at 2999-01-01T00:00:00Z --into d", 2, []string{"--at 2999-01-01T00:00:00Z is in the future: leave it out for the last state"}},
+		{"check-config data", 1, []string{"data: cannot be read: is a directory: name a file; --data-dir names the directory of the data"}},
+		{"check-config data/checkpoint.db", 1, []string{"data/checkpoint.db: cannot be read: is no text in UTF-8; a backup is for gozkd restore"}},
 		{"verify passwd", 1, []string{`gozkd verify: "passwd" is neither file:///DIRECTORY nor s3://`}},
 		{"cli -server http://" + clients + " ls /", 2, []string{"gozkd cli: connect string", plain}},
 		{"cli -server a//b ls /", 2, []string{`gozkd cli: connect string "a//b": invalid path "//b"`}},

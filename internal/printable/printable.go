@@ -39,8 +39,11 @@ func Dotted(text string) string {
 var packages = regexp.MustCompile(`^((archive|client|cluster|consensus|datatree|faultproxy|kerberos|memnet|peer|principal|` +
 	`proto|sasl|server|vfs|wal|web|zktest): )+`)
 
+// goFields matches the fields of a Config that an error names beside keys.
+var goFields = regexp.MustCompile(`, or Config\.\w+`)
+
 // Error returns the text of an error for people, who need not know our packages: without the names
-// of packages that the texts of err and of all errors in it begin with.
+// of packages that the texts of err and of all errors in it begin with, and without fields.
 func Error(err error) string {
 	var inner []error
 	switch e := err.(type) { //nolint:errorlint // each error of the tree gets its turn
@@ -60,7 +63,7 @@ func Error(err error) string {
 			}
 		}
 	}
-	return packages.ReplaceAllString(text, "")
+	return packages.ReplaceAllString(goFields.ReplaceAllString(text, ""), "")
 }
 
 // JSON returns the same JSON with those characters escaped that a terminal might take for a control

@@ -46,6 +46,7 @@ func TestError(t *testing.T) {
 		"2: no state\nclosed":         errors.Join(fmt.Errorf("server: 2: %w", state), errors.New("vfs: closed")),
 		"no state: no state":          fmt.Errorf("wal: %w: %w", state, state),
 		"x: proto: y: no state":       fmt.Errorf("%q: %w", "x: proto: y", state), // what the user wrote
+		"in use: --port, or the line": errors.New("server: in use: --port, or the line, or Config.Listen"),
 		"host: server: is not server": errors.New("host: server: is not server"),
 	} {
 		if got := strings.ReplaceAll(Error(err), "\"", ""); got != want {

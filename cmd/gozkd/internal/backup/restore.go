@@ -128,6 +128,8 @@ func loadRestore(args []string, env cli.Env) (f restoreFlags, server cli.Server,
 // data directory whose log is in logDir.
 func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (*source, error), error) {
 	switch {
+	case m.at.Time.After(time.Now()):
+		return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", m.at.Time.Format(time.RFC3339))
 	case store.IsURL(m.url):
 		return func() (*source, error) {
 			a, err := archive.OpenURL(ctx, m.url, m.ensemble, c.Env.Getenv)
@@ -277,6 +279,9 @@ func CheckEmpty(dir string, besides ...string) error {
 	}
 	for _, e := range entries {
 		if !slices.Contains(append(besides, "myid", "initialize", "admin.token", "lost+found"), e.Name()) {
+			if err := consensus.CheckUnused(dir); err != nil && !slices.Contains(besides, "LOCK") {
+				return err
+			}
 			return fmt.Errorf("%s is not empty, it holds %s: a new state is never written to a directory with data; move it away, or choose another one", dir, e.Name())
 		}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"errors"
@@ -210,11 +211,16 @@ func (r *resolver) doubtful(c *Config) {
 	}
 }
 
-// readFile reads a properties file, or adds a problem.
-func (r *resolver) readFile(path string) []property {
+// readFile reads a properties file, or adds a problem, which says who named the file.
+func (r *resolver) readFile(path, named string) []property {
 	data, err := os.ReadFile(path)
+	if info, _ := os.Stat(path); err != nil && info != nil && info.IsDir() {
+		err = errors.New("is a directory: name a file; --data-dir names the directory of the data")
+	} else if bytes.IndexByte(data, 0) >= 0 {
+		err = errors.New("is no text in UTF-8; a backup is for gozkd restore, an archive is named by its URL")
+	}
 	if err != nil {
-		r.unreadable(path, err)
+		r.unreadable(path, err, named)
 		return nil
 	}
 	props, problems := readProperties(path, data)
@@ -223,11 +229,11 @@ func (r *resolver) readFile(path string) []property {
 }
 
 // unreadable adds the problem of an unreadable file.
-func (r *resolver) unreadable(path string, err error) {
+func (r *resolver) unreadable(path string, err error, named string) {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pathErr.Err // the problem contains the path already
 	}
-	r.problem(Origin{Source: path}, "", "cannot be read: %v", err)
+	r.problem(Origin{Source: path}, "", "cannot be read: %v%s", err, named)
 }
 
 // Origin is the place of a setting.

@@ -295,7 +295,7 @@ func TestLoad_CommandLine(t *testing.T) {
 		{[]string{"a.cfg", "b.cfg"}, "command line: one zoo.cfg at most, not a.cfg b.cfg", true},
 		{[]string{"--client-port", "none"}, `--client-port: clientPort: is "none"; allowed: a whole number from 0 to 65535`, true},
 		{[]string{"missing.cfg", "--memory"}, "missing.cfg: cannot be read: no such file or directory", false},
-		{[]string{"."}, ".: cannot be read: is a directory", false},
+		{[]string{"."}, ".: cannot be read: is a directory: name a file; --data-dir names the directory of the data", false},
 	} {
 		t.Chdir(t.TempDir())
 		_, err := load(c.args, func(string) string { return "" }, nil)

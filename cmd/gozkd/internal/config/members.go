@@ -89,7 +89,7 @@ func (r *resolver) dynamicFile(named won) {
 	if len(r.problems) > before {
 		return
 	}
-	for _, p := range r.readFile(named.value) {
+	for _, p := range r.readFile(named.value, "; it is named by "+named.from.String()) {
 		from := Origin{Source: named.value, Line: p.line, layer: fromFile}
 		switch {
 		case p.key == "version":
@@ -340,7 +340,7 @@ func (r *resolver) identity(c *Config) self {
 	}
 	from := Origin{Source: me.file, Line: 1}
 	if err != nil {
-		r.unreadable(me.file, err)
+		r.unreadable(me.file, err, "")
 		me.wrong = true
 		return me
 	}

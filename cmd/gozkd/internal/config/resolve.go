@@ -119,7 +119,7 @@ func systemProperty(word string, from Origin) (setting, bool) {
 // file adds the settings of a zoo.cfg.
 func (r *resolver) file(path string) {
 	r.hasFile = true
-	for _, p := range r.readFile(path) {
+	for _, p := range r.readFile(path, "") {
 		r.set(setting{key: p.key, value: p.value, from: Origin{Source: path, Line: p.line, layer: fromFile}})
 	}
 }
