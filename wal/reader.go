@@ -137,7 +137,7 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		if buf[0] == 0 && bytes.Equal(buf[1:], buf[:len(buf)-1]) {
+		if bytes.Count(buf, []byte{0}) == len(buf) {
 			continue // only zeros, as in most of the space that was allocated in advance
 		}
 		for i := 0; i < windowBytes && i+8 <= len(buf); i += frameAlign {

@@ -150,7 +150,10 @@ func TestReader_Follows(t *testing.T) {
 	}
 }
 
-// fileOf returns a reader of a file with that content, and counts its reads.
+var errBroken = errors.New("broken")
+
+// fileOf returns a reader of a file with that content, and counts its reads. The read that makes
+// the count 0 fails with errBroken.
 func fileOf(t testing.TB, content []byte, reads *int) *reader {
 	t.Helper()
 	mem := vfstest.NewMem()
@@ -166,7 +169,9 @@ func fileOf(t testing.TB, content []byte, reads *int) *reader {
 	}
 	fs := vfstest.NewFaulty(mem, func(op vfstest.Op) error {
 		if op.Kind == vfstest.OpRead {
-			*reads++
+			if *reads++; *reads == 0 {
+				return errBroken
+			}
 		}
 		return nil
 	})
@@ -281,6 +286,7 @@ func TestReader_ScanTail(t *testing.T) {
 		{false, size, func(b []byte) { b[end+8] = 1 }, 16},
 		{false, size, func(b []byte) { b[size-1], b[end] = 1, 1 }, size - end},
 		{false, end + 16, func(b []byte) { b[end+8] = 1 }, 16},
+		{false, size, func(b []byte) { copy(b[end:], bytes.Repeat([]byte{1}, size)) }, size - end},
 		{true, size, func([]byte) {}, 0},
 		{true, size, func(b []byte) { b[end+40] = 1 }, 0},
 		{true, size, func(b []byte) { header(b[end:], salt, seq) }, 32 + 104},
@@ -295,6 +301,49 @@ func TestReader_ScanTail(t *testing.T) {
 		tc.change(content)
 		if torn, later := scan(content, tc.recycled); torn != tc.want || later >= 0 {
 			t.Errorf("recycled %v, %d bytes %x...: torn %d, want %d; later %d", tc.recycled, tc.size-end, content[end:min(end+48, tc.size)], torn, tc.want, later)
+		}
+	}
+}
+
+// A read that fails, whichever it is, is an error, and not the end of the log.
+func TestReader_ReadFails(t *testing.T) {
+	const salt, seq = 77, 10
+	content := make([]byte, 2*windowBytes+512)
+	frame := content[windowBytes-frameHeaderBytes:]
+	binary.LittleEndian.PutUint32(frame, frameAppend)
+	binary.LittleEndian.PutUint32(frame[4:], 100)
+	binary.LittleEndian.PutUint64(frame[8:], salt)
+	binary.LittleEndian.PutUint64(frame[16:], seq)
+	next := func(r *reader) error {
+		r.end, r.header = windowBytes-frameHeaderBytes, segmentHeader{salt: salt}
+		_, _, err := r.next(seq, 0)
+		return err
+	}
+	for name, f := range map[string]func(r *reader) error{
+		"the tail of a recycled file": func(r *reader) error {
+			r.end, r.header = 104, segmentHeader{salt: salt, recycled: true}
+			_, _, err := r.scanTail(seq)
+			return err
+		},
+		"a frame that begins in the last bytes of a window": func(r *reader) error {
+			if _, err := r.at(0, 8); err != nil {
+				return err
+			}
+			return next(r)
+		},
+		"a frame": next,
+	} {
+		all := 0
+		if err := f(fileOf(t, content, &all)); err != nil || all == 0 {
+			t.Fatalf("%s: %v after %d reads", name, err, all)
+		}
+		for n := 1; n <= all; n++ {
+			reads := 0
+			r := fileOf(t, content, &reads)
+			reads = -n
+			if err := f(r); !errors.Is(err, errBroken) {
+				t.Errorf("%s: read %d of %d fails: %v", name, n, all, err)
+			}
 		}
 	}
 }

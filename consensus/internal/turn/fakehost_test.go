@@ -81,12 +81,16 @@ func newLoop(t *testing.T, cfg Config, voters ...uint64) (*Loop, *fakeHost) {
 
 func newLoopWith(t *testing.T, cfg Config, retention core.RetentionLimits, voters ...uint64) (*Loop, *fakeHost) {
 	t.Helper()
-	c := core.Config{
-		ID: 1, Incarnation: 9, Past: 4, Storage: raft.NewMemoryStorage(), Nonce: 1, Random: func() uint64 { return 1 }, Logger: discarded,
-		Retention: retention,
-	}
-	if len(voters) > 0 {
-		conf := &raftpb.ConfState{Voters: voters}
+	return newLoopOf(t, cfg, core.Config{Retention: retention}, &raftpb.ConfState{Voters: voters})
+}
+
+// newLoopOf returns the loop of member 1 in that configuration. If the configuration is empty, the
+// member has no state.
+func newLoopOf(t *testing.T, cfg Config, c core.Config, conf *raftpb.ConfState) (*Loop, *fakeHost) {
+	t.Helper()
+	c.ID, c.Incarnation, c.Past, c.Nonce, c.Logger = 1, 9, 4, 1, discarded
+	c.Storage, c.Random = raft.NewMemoryStorage(), func() uint64 { return 1 }
+	if len(conf.GetVoters()) > 0 {
 		c.Meta = core.Meta{Member: 1, Cluster: 5, Index: 1, Term: 1, Conf: conf}
 		if err := c.Storage.ApplySnapshot(core.Snapshot(1, 1, conf)); err != nil {
 			t.Fatal(err)

@@ -270,6 +270,36 @@ func TestLoop_IdleWrites(t *testing.T) {
 	}
 }
 
+// The answer to an append of a relay is not sent: a report takes its place.
+func TestLoop_RelayedAppend(t *testing.T) {
+	l, h := newLoopOf(t, Config{}, core.Config{Relayed: true, Retention: core.DefaultRetention(1 << 40)}, &raftpb.ConfState{Voters: []uint64{2, 3}, Learners: []uint64{1}})
+	l.core.Reachable(2)
+	l.core.Reachable(3)
+	const leader, relay, term = 2, 3, 2
+	for index, from := range []uint64{2: leader, 3: relay, 4: leader} {
+		if from == 0 {
+			continue
+		}
+		m := &raftpb.Message{
+			Type: raftpb.MsgApp.Enum(), From: &from, To: new(uint64(1)), Term: new(uint64(term)), Index: new(uint64(index - 1)), LogTerm: new(uint64(min(index-1, term))),
+			Commit: new(uint64(index)), Entries: []*raftpb.Entry{{Index: new(uint64(index)), Term: new(uint64(term))}},
+		}
+		if from == relay {
+			m.Context = []byte{1}
+		}
+		h.sent = nil
+		if err := l.core.Step(&core.Message{To: 1, From: from, Raft: m}); err != nil {
+			t.Fatal(err)
+		}
+		h.run(t, l)
+		answered := slices.ContainsFunc(h.sent, func(m core.Message) bool { return m.Raft.GetType() == raftpb.MsgAppResp && len(m.Raft.Context) == 0 })
+		if l.core.Applied() != uint64(index) || answered != (from == leader) {
+			t.Errorf("entry %d of member %d: applied %d, answered %v", index, from, l.core.Applied(), answered)
+		}
+		l.Tick() // chooses the relay
+	}
+}
+
 // A commit index alone waits for the next append, and each work is given to the log once.
 func TestLoop_Persist(t *testing.T) {
 	l, h := leadingLoop(t, Config{})

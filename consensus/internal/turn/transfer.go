@@ -116,7 +116,6 @@ func (l *Loop) tickTransfers() {
 	t := &l.transfers
 	if !l.core.Leads() {
 		if !t.empty() {
-			t.wanted = nil
 			l.host.CancelTransfers()
 		}
 		clear(t.retries)
