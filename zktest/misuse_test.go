@@ -102,7 +102,7 @@ func TestMisuse(t *testing.T) {
 		"member 0":              {three(func(e *zktest.Ensemble) { e.Member(0) }), "zktest: there is no member 0"},
 		"partition of unknown":  {three(func(e *zktest.Ensemble) { e.Partition([]int{1}, []int{4}) }), "zktest: there is no member 4"},
 		"partition twice":       {three(func(e *zktest.Ensemble) { e.Partition([]int{1}, []int{1, 2}) }), "zktest: member 1 is in two groups"},
-		"unknown op":            {one(func(s *zktest.Server) { s.DropReply("cerate") }), `zktest: faultproxy: there is no op "cerate"; there are any, connect`},
+		"unknown op":            {one(func(s *zktest.Server) { s.DropReply("cerate") }), `zktest: there is no op "cerate"; there are any, connect`},
 		"fail with OK":          {one(func(s *zktest.Server) { s.FailNext(zktest.Get, proto.OK) }), "errors are negative"},
 		"fail a connect":        {one(func(s *zktest.Server) { s.FailNext(zktest.Connect, proto.ErrNoNode) }), "connect can't be made to fail"},
 		"delay by nothing":      {one(func(s *zktest.Server) { s.Delay(zktest.Get, 0) }), "a delay of 0s"},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -125,7 +125,7 @@ func start(t testing.TB, members int, opts []Option) *Service {
 	defer cancel()
 	var err error
 	if s.cluster, err = cluster.Start(ctx, cfg); err != nil {
-		t.Fatalf("zktest: %s\n%s", errorText(err), s.logs.from(0))
+		t.Fatalf("zktest: %s\n%s", printable.Error(err), s.logs.from(0))
 	}
 	t.Cleanup(func() {
 		s.show(t)
@@ -134,7 +134,7 @@ func start(t testing.TB, members int, opts []Option) *Service {
 		}
 		select {
 		case err := <-s.cluster.Failed():
-			t.Errorf("zktest: %s", errorText(err))
+			t.Errorf("zktest: %s", printable.Error(err))
 		default:
 		}
 	})
@@ -166,13 +166,9 @@ func (s *Service) do(f func(context.Context) error) {
 func (s *Service) must(err error) {
 	s.t.Helper()
 	if err != nil {
-		s.t.Fatalf("zktest: %s", errorText(err))
+		s.t.Fatalf("zktest: %s", printable.Error(err))
 	}
 }
-
-// errorText returns an error's text without the name of package cluster, which users of zktest do
-// not know.
-func errorText(err error) string { return strings.TrimPrefix(err.Error(), "cluster: ") }
 
 // inBubble reports whether the caller runs in a bubble of testing/synctest. No API tells, so
 // inBubble parses the first line of the stack, such as "goroutine 7 [running, synctest bubble 3]:".

@@ -45,7 +45,8 @@ flags:
   --port-file FILE       once ready, write one JSON line with the addresses:
                          {"client":"127.0.0.1:2181","members":[...],"faults":"http://127.0.0.1:8080"}
   --data-dir DIR         keep the data in DIR (default: in memory)
-  --stdin                end when standard input ends: with the program that holds the other end of it
+  --stdin                once ready, write the address for HTTP requests as a line to standard output, and end
+                         when standard input ends: with the program that holds the other ends of them
   --tick DURATION        ZooKeeper's tickTime (default 500ms)
   --log-level LEVEL      trace, debug, info, warn, error or off (default info; of run: error)
   --log-json             log one JSON object per line
@@ -101,7 +102,12 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	if o.command != nil {
 		return execute(stop, o, in, out, errOut)
 	}
-	err = serve(stop, o, errOut, func(ctx context.Context, c *cluster.Cluster, _ *faultsapi.Server) error {
+	err = serve(stop, o, errOut, func(ctx context.Context, c *cluster.Cluster, f *faultsapi.Server) error {
+		if o.stdin {
+			if _, err := fmt.Fprintln(out, f.URL()); err != nil {
+				return err
+			}
+		}
 		return c.Await(ctx)
 	})
 	if err != nil {

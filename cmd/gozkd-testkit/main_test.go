@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"io"
 	"log"
 	"net"
@@ -128,12 +129,21 @@ func TestRun_WrongOrImpossible(t *testing.T) {
 	}
 }
 
-// TestRun_EndsWithItsInput: with --stdin the program ends with the program that started it.
+// TestRun_EndsWithItsInput: with --stdin the program says where it listens, and ends with the
+// program that started it.
 func TestRun_EndsWithItsInput(t *testing.T) {
 	in, other := io.Pipe()
+	output, out := io.Pipe()
 	ended := make(chan int, 1)
-	go func() { ended <- run([]string{"--stdin", "--log-level", "off"}, in, io.Discard, io.Discard) }() // ends with in
-	_ = other.Close()                                                                                   // never fails
+	go func() { ended <- run([]string{"--stdin", "--log-level", "off"}, in, out, io.Discard) }() // ends with in
+	url, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := http.Get(strings.TrimSpace(url) + "/status"); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("%q: %v", url, err)
+	}
+	_ = other.Close() // never fails
 	if status := <-ended; status != 0 {
 		t.Errorf("status %d", status)
 	}

@@ -134,11 +134,5 @@ func strike(ctx context.Context, what string, c *cluster.Cluster, m *cluster.Mem
 		return err
 	}
 	backoff.Sleep(ctx, length)
-	switch m.State() {
-	case cluster.Down:
-		return errors.Join(err, m.Start(ctx))
-	case cluster.Paused:
-		return errors.Join(err, m.Resume())
-	}
-	return errors.Join(err, m.Heal())
+	return errors.Join(err, c.Repair(ctx))
 }

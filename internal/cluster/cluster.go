@@ -114,18 +114,41 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		c.members = append(c.members, m)
 	}
 	c.links.reset(len(c.members))
-	for _, m := range c.members {
-		if cfg.Down {
-			break
-		}
-		if err := m.launch(); err != nil {
-			return nil, errors.Join(err, c.Close())
-		}
+	if !cfg.Down {
+		err = c.Start(ctx)
 	}
-	if err := c.awaitServing(ctx, c.members...); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
+}
+
+// Start starts all members that are down at the same time, and returns when they serve. Members
+// without data found an ensemble together: one alone would wait for the others.
+func (c *Cluster) Start(ctx context.Context) error {
+	for _, m := range c.members {
+		if m.State() == Down {
+			if err := m.launch(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.awaitServing(ctx, c.members...)
+}
+
+// Repair heals all links, resumes paused members, and starts those that are down.
+func (c *Cluster) Repair(ctx context.Context) error {
+	c.Heal()
+	for _, m := range c.members {
+		_ = m.Resume() // fails if the member is not paused
+	}
+	return c.Start(ctx)
+}
+
+// Stop stops all members that run and are not paused, at the same time.
+func (c *Cluster) Stop() error {
+	running := c.running()
+	return errors.Join(parallel.Each(len(running), len(running), func(i int) error { return running[i].Stop() })...)
 }
 
 // Close ends all members at once and waits for all their goroutines.

@@ -26,7 +26,7 @@ func (c *Cluster) Leader(ctx context.Context) (*Member, error) {
 		if c.closed.Load() {
 			return nil, errClosed
 		}
-		if m := c.leader(); m != nil {
+		if m := c.Leading(); m != nil {
 			return m, nil
 		}
 		switch {
@@ -51,7 +51,7 @@ func (c *Cluster) awaitVoters(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, noMajorityGrace)
 	defer cancel()
 	for len(c.majority()) > 1 {
-		if m := c.leader(); m != nil {
+		if m := c.Leading(); m != nil {
 			if s := m.Server(); s != nil && s.Status().Whole {
 				return
 			}
@@ -62,8 +62,8 @@ func (c *Cluster) awaitVoters(ctx context.Context) {
 	}
 }
 
-// leader returns the member that leads, or nil if the members do not agree.
-func (c *Cluster) leader() *Member {
+// Leading returns the member that leads, or nil if the members do not agree. It does not wait.
+func (c *Cluster) Leading() *Member {
 	majority := c.majority()
 	if majority == nil {
 		return nil

@@ -100,6 +100,9 @@ func (a *Armed) Count() int {
 // for a rule that stays until it is removed. Remove does not close it.
 func (a *Armed) Done() <-chan struct{} { return a.done }
 
+// Gone returns a channel that is closed by Remove.
+func (a *Armed) Gone() <-chan struct{} { return a.gone }
+
 // String describes the fault and how often it has happened.
 func (a *Armed) String() string { return fmt.Sprintf("%v; happened %d times", a.fault, a.Count()) }
 

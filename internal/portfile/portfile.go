@@ -12,6 +12,7 @@ import (
 
 // Ports is the content of a port file.
 type Ports struct {
+	ID      int      `json:"id,omitempty"`     // of servers that a request to gozkd-testkit started
 	Client  string   `json:"client"`           // connect string
 	Secure  string   `json:"secure,omitempty"` // the same, for TLS
 	Members []Member `json:"members,omitempty"`

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/gozkd/gozkd/internal/faultproxy"
 	"github.com/gozkd/gozkd/proto"
@@ -18,7 +17,6 @@ type fault struct {
 	id    int
 	what  faultproxy.Fault
 	armed *faultproxy.Armed
-	gone  chan struct{} // closed when the fault is deleted
 }
 
 type faultAnswer struct {
@@ -62,18 +60,15 @@ func (a *api) arm(_ context.Context, q *request) (any, error) {
 	if !ok {
 		return nil, invalid("the kind is %q; allowed: dropReply, delay, fail", body.Kind)
 	}
-	f := &fault{gone: make(chan struct{}), what: faultproxy.Fault{
+	what := faultproxy.Fault{
 		Kind: kind, Op: faultproxy.Op(body.Op), PathPrefix: body.Path, Session: int64(body.Session),
 		Delay: time.Duration(body.Delay), Code: proto.ErrCode(body.Code), Times: body.Times,
-	}}
-	id, err := a.faults.put(func(id int) (_ *fault, err error) {
-		f.id = id
-		if f.armed, err = a.cluster.Arm(f.what); err != nil {
-			return nil, invalid("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
-		}
-		return f, nil
-	})
-	return idAnswer{id}, err
+	}
+	armed, err := a.cluster.Arm(what)
+	if err != nil {
+		return nil, invalid("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return idAnswer{a.faults.put(func(id int) *fault { return &fault{id, what, armed} })}, nil
 }
 
 func (a *api) listFaults(context.Context, *request) (any, error) {
@@ -100,7 +95,7 @@ func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
 		select {
 		case <-f.armed.Done():
 		case <-timer.C:
-		case <-f.gone:
+		case <-f.armed.Gone():
 			return byID(f.id, "fault", a.faults.get)
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -114,22 +109,17 @@ func (a *api) disarm(_ context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.remove()
+	f.armed.Remove()
 	return struct{}{}, nil
 }
 
 func (a *api) disarmAll(context.Context, *request) (any, error) {
 	for _, f := range a.faults.all() {
 		if f, ok := a.faults.take(f.id); ok {
-			f.remove()
+			f.armed.Remove()
 		}
 	}
 	return struct{}{}, nil
-}
-
-func (f *fault) remove() {
-	f.armed.Remove()
-	close(f.gone)
 }
 
 // errCode is an error code, given by number or name.
@@ -145,7 +135,7 @@ func (c *errCode) UnmarshalJSON(b []byte) error {
 	var name string
 	if err := json.Unmarshal(b, &name); err == nil {
 		for code := proto.ErrCode(-1); code > -128; code-- {
-			if words, _, known := strings.Cut(code.String(), " ("); known && letters(words) == letters(name) {
+			if words, _, known := strings.Cut(code.String(), " ("); known && strings.EqualFold(between.Replace(words), between.Replace(name)) {
 				*c = errCode(code)
 				return nil
 			}
@@ -154,15 +144,8 @@ func (c *errCode) UnmarshalJSON(b []byte) error {
 	return fmt.Errorf(`code %s is not known; expected is a negative number, or a name like "NoNode", "BadVersion", "SessionExpired"`, b)
 }
 
-// letters maps NoNode, NO_NODE and "no node" to the same string.
-func letters(name string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsLetter(r) {
-			return -1
-		}
-		return unicode.ToLower(r)
-	}, name)
-}
+// between removes what is between the words of an error's name, as in NO_NODE and "no node".
+var between = strings.NewReplacer(" ", "", ",", "", "_", "")
 
 // duration is a time.Duration in Go's notation.
 type duration time.Duration

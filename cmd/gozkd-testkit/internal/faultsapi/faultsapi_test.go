@@ -160,6 +160,38 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// TestRewind_All: what a test did to its servers is undone for the next test.
+func TestRewind_All(t *testing.T) {
+	w := start(t, 3)
+	w.must("PUT", "/tree", `{"/a":"1"}`, nil)
+	w.must("POST", "/snapshot", "", nil)
+	for _, undone := range [][2]string{
+		{"/members/1/kill"}, {"/members/1/pause"}, {"/members/1/partition"}, {"/stop"},
+		{"/partition", `{"groups":[[1],[2],[3]]}`}, {"/faults", `{"kind":"fail","op":"get","code":-101,"times":-1}`},
+	} {
+		if _, err := w.connect(2).Create("/mine", nil, zk.FlagEphemeral, open); err != nil {
+			t.Fatal(err)
+		}
+		w.must("POST", undone[0], undone[1], nil)
+		w.must("POST", "/rewind", `{"id":1,"all":true}`, nil)
+		var left struct {
+			sessions, faults []any
+			tree             map[string]any
+		}
+		w.must("GET", "/sessions", "", &left.sessions)
+		w.must("GET", "/faults", "", &left.faults)
+		w.must("GET", "/tree", "", &left.tree)
+		if got := fmt.Sprint(left); got != "{[] [] map[/: /a:1]}" {
+			t.Errorf("%s: %s is left", undone[0], got)
+		}
+		var st status
+		w.eventually("all serve after "+undone[0], func() bool {
+			w.must("GET", "/status", "", &st)
+			return st.Leader > 0 && st.Members[0].Serving && st.Members[1].Serving && st.Members[2].Serving
+		})
+	}
+}
+
 func TestTree_RoundTrip(t *testing.T) {
 	w := start(t, 1)
 	tree := `{"/":"root","/a":"\u0000ü\u2028<&>","/a/binary":{"base64":"` + base64.StdEncoding.EncodeToString([]byte("\xff\x00")) + `"},"/a/null":null,"/b":""}`

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/cluster"
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/strictjson"
 	"github.com/gozkd/gozkd/internal/testca"
@@ -95,11 +94,7 @@ func checkOrigin(r *http.Request) error {
 	if origin, ok := r.Header["Origin"]; ok {
 		return fmt.Errorf("the request comes from a web page (Origin %q), which is not allowed", origin)
 	}
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = strings.Trim(r.Host, "[]") // Host without a port
-	}
-	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+	if host := httplocal.Host(r); host == "localhost" || httplocal.Address(host).IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("the Host is %q; allowed: localhost, 127.0.0.1, [::1]", r.Host)

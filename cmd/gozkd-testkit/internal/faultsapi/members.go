@@ -37,9 +37,7 @@ func (a *api) status(context.Context, *request) (any, error) {
 	for _, m := range a.cluster.Members() {
 		answer.Members = append(answer.Members, memberOf(m))
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel() // so that Leader does not wait
-	if m, err := a.cluster.Leader(now); err == nil {
+	if m := a.cluster.Leading(); m != nil {
 		answer.Leader = m.ID()
 	}
 	return answer, nil
@@ -50,10 +48,7 @@ func (a *api) leader(ctx context.Context, _ *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct {
-		ID      int    `json:"id"`
-		Address string `json:"address"`
-	}{m.ID(), m.Address()}, nil
+	return memberOf(m), nil
 }
 
 // toMember makes a request handler of an operation on a member.
@@ -72,6 +67,11 @@ func toMember(do func(*cluster.Member, context.Context) error) func(*api, contex
 		}
 		return memberOf(m), nil
 	}
+}
+
+// toAll makes a request handler of an operation on all members.
+func toAll(do func(*cluster.Cluster, context.Context) error) func(*api, context.Context, *request) (any, error) {
+	return func(a *api, ctx context.Context, _ *request) (any, error) { return struct{}{}, do(a.cluster, ctx) }
 }
 
 // withoutContext adapts an operation that takes no context.

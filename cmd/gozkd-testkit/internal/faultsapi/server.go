@@ -91,19 +91,15 @@ type registry[T any] struct {
 }
 
 // put stores the value that make returns for its number.
-func (s *registry[T]) put(make func(id int) (T, error)) (id int, err error) {
+func (s *registry[T]) put(make func(id int) T) (id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	thing, err := make(s.last + 1)
-	if err != nil {
-		return 0, err
-	}
 	if s.things == nil {
 		s.things = map[int]T{}
 	}
 	s.last++
-	s.things[s.last] = thing
-	return s.last, nil
+	s.things[s.last] = make(s.last)
+	return s.last
 }
 
 func (s *registry[T]) get(id int) (T, bool) {
@@ -186,7 +182,9 @@ func routes() []route {
 		{"GET", "/", "", "", "", "this list, as text", false, (*api).help},
 		{"GET", "/status", "", "", `{"members":[` + memberExample + `],"leader":1}`,
 			"the state of the members, without waiting. state is running, paused or down; mode is leader, follower, standalone or empty; leader is 0 while none is known", false, (*api).status},
-		{"GET", "/leader", "", "", `{"id":1,"address":"127.0.0.1:40001"}`, "waits until one member leads, and returns it", false, (*api).leader},
+		{"GET", "/leader", "", "", memberExample, "waits until one member leads, and returns it", false, (*api).leader},
+		{"POST", "/start", "", "", "", "starts all members that are down, at the same time. Members without data found an ensemble together; one alone waits for the others", false, toAll((*cluster.Cluster).Start)},
+		{"POST", "/stop", "", "", "", "stops all members that run and are not paused", false, toAll(func(c *cluster.Cluster, _ context.Context) error { return c.Stop() })},
 		{"POST", "/members/{id}/stop", "", "", memberExample, "stops it cleanly; a leader hands over its lead", false, toMember(withoutContext((*cluster.Member).Stop))},
 		{"POST", "/members/{id}/start", "", "", memberExample, "starts it again with the same port and data", false, toMember((*cluster.Member).Start)},
 		{"POST", "/members/{id}/restart", "", "", memberExample, "stops it if it runs, and starts it", false, toMember((*cluster.Member).Restart)},
@@ -213,7 +211,7 @@ func routes() []route {
 		{"GET", "/tree", "?path=/a", "", treeExample, "the data at ?path=/a and below; without path, of all znodes except /zookeeper", false, (*api).readTree},
 		{"PUT", "/tree", "", treeExample, "", "creates these znodes and missing znodes above them, or sets their data, in one transaction; others stay", false, (*api).writeTree},
 		{"POST", "/snapshot", "", "", `{"id":1}`, "takes a snapshot of all znodes", false, (*api).snapshot},
-		{"POST", "/rewind", "", `{"id":1}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are", false, (*api).rewind},
+		{"POST", "/rewind", "", `{"id":1,"all":true}`, "", "restores the znodes of a snapshot: data, ACLs, ephemerals. Znodes that changed get new versions. Sessions stay as they are. With all the servers become like new ones before: faults, partitions and sessions end, and all members run", false, (*api).rewind},
 		{"DELETE", "/snapshot/{id}", "", "", "", "deletes a snapshot", false, (*api).forget},
 		{
 			"POST", "/servers", "", serversRequest, serversExample,

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/cluster"
-	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/server"
@@ -88,20 +87,15 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := a.further.put(func(id int) (*api, error) {
+	id := a.further.put(func(id int) *api {
 		further := newAPI(c, a.logger, fmt.Sprintf("%s/servers/%d", a.base, id))
 		further.ca = ca
-		return further, nil
+		return further
 	})
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
 	where := c.Ports()
+	where.ID = id
 	where.Faults = fmt.Sprintf("http://%s%s/servers/%d", q.Host, a.base, id)
-	return struct {
-		ID int `json:"id"`
-		portfile.Ports
-	}{id, where}, nil
+	return where, nil
 }
 
 // certificate issues a certificate for a client of servers with TLS.

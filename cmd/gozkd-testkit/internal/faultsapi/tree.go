@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -93,20 +94,41 @@ func (a *api) snapshot(ctx context.Context, _ *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := a.snapshots.put(func(int) (cluster.Snapshot, error) { return snapshot, nil })
-	return idAnswer{id}, err
+	return idAnswer{a.snapshots.put(func(int) cluster.Snapshot { return snapshot })}, nil
 }
 
 func (a *api) rewind(ctx context.Context, q *request) (any, error) {
-	var body idAnswer
+	var body struct {
+		ID  int  `json:"id"`
+		All bool `json:"all"`
+	}
 	if err := q.decode(&body); err != nil {
 		return nil, err
 	}
 	snapshot, err := byID(body.ID, "snapshot", a.snapshots.get)
+	if err == nil && body.All {
+		err = a.renew(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return struct{}{}, a.cluster.Rewind(ctx, snapshot)
+}
+
+// renew ends faults, partitions and sessions, and lets all members run.
+func (a *api) renew(ctx context.Context) error {
+	_, _ = a.disarmAll(ctx, nil) // never fails
+	if err := a.cluster.Repair(ctx); err != nil {
+		return err
+	}
+	known, err := a.cluster.Sessions(ctx)
+	for _, s := range known {
+		expired := a.cluster.ExpireSession(ctx, s.ID)
+		if !errors.Is(expired, cluster.ErrNotFound) { // otherwise its client has closed it
+			err = errors.Join(err, expired)
+		}
+	}
+	return err
 }
 
 func (a *api) forget(_ context.Context, q *request) (any, error) {
