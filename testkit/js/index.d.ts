@@ -59,6 +59,10 @@ export class Ensemble {
   close(): Promise<void>;
   /** The member that leads; waits until there is one. */
   leader(): Promise<Member>;
+  /** Stops all members that run. Ports and data stay. */
+  stop(): Promise<void>;
+  /** Starts all members that are down. */
+  start(): Promise<void>;
   /** Cuts the links between members of different groups of numbers, such as [1], [2, 3]. */
   partition(...groups: number[][]): Promise<void>;
   /** Restores all links. */
@@ -86,6 +90,8 @@ export class Ensemble {
   snapshot(): Promise<number>;
   /** Restores the znodes of a snapshot; sessions stay. Removes all faults. */
   reset(snapshot: number): Promise<void>;
+  /** Makes the servers like new ones with the znodes of a snapshot: all run, without faults, partitions and sessions. */
+  renew(snapshot: number): Promise<void>;
   /** A certificate of CN=name for clients, as PEM. The servers need the option tls. */
   certificate(name: string): Promise<{ ca: string; cert: string; key: string }>;
   /** Members, sessions and znodes, for a person. */
@@ -94,8 +100,6 @@ export class Ensemble {
 
 /** A single server. */
 export class Server extends Ensemble {
-  stop(): Promise<void>;
-  start(): Promise<void>;
   restart(): Promise<void>;
   /** Ends it like kill -9; what it acknowledged is there after the next start. */
   kill(): Promise<void>;

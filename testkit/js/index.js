@@ -1,10 +1,8 @@
 // ZooKeeper servers for tests: they start in milliseconds, and break on purpose. index.d.ts says what
 // each method does. CommonJS, so that jest takes it as it is; import finds the names, too.
 const { spawn } = require('node:child_process');
-const { existsSync, mkdtempSync, openSync, readFileSync, rmSync } = require('node:fs');
-const { tmpdir } = require('node:os');
-const { join } = require('node:path');
-const { setTimeout: sleep } = require('node:timers/promises');
+const { once } = require('node:events');
+const { createInterface } = require('node:readline');
 
 /** The program of GOZKD_TESTKIT, or that of the package for this platform. */
 function program() {
@@ -21,20 +19,13 @@ function program() {
 let testkit;
 
 async function start() {
-  const place = mkdtempSync(join(tmpdir(), 'gozkd-testkit-'));
-  const [ports, log] = [join(place, 'ports'), join(place, 'log')];
-  const out = openSync(log, 'w');
   // With --stdin it ends with this process, also if that is killed.
-  const child = spawn(program(), ['--port-file', ports, '--log-level', 'warn', '--stdin'], { stdio: ['pipe', out, out] });
-  let failed;
-  child.on('error', (e) => (failed = e.message)).on('exit', () => (failed ??= readFileSync(log, 'utf8')));
-  process.on('exit', () => rmSync(place, { recursive: true, force: true }));
-  for (const began = Date.now(); !existsSync(ports); await sleep(2)) {
-    if (failed !== undefined || Date.now() - began > 30_000) throw new Error(`gozkd-testkit did not start: ${failed ?? 'no answer'}`);
-  }
-  child.unref();
-  child.stdin.unref();
-  return JSON.parse(readFileSync(ports, 'utf8')).faults;
+  const child = spawn(program(), ['--stdin', '--log-level', 'error'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await once(child, 'spawn');
+  const { value: url } = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
+  if (url === undefined) throw new Error('gozkd-testkit did not start: standard error has its reason');
+  for (const it of [child, child.stdin, child.stdout]) it.unref();
+  return url;
 }
 
 async function send(method, url, body) {
@@ -80,6 +71,8 @@ class Ensemble {
   [Symbol.asyncDispose ?? Symbol('asyncDispose')]() { return this.close(); }
 
   async leader() { return this.members[(await this.ask('GET', '/leader')).id - 1]; }
+  async stop() { await this.ask('POST', '/stop'); }
+  async start() { await this.ask('POST', '/start'); }
   async partition(...groups) { await this.ask('POST', '/partition', { groups }); }
   async heal() { await this.ask('POST', '/heal'); }
   async #arm(fault) { return new Fault(this, (await this.ask('POST', '/faults', fault)).id); }
@@ -109,6 +102,7 @@ class Ensemble {
     await this.ask('POST', '/rewind', { id: snapshot });
   }
 
+  async renew(snapshot) { await this.ask('POST', '/rewind', { id: snapshot, all: true }); }
   certificate(name) { return this.ask('POST', '/certificate', { name }); }
   dump() { return this.ask('GET', '/dump'); }
 }
@@ -131,7 +125,7 @@ class Member {
 for (const what of ['stop', 'start', 'restart', 'kill', 'pause', 'resume', 'partition', 'heal', 'disconnect']) {
   Member.prototype[what] = function () { return this.ask(what); };
 }
-for (const what of ['stop', 'start', 'restart', 'kill']) {
+for (const what of ['restart', 'kill']) {
   Server.prototype[what] = function () { return this.members[0][what](); };
 }
 

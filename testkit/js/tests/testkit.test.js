@@ -91,6 +91,11 @@ test('snapshots', async () => {
   await server.load({ '/a': '2', '/b': null });
   await server.reset(before);
   assert.deepEqual(await server.tree(), { '/': '', '/a': '1' });
+  await connect(server.connectString);
+  await server.kill();
+  await server.renew(before);
+  assert.deepEqual(await server.sessions(), []);
+  assert.deepEqual(await server.tree(), { '/': '', '/a': '1' });
   await server.close();
 });
 
@@ -116,6 +121,10 @@ test('the leader dies', async () => {
   await ensemble.partition([next.number], ensemble.members.map((m) => m.number).filter((n) => n !== next.number));
   await eventually(async () => (await ensemble.leader()).number !== next.number);
   await ensemble.heal();
+  await ensemble.stop();
+  assert.deepEqual(await Promise.all(ensemble.members.map(async (m) => (await m.status()).state)), ['down', 'down', 'down']);
+  await ensemble.start();
+  await ensemble.leader();
   await ensemble.close();
 });
 

@@ -17,9 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -48,29 +46,20 @@ class _Process:
             return self._url
 
     def _start(self):
-        place = tempfile.mkdtemp(prefix="gozkd-testkit-")
-        ports, log = os.path.join(place, "ports"), os.path.join(place, "log")
-        with open(log, "wb") as out:
-            # With --stdin it ends with this interpreter, also if that is killed.
-            child = subprocess.Popen([program(), "--port-file", ports, "--log-level", "warn", "--stdin"],
-                                     stdin=subprocess.PIPE, stdout=out, stderr=out)
+        # With --stdin it ends with this interpreter, also if that is killed.
+        child = subprocess.Popen([program(), "--stdin", "--log-level", "error"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         owner = os.getpid()
 
         def end():
             if os.getpid() == owner:
                 child.stdin.close()
                 child.wait()
-                shutil.rmtree(place, ignore_errors=True)
 
         atexit.register(end)
-        deadline = time.monotonic() + 30
-        while not os.path.exists(ports):
-            if child.poll() is not None or time.monotonic() > deadline:
-                with open(log, encoding="utf-8", errors="replace") as text:
-                    raise TestkitError("gozkd-testkit did not start: " + text.read())
-            time.sleep(0.002)
-        with open(ports, encoding="utf-8") as text:
-            self._url = json.load(text)["faults"]
+        with child.stdout:
+            self._url = child.stdout.readline().decode().strip()
+        if not self._url:
+            raise TestkitError("gozkd-testkit did not start: standard error has its reason")
         self._pid = owner
 
 
@@ -131,6 +120,14 @@ class Ensemble:
     def leader(self) -> Member:
         """The member that leads; waits until there is one."""
         return self.member(self._ask("GET", "/leader")["id"])
+
+    def stop(self) -> None:
+        """Stops all members; start brings them back with their ports and data."""
+        self._ask("POST", "/stop")
+
+    def start(self) -> None:
+        """Starts all members that are down."""
+        self._ask("POST", "/start")
 
     def partition(self, *groups) -> None:
         """Cuts the links between members of different groups of numbers, such as [1], [2, 3]."""
@@ -198,6 +195,10 @@ class Ensemble:
         self.disarm()
         self._ask("POST", "/rewind", {"id": snapshot})
 
+    def renew(self, snapshot: int) -> None:
+        """Makes the servers like new ones with the znodes of a snapshot: all run, without faults, partitions and sessions."""
+        self._ask("POST", "/rewind", {"id": snapshot, "all": True})
+
     def certificate(self, name: str) -> dict[str, str]:
         """The ca, cert and key, as PEM, of a client CN=name of servers with the option tls."""
         return self._ask("POST", "/certificate", {"name": name})
@@ -228,13 +229,6 @@ class Server(Ensemble):
 
     def __init__(self, tick: float = 0.5, **options):
         super().__init__(1, tick, **options)
-
-    def stop(self) -> None:
-        """Stops it; start brings it back with its port and data."""
-        self.members[0].stop()
-
-    def start(self) -> None:
-        self.members[0].start()
 
     def restart(self) -> None:
         self.members[0].restart()

@@ -71,12 +71,10 @@ class _Cluster:
         if self._ensemble is None:
             self._ensemble = Ensemble(int(os.environ.get("ZOOKEEPER_CLUSTER_SIZE", 3)), **self._options)
             self._servers = [_Server(m) for m in self._ensemble.members]
-        for server in self:
-            server.run()
+        self._ensemble.start()
 
     def stop(self) -> None:
-        for server in self:
-            server.stop()
+        self._ensemble.stop()
 
     def terminate(self) -> None:
         if self._ensemble is not None:

@@ -20,11 +20,7 @@ def _gozkd_server():
 def zookeeper(_gozkd_server):
     server, empty = _gozkd_server
     yield server
-    if server.members[0].status()["state"] != "running":
-        server.restart()
-    for session in server.sessions():
-        server.expire_session(session["id"])
-    server.reset(empty)
+    server.renew(empty)
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ def test_each_test_finds_it_empty(zookeeper, zookeeper_client, name):
     assert zookeeper.tree() == {"/": ""}
     zookeeper_client.create("/left", name.encode(), ephemeral=True)
     zookeeper.fail("get", -101, times=-1)
+    zookeeper.kill()
 
 
 def test_time(zookeeper, zookeeper_client):
@@ -92,6 +93,10 @@ def test_partition(zookeeper_ensemble):
     zookeeper_ensemble.partition([leader], others)
     eventually(lambda: zookeeper_ensemble.leader().number in others)
     zookeeper_ensemble.heal()
+    zookeeper_ensemble.stop()
+    assert all(m.status()["state"] == "down" for m in zookeeper_ensemble.members)
+    zookeeper_ensemble.start()
+    assert zookeeper_ensemble.leader().status()["serving"]
 
 
 def test_refusals():

@@ -30,7 +30,7 @@ class PerClassTest {
         client.start();
         client.create().withMode(CreateMode.EPHEMERAL).forPath("/left");
         server.arm(Map.of("kind", "fail", "op", "get", "code", -101, "times", -1));
-        server.stop();
+        server.kill();
         client.close();
     }
 }

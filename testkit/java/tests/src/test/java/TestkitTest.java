@@ -22,6 +22,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -230,6 +231,29 @@ class TestkitTest {
         assertTrue(directory.exists());
         assertThrows(IllegalArgumentException.class,
                 () -> new InstanceSpec(null, -1, -1, -1, true, -1, -1, -1, Map.of("jute.maxbuffer", "1")));
+    }
+
+    /** Members without data found an ensemble together: one after the other would wait for the rest. */
+    @Test
+    void membersStartTogether() throws Exception {
+        InstanceSpec first = new InstanceSpec(null, -1, -1, -1, true, -1, 5000, -1); // with such ticks they would wait for a minute
+        try (TestingCluster cluster = new TestingCluster(first, InstanceSpec.newInstanceSpec(), InstanceSpec.newInstanceSpec())) {
+            cluster.start();
+            cluster.leader();
+        }
+    }
+
+    /** As Curator's tests do: a server that never takes part is named in a reconfig. */
+    @Test
+    void madeSpecs() throws Exception {
+        try (TestingCluster cluster = new TestingCluster(TestingCluster.makeSpecs(3));
+                TestingCluster further = new TestingCluster(TestingCluster.makeSpecs(1, false))) {
+            InstanceSpec spec = further.getInstances().iterator().next();
+            assertEquals(4, spec.getServerId());
+            assertTrue(spec.getElectionPort() > 0 && spec.getQuorumPort() > 0);
+            Map<InstanceSpec, Collection<InstanceSpec>> alone = Map.of(spec, cluster.getInstances());
+            assertThrows(IllegalArgumentException.class, () -> new TestingCluster(alone));
+        }
     }
 
     @Test

@@ -15,6 +15,8 @@ public class InstanceSpec {
     private final File dataDirectory;
     private final boolean onDisk;
     private volatile int port;
+    private final int electionPort;
+    private final int quorumPort;
     private final boolean deleteDataDirectoryOnClose;
     private volatile int serverId;
     private final int tickTime;
@@ -25,7 +27,7 @@ public class InstanceSpec {
         this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, -1, -1);
     }
 
-    /** The election and quorum ports are not used, as the members of an ensemble are in one process; -1: the default. */
+    /** A number of -1 is the default. */
     public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
             int tickTime, int maxClientCnxns) {
         this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime, maxClientCnxns, null);
@@ -43,6 +45,8 @@ public class InstanceSpec {
         }
         this.onDisk = dataDirectory != null;
         this.port = port;
+        this.electionPort = electionPort >= 0 ? electionPort : getRandomPort();
+        this.quorumPort = quorumPort >= 0 ? quorumPort : getRandomPort();
         this.deleteDataDirectoryOnClose = deleteDataDirectoryOnClose;
         this.serverId = serverId >= 0 ? serverId : NEXT.getAndIncrement();
         this.tickTime = tickTime;
@@ -81,6 +85,12 @@ public class InstanceSpec {
         return port;
     }
 
+    /** Nothing listens there: the members of an ensemble are in one process. */
+    public int getElectionPort() { return electionPort; }
+
+    /** Nothing listens there, either. */
+    public int getQuorumPort() { return quorumPort; }
+
     void assign(int port) { this.port = port; }
 
     /** The members of an ensemble have the numbers from 1 on. */
@@ -111,6 +121,7 @@ public class InstanceSpec {
     @Override
     public boolean equals(Object o) { return this == o || o instanceof InstanceSpec && port >= 0 && port == ((InstanceSpec) o).port; }
 
+    /** The same for all: a spec in a map gets its port later. */
     @Override
-    public int hashCode() { return getPort(); }
+    public int hashCode() { return 0; }
 }

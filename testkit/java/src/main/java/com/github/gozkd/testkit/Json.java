@@ -8,6 +8,8 @@ import java.util.stream.Collectors;
 
 /** JSON as Map, List, String, Long, Boolean and null. The interface of gozkd-testkit has no fractions. */
 final class Json {
+    private static final Object END = new Object();
+
     private final String text;
     private int at;
 
@@ -29,34 +31,32 @@ final class Json {
 
     static Object parse(String text) { return new Json(text).value(); }
 
-    private char next() {
-        while (Character.isWhitespace(text.charAt(at)) || text.charAt(at) == ',' || text.charAt(at) == ':') {
+    /** The next value; END at the end of a map or a list. */
+    private Object value() {
+        while (" \n,:".indexOf(text.charAt(at)) >= 0) {
             at++;
         }
-        return text.charAt(at);
-    }
-
-    private Object value() {
-        switch (next()) {
+        int from = at++;
+        switch (text.charAt(from)) {
             case '{':
-                Map<String, Object> map = new LinkedHashMap<>();
-                for (at++; next() != '}';) {
-                    map.put(string(), value());
+                Map<Object, Object> map = new LinkedHashMap<>();
+                for (Object key = value(); key != END; key = value()) {
+                    map.put(key, value());
                 }
-                at++;
                 return map;
             case '[':
                 List<Object> list = new ArrayList<>();
-                for (at++; next() != ']';) {
-                    list.add(value());
+                for (Object item = value(); item != END; item = value()) {
+                    list.add(item);
                 }
-                at++;
                 return list;
+            case '}':
+            case ']':
+                return END;
             case '"':
                 return string();
             default:
-                int from = at;
-                while (at < text.length() && (Character.isLetterOrDigit(text.charAt(at)) || text.charAt(at) == '-')) {
+                while (Character.isLetterOrDigit(text.charAt(at))) {
                     at++;
                 }
                 String word = text.substring(from, at);
@@ -64,9 +64,10 @@ final class Json {
         }
     }
 
+    /** The rest of a string. */
     private String string() {
         StringBuilder out = new StringBuilder();
-        for (at++; text.charAt(at) != '"'; at++) {
+        for (; text.charAt(at) != '"'; at++) {
             char c = text.charAt(at);
             if (c == '\\') {
                 c = text.charAt(++at);

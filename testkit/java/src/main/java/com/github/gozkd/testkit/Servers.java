@@ -25,6 +25,7 @@ public abstract class Servers implements Closeable {
 
     final List<TestingZooKeeperServer> members = new ArrayList<>();
     private volatile String at;
+    private boolean whole = true; // false: these are some members of a cluster, whose others stay down
 
     /** Reserves the ports, and starts the members or leaves them down. */
     Servers(List<InstanceSpec> specs, boolean start) {
@@ -42,14 +43,7 @@ public abstract class Servers implements Closeable {
                 throw new TestkitException("the directory of " + specs + " is that of " + before.members + ": stop it, and use its port or -1", null);
             }
             if (data && adopt && !before.onDisk()) {
-                for (int i = 0; i < specs.size(); i++) {
-                    specs.get(i).assign(same.get(i).spec.assigned());
-                    members.set(i, new TestingZooKeeperServer(this, specs.get(i), same.get(i).number()));
-                }
-                at = before.at;
-                before.at = null;
-                OPEN.remove(before);
-                OPEN.add(this);
+                takeOver(before, same);
                 if (start) {
                     startMembers();
                 }
@@ -59,6 +53,26 @@ public abstract class Servers implements Closeable {
                 before.end();
             }
         }
+        at = Testkit.url() + "/servers/" + begin(specs, start);
+        OPEN.add(this);
+    }
+
+    /** Goes on with these members of other servers, which are down and are closed from now on. */
+    private void takeOver(Servers before, List<TestingZooKeeperServer> same) {
+        for (int i = 0; i < same.size(); i++) {
+            InstanceSpec spec = members.get(i).spec;
+            spec.assign(same.get(i).spec.assigned());
+            members.set(i, new TestingZooKeeperServer(this, spec, same.get(i).number()));
+        }
+        at = before.at;
+        whole = before.whole && same.size() == before.members.size();
+        before.at = null;
+        OPEN.remove(before);
+        OPEN.add(this);
+    }
+
+    /** Asks for new servers, and returns their id. */
+    private static long begin(List<InstanceSpec> specs, boolean start) {
         Map<String, Object> body = new LinkedHashMap<>();
         Map<String, Object> config = new LinkedHashMap<>();
         for (InstanceSpec spec : specs) {
@@ -77,18 +91,18 @@ public abstract class Servers implements Closeable {
         body.put("config", config);
         body.put("ensemble", specs.size());
         body.put("ports", specs.stream().map(InstanceSpec::assigned).collect(Collectors.toList()));
-        if (onDisk()) {
+        if (specs.stream().anyMatch(InstanceSpec::onDisk)) {
             body.put("dirs", specs.stream().map(s -> s.getDataDirectory().getAbsolutePath()).collect(Collectors.toList()));
         }
         body.put("tls", specs.stream().anyMatch(InstanceSpec::tls));
         body.put("down", !start);
-        Map<?, ?> answer = (Map<?, ?>) Testkit.ask("POST", Testkit.url() + "/servers", body);
-        at = Testkit.url() + "/servers/" + answer.get("id");
+        Object answer = Testkit.ask("POST", Testkit.url() + "/servers", body);
+        List<Object> places = part(answer, "members");
         for (int i = 0; i < specs.size(); i++) {
-            String address = part(((List<?>) answer.get("members")).get(i), "client");
+            String address = part(places.get(i), "client");
             specs.get(i).assign(Integer.parseInt(address.substring(address.lastIndexOf(':') + 1)));
         }
-        OPEN.add(this);
+        return part(answer, "id");
     }
 
     /** What ZooKeeper's class says, which Curator's users set: false without ZooKeeper's server classes. */
@@ -114,12 +128,18 @@ public abstract class Servers implements Closeable {
     /** Starts the members that are down. */
     public void start() throws Exception { startMembers(); }
 
-    private void startMembers() { members.stream().filter(Member::isDown).forEach(Member::start); }
+    private void startMembers() {
+        if (whole) {
+            ask("POST", "/start", null);
+        } else {
+            members.stream().filter(Member::isDown).forEach(Member::start);
+        }
+    }
 
     /** Stops the members. Ports and data stay. */
     public void stop() throws IOException {
         if (at != null) {
-            members.stream().filter(m -> !m.isDown()).forEach(Member::stop);
+            ask("POST", "/stop", null);
         }
     }
 
@@ -215,6 +235,9 @@ public abstract class Servers implements Closeable {
         disarm();
         ask("POST", "/rewind", Map.of("id", snapshot));
     }
+
+    /** Makes the servers like new ones with the znodes of a snapshot: all run, without faults, partitions and sessions. */
+    public void renew(long snapshot) { ask("POST", "/rewind", Map.of("id", snapshot, "all", true)); }
 
     /** Members, sessions and znodes, for a person. */
     public String dump() { return (String) ask("GET", "/dump", null); }

@@ -5,24 +5,45 @@ import java.net.InetSocketAddress;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 
 /** An ensemble, with the constructors and methods of Curator's class, and faults. It must be started. */
 public class TestingCluster extends Servers {
-    public TestingCluster(int instanceQty) {
-        this(Stream.generate(InstanceSpec::newInstanceSpec).limit(instanceQty).collect(Collectors.toList()));
-    }
+    public TestingCluster(int instanceQty) { this(makeSpecs(instanceQty)); }
 
     public TestingCluster(InstanceSpec... specs) { this(Arrays.asList(specs)); }
 
     public TestingCluster(Collection<InstanceSpec> specs) {
         super(new ArrayList<>(specs), false);
-        members.forEach(m -> m.spec.number(m.number()));
+        if (specs.size() > 1) { // a single server is in no ensemble that numbers it
+            members.forEach(m -> m.spec.number(m.number()));
+        }
+    }
+
+    /** Members with their peers, which are all members; see partition for others. */
+    public TestingCluster(Map<InstanceSpec, Collection<InstanceSpec>> specs) {
+        this(specs.keySet());
+        if (!specs.values().stream().allMatch(specs.keySet()::equals)) {
+            throw new IllegalArgumentException("the members know all others: use partition");
+        }
+    }
+
+    public static Map<InstanceSpec, Collection<InstanceSpec>> makeSpecs(int instanceQty) { return makeSpecs(instanceQty, true); }
+
+    public static Map<InstanceSpec, Collection<InstanceSpec>> makeSpecs(int instanceQty, boolean resetServerIds) {
+        if (resetServerIds) {
+            InstanceSpec.reset();
+        }
+        Map<InstanceSpec, Collection<InstanceSpec>> specs = new LinkedHashMap<>();
+        for (int i = 0; i < instanceQty; i++) {
+            specs.put(InstanceSpec.newInstanceSpec(), specs.keySet());
+        }
+        return specs;
     }
 
     /** The same as members. */

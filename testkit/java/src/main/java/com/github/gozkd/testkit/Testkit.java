@@ -1,7 +1,9 @@
 package com.github.gozkd.testkit;
 
+import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.math.BigInteger;
 import java.net.HttpURLConnection;
@@ -20,6 +22,8 @@ import java.util.Map;
 
 /** The background process of this JVM, in which all servers run. It ends with the JVM, also if that is killed. */
 final class Testkit {
+    /** Kept, because it ends when its standard input is closed. */
+    private static Process process;
     private static String url;
 
     private Testkit() {}
@@ -36,34 +40,12 @@ final class Testkit {
     }
 
     private static String start() throws IOException {
-        Path place = Files.createTempDirectory("gozkd-testkit-");
-        Path ports = place.resolve("ports");
-        Path log = place.resolve("log");
-        // With --stdin it ends with this JVM.
-        Process process = new ProcessBuilder(program().toString(), "--port-file", ports.toString(), "--log-level", "warn", "--stdin")
-                .redirectErrorStream(true).redirectOutput(log.toFile()).start();
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            try {
-                process.getOutputStream().close();
-                process.waitFor();
-                Servers.delete(place.toFile());
-            } catch (IOException | InterruptedException e) {
-                process.destroyForcibly();
-            }
-        }));
-        long began = System.nanoTime();
-        while (!Files.exists(ports)) {
-            if (!process.isAlive() || System.nanoTime() - began > 30_000_000_000L) {
-                throw new IOException(new String(Files.readAllBytes(log), StandardCharsets.UTF_8));
-            }
-            try {
-                Thread.sleep(2);
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new IOException("interrupted");
-            }
+        process = new ProcessBuilder(program().toString(), "--stdin", "--log-level", "error").redirectError(ProcessBuilder.Redirect.INHERIT).start();
+        String line = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8)).readLine();
+        if (line == null) {
+            throw new IOException("standard error has its reason");
         }
-        return (String) ((Map<?, ?>) Json.parse(new String(Files.readAllBytes(ports), StandardCharsets.UTF_8))).get("faults");
+        return line;
     }
 
     /** The program that GOZKD_TESTKIT names, or that of the jar for this platform, written to the user's cache once. */

@@ -57,9 +57,7 @@ public class GozkdExtension implements ParameterResolver, AfterEachCallback {
         for (Class<?> type : new Class<?>[] {TestingServer.class, TestingCluster.class}) {
             Kept kept = perClass(context) ? place(context).getStore(OURS).get(type, Kept.class) : null;
             if (kept != null) {
-                kept.servers.start();
-                kept.servers.sessions().forEach(kept.servers::expireSession);
-                kept.servers.reset(kept.empty);
+                kept.servers.renew(kept.empty);
             }
         }
     }
