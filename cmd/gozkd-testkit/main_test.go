@@ -140,7 +140,8 @@ func TestRun_EndsWithItsInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer, err := http.Get(strings.TrimSpace(url) + "/status"); err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
+	answer, err := http.Get(strings.TrimSpace(url) + "/status")
+	if err != nil || answer.Body.Close() != nil || answer.StatusCode != http.StatusOK {
 		t.Errorf("%q: %v", url, err)
 	}
 	_ = other.Close() // never fails

@@ -135,7 +135,8 @@ func (c *errCode) UnmarshalJSON(b []byte) error {
 	var name string
 	if err := json.Unmarshal(b, &name); err == nil {
 		for code := proto.ErrCode(-1); code > -128; code-- {
-			if words, _, known := strings.Cut(code.String(), " ("); known && strings.EqualFold(between.Replace(words), between.Replace(name)) {
+			words, _, known := strings.Cut(code.String(), " (")
+			if known && strings.EqualFold(between.Replace(words), between.Replace(name)) {
 				*c = errCode(code)
 				return nil
 			}

@@ -250,7 +250,7 @@ func TestWrong(t *testing.T) {
 		{"POST", "/partition", `{"groups":[["a"]]}`, 400, "expected one like"},
 		{"POST", "/partition", `{"group":[[1]]}`, 400, `unknown field \"group\"`},
 		{"POST", "/partition", `{"groups":[[1]]} x`, 400, "expected one like"},
-		{"POST", "/partition", `{"groups":[[1]]}{}`, 400, "more after"},
+		{"POST", "/partition", `{"groups":[[1]]}{}`, 400, "data after"},
 		{"POST", "/partition", "{\"groups\":\"\xff\"}", 400, "UTF-8"},
 		{"POST", "/sessions/0x1/expire", "", 404, "0x1"},
 		{"POST", "/sessions/-5/disconnect", "", 404, "0xfffffffffffffffb"},

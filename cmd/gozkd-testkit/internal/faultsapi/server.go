@@ -183,7 +183,7 @@ func routes() []route {
 		{"GET", "/status", "", "", `{"members":[` + memberExample + `],"leader":1}`,
 			"the state of the members, without waiting. state is running, paused or down; mode is leader, follower, standalone or empty; leader is 0 while none is known", false, (*api).status},
 		{"GET", "/leader", "", "", memberExample, "waits until one member leads, and returns it", false, (*api).leader},
-		{"POST", "/start", "", "", "", "starts all members that are down, at the same time. Members without data found an ensemble together; one alone waits for the others", false, toAll((*cluster.Cluster).Start)},
+		{"POST", "/start", "", "", "", "starts all members that are down", false, toAll((*cluster.Cluster).Start)},
 		{"POST", "/stop", "", "", "", "stops all members that run and are not paused", false, toAll(func(c *cluster.Cluster, _ context.Context) error { return c.Stop() })},
 		{"POST", "/members/{id}/stop", "", "", memberExample, "stops it cleanly; a leader hands over its lead", false, toMember(withoutContext((*cluster.Member).Stop))},
 		{"POST", "/members/{id}/start", "", "", memberExample, "starts it again with the same port and data", false, toMember((*cluster.Member).Start)},
