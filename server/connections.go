@@ -138,11 +138,11 @@ func (t *connTable) counted(bytes int64) {
 	t.links.SetCount(len(t.byID))
 }
 
-// attached returns the memory of the connections with sessions.
+// attached returns the memory of the connections with sessions, also local ones.
 func (t *connTable) attached() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.growth.connections.Load() / int64(max(1, len(t.byID))) * int64(len(t.bySession))
+	return t.growth.connections.Load() / int64(max(1, len(t.byID))) * int64(len(t.bySession)+t.locals.Connected())
 }
 
 // secured notes that c has TLS.

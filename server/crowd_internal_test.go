@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -156,10 +159,11 @@ func TestCrowd_SlowReaders(t *testing.T) {
 }
 
 // The watches of one client do not keep others out: it is disconnected before they have taken the
-// room for new sessions.
+// room for new sessions, and the log says how much room that is.
 func TestCrowd_WatchesOfFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, Tick: time.Second})
+		var log strings.Builder // written under the logger's lock
+		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, Tick: time.Second, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,6 +194,13 @@ func TestCrowd_WatchesOfFew(t *testing.T) {
 			if i%200 == 0 {
 				_ = connect().Close() // another will be let in, or not
 			}
+		}
+		if err := s.Close(); err != nil { // afterwards nothing is logged
+			t.Error(err)
+		}
+		most := capacity.CrowdLimit(1<<20, 0, false)
+		if want := fmt.Sprintf("limit_bytes=%d limit_with_connections_bytes=%d", capacity.WatchLimit(most), most); !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, log.String())
 		}
 	})
 }

@@ -28,14 +28,19 @@ func (t *connTable) relieve() {
 func (t *connTable) excess(free, closing int64) int64 {
 	used, most := t.growth.crowd(false)
 	over := func(used, limit int64) int64 { return used - limit + limit/8*free }
-	return max(over(t.watches.Bytes(), min(t.watchLimit(), capacity.WatchLimit(most))), over(used-closing, most))
+	return max(over(t.watches.Bytes(), t.watchBound()), over(used-closing, most))
+}
+
+// watchBound returns how many bytes watches may take, beside the data that there are.
+func (t *connTable) watchBound() int64 {
+	_, most := t.growth.crowd(false)
+	return min(t.watchLimit(), capacity.WatchLimit(most))
 }
 
 // evictWatchers closes connections until an eighth of the exceeded limit is free: first those
 // from the address whose watches take most, so that a client with many connections is not spared at
 // the expense of a client with many watches on a single connection.
 func (t *connTable) evictWatchers() {
-	limit := t.watchLimit()
 	t.evicting.Lock()
 	defer t.evicting.Unlock()
 	if t.excess(0, 0) <= 0 { // another goroutine was here
@@ -63,7 +68,8 @@ func (t *connTable) evictWatchers() {
 	slices.SortStableFunc(all, func(x, y watcher) int {
 		return cmp.Or(cmp.Compare(rank(y), rank(x)), cmp.Compare(y.Bytes, x.Bytes))
 	})
-	closing := int64(0)
+	bound, closing := t.watchBound(), int64(0)
+	_, together := t.growth.crowd(false)
 	for _, w := range all {
 		if t.excess(1, closing) <= 0 {
 			return
@@ -74,7 +80,7 @@ func (t *connTable) evictWatchers() {
 			t.meter.Count(meter.TooManyWatches)
 			w.c.logger().Warn("connection closed: the watches of all clients, or these and the connections, "+
 				"exceed their memory, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr],
-				"limit_bytes", limit)
+				"limit_bytes", bound, "limit_with_connections_bytes", together)
 		}
 		t.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
+	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
 )
@@ -159,11 +160,13 @@ func TestGrowth_LeavesRoomForClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := s.growth
+	nc, _ := net.Pipe() // nothing reads or writes
+	s.conns.locals.Add(7, liveness.Local[*conn]{Conn: newConn(s, nc, portPlain, "client"), TimeoutMs: 1000}, time.Now())
 	for used, most := range map[int64]int64{0: allowed, 20 << 20: 14 << 20, 24 << 20: 10 << 20, 100 << 20: allowed / 8} {
 		g.connections.Store(100 << 20) // strangers do not count
-		s.conns.byID, s.conns.bySession = map[watch.ConnID]*conn{1: nil, 2: nil}, map[proto.SessionID]*conn{1: nil}
+		s.conns.byID, s.conns.bySession = map[watch.ConnID]*conn{1: nil, 2: nil, 3: nil, 4: nil}, map[proto.SessionID]*conn{1: nil}
 		if n := s.conns.attached(); n != 50<<20 {
-			t.Errorf("one of two connections has a session, and %d bytes", n)
+			t.Errorf("of four connections one has a session and one a local session, and %d bytes", n)
 		}
 		g.attached = func() int64 { return used }
 		if a := g.ability(); a.Weight > most || a.Weight < allowed/8 || a.Cause != capacity.Memory {

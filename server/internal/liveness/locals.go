@@ -99,6 +99,13 @@ func (l *Locals[C]) Len() int {
 	return len(l.byID)
 }
 
+// Connected returns the number of sessions with a connection.
+func (l *Locals[C]) Connected() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byID) - l.idle
+}
+
 // Crowded reports whether no session may be added.
 func (l *Locals[C]) Crowded() bool {
 	l.mu.Lock()
