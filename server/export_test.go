@@ -133,6 +133,19 @@ func BoundWrites(s *Server, bytes int) { s.writes.Init(s.cfg.maxWrites(), bytes,
 // HeldByLong returns how many bytes long requests hold.
 func HeldByLong(s *Server) int { return s.writes.Long.Held() }
 
+// AwaitedClients returns for how many clients the server waits, for the rest of a frame or until
+// they take their replies, and how many large buffers the inputs of all connections hold.
+func AwaitedClients(s *Server) (n, large int) {
+	for _, c := range s.conns.all() {
+		c.Lock()
+		if unread, _, _ := c.Charged(); unread > 0 {
+			n++
+		}
+		c.Unlock()
+	}
+	return n, s.conns.links.LargeInputs()
+}
+
 // MakeFull makes the state full, and keeps it so. s has no other members.
 func MakeFull(s *Server) {
 	s.growth.proposing.Store(true) // nobody raises the limit

@@ -127,9 +127,15 @@ func (l *Link) awaitClient(o *Output) {
 	l.host.Relieve()
 }
 
-// HoldInput charges the buffer of the input before the reader waits for something other than the
-// client. Only the reader calls HoldInput.
-func (l *Link) HoldInput(in *Input) { l.holdInput(len(in.buf), false) }
+// HoldInput charges the buffer of the input before the reader waits for something other than more
+// bytes. If there are many links, the input gives a large buffer back, which others may need
+// meanwhile. Only the reader calls HoldInput.
+func (l *Link) HoldInput(in *Input) {
+	if l.host.Many() && in.pooled != nil {
+		in.shrink()
+	}
+	l.holdInput(len(in.buf), false)
+}
 
 // holdInput charges n bytes of input before the reader waits. partial: it waits for the rest of a
 // frame.

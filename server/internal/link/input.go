@@ -153,10 +153,15 @@ func (in *Input) skip(l *Link) (int, error) {
 		l.holdInput(len(in.buf), true)
 		return l.raw.Read((*leavingOut)(in))
 	}
-	l.holdInput(len(in.buf)+SmallBytes, true)
-	few := smallInputs.Get().(*[SmallBytes]byte)
-	defer smallInputs.Put(few)
-	return l.readSome(few[:min(in.discard, SmallBytes)], len(in.buf)+SmallBytes)
+	scrap := Input{host: l.host, small: l.host.Many()}
+	scrap.borrow()
+	defer scrap.Release()
+	l.holdInput(len(in.buf)+len(scrap.buf), true)
+	n, err := l.readSome(scrap.buf[:min(in.discard, len(scrap.buf))], len(in.buf)+len(scrap.buf))
+	for more := n; more == len(scrap.buf) && l.sealed() && n < min(in.discard, InputBytes); n += more {
+		more, _ = l.tls.decrypt(scrap.buf[:min(in.discard-n, len(scrap.buf))]) // the next call returns the same error
+	}
+	return n, err
 }
 
 // leavingOut is an Input whose reader holds no memory for the bytes that are left out.
@@ -186,6 +191,9 @@ func (l *Link) takePlace(frame, held int) {
 	l.place = l.host.Long.Take(frame, l, l.host.Patience())
 	l.inLine.Store(false)
 }
+
+// HasPlace reports whether the frame that is read has a place.
+func (l *Link) HasPlace() bool { return l.place != nil }
 
 // KeepPlace leaves the place of the frame that was read to its request, which gives it back.
 func (l *Link) KeepPlace() {
@@ -263,13 +271,19 @@ func (a *arriving) Return() {
 	a.waited = true
 }
 
-// fit moves the arrived bytes to a buffer of that size, and gives a large one back.
+// fit gives back a large buffer that is at most half full.
 func (in *Input) fit() {
 	if len(in.buf) >= InputBytes && in.Len() <= len(in.buf)/2 {
-		arrived := slices.Clone(in.Bytes())
-		in.Release()
-		in.buf, in.w = arrived, len(arrived)
+		in.shrink()
 	}
+}
+
+// shrink moves the arrived bytes to a buffer of their size.
+func (in *Input) shrink() {
+	full := *in
+	in.buf, in.pooled, in.few, in.r = slices.Clone(full.Bytes()), nil, nil, 0
+	in.w = len(in.buf)
+	full.Release()
 }
 
 // grow makes room for more bytes of an incomplete frame, up to InputBytes. The buffer doubles as
@@ -281,13 +295,14 @@ func (in *Input) grow() {
 		in.w = copy(in.buf, in.buf[in.r:in.w])
 		in.r = 0
 	case in.w == len(in.buf):
-		full, w, frame := *in, in.w, 4+in.Announced()
-		if len(full.buf) < InputBytes && !(in.host.Many() && frame > w) {
+		full, w, most := *in, in.w, InputBytes
+		if !in.host.Many() {
 			in.borrowLarge()
 		} else {
-			// Not beyond the end of the frame, whose length was checked.
-			in.buf = make([]byte, min(max(2*w, SmallBytes), max(frame, w+1), InputBytes))
-			in.pooled, in.few = nil, nil
+			if frame := 4 + in.Announced(); frame > w { // otherwise ReadAhead reads more frames
+				most = min(frame, InputBytes)
+			}
+			in.buf, in.pooled, in.few = make([]byte, min(max(2*w, SmallBytes), most)), nil, nil
 		}
 		in.w = copy(in.buf, full.buf[:w])
 		full.Release()

@@ -60,7 +60,8 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 }
 
 // If there are many links, few of them hold large buffers at the same time, and the others read all
-// nevertheless.
+// nevertheless. Links whose reader waits, also for the client to take its replies, hold none, and
+// keep their bytes.
 func TestInput_FewLargeBuffers(t *testing.T) {
 	frame := bytes.Repeat([]byte{7}, InputBytes/2+1) // which stays in a large buffer
 	var held []Input
@@ -97,6 +98,20 @@ func TestInput_FewLargeBuffers(t *testing.T) {
 	if large != fewLarge {
 		t.Errorf("%d links hold large buffers", large)
 	}
+	l, send := newSocketLink(t)
+	l.host = host
+	for i := range held {
+		held[i].Back(0) // the requests are not handled yet
+		if l.HoldInput(&held[i]); held[i].pooled != nil || !bytes.Equal(held[i].Bytes()[4:], frame) {
+			t.Errorf("a reader that waits has %d bytes in a buffer of %d", held[i].Len(), len(held[i].buf))
+		}
+	}
+	send(frame)
+	var in Input
+	if err := in.Fill(l); err != nil || in.Len() > SmallBytes && in.pooled == nil || host.large.Load() != 1 {
+		t.Errorf("links that wait keep the large buffers: %d bytes, %d large buffers, %v", in.Len(), host.large.Load(), err)
+	}
+	in.Release()
 	for i := range held {
 		held[i].Release()
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
-// Frames arrive in order, in pieces of any size. Those of which bytes are left out have all other
-// bytes, hold little meanwhile, and no place.
+// Frames arrive in order, in pieces of any size, also if the reader waits in between for something
+// other than the client, and then holds no large buffer beside many links. Those frames of which
+// bytes are left out have all other bytes, hold little meanwhile, and no place.
 func TestInput_LeaveOut(t *testing.T) {
 	type frame struct {
 		bytes []byte
@@ -49,10 +50,16 @@ func TestInput_LeaveOut(t *testing.T) {
 			l.Init(host, owner(0), here)
 		}
 		defer l.Close()
-		if rapid.Bool().Draw(t, "many links") {
+		setMany := func(many bool) {
 			l.host.Memory.Limit.Store(InputBytes)
+			if !many {
+				l.host.Memory.Limit.Store(8 * InputBytes)
+			}
 			l.host.SetCount(1)
 		}
+		setMany(rapid.Bool().Draw(t, "many links"))
+		between, fills := rapid.IntRange(1, 4).Draw(t, "fills between waits"), 0
+		changes := rapid.Bool().Draw(t, "the number of links changes")
 		var in Input
 		var sending sync.WaitGroup
 		defer sending.Wait()
@@ -96,6 +103,14 @@ func TestInput_LeaveOut(t *testing.T) {
 				}
 				if err := in.Fill(l); err != nil {
 					t.Fatal(err)
+				}
+				if fills++; fills%between == 0 {
+					if changes {
+						setMany(!l.host.Many())
+					}
+					if l.HoldInput(&in); l.host.Many() && in.pooled != nil {
+						t.Fatalf("%d bytes hold a large buffer while the reader waits", in.Len())
+					}
 				}
 			}
 			want := f.bytes

@@ -89,6 +89,9 @@ func (h *Host) SetCount(links int) { h.many.Store(int64(links)*InputBytes > h.Me
 // Many reports whether there are many links.
 func (h *Host) Many() bool { return h.many.Load() }
 
+// LargeInputs returns how many buffers of InputBytes the inputs hold.
+func (h *Host) LargeInputs() int { return int(h.large.Load()) }
+
 // Stop closes the sockets that linger, and those to come at once. No link is parked any more.
 func (h *Host) Stop() {
 	h.lingering.end()
