@@ -49,9 +49,10 @@ type conn struct {
 	replays replays
 	attachment
 
-	queue       queue
-	reconfiging *clientWrite // a reconfig that waits for its reply; nil: none
-	barrier     *readBarrier // of the reads of this burst; nil: none waits
+	queue        queue
+	refusedUntil time.Time    // the full state refused a request, and pauseRefused is to come; zero: neither
+	reconfiging  *clientWrite // a reconfig that waits for its reply; nil: none
+	barrier      *readBarrier // of the reads of this burst; nil: none waits
 
 	stats  meter.ConnStats
 	ending *connEnd // nil: the connection has not ended

@@ -187,6 +187,8 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 		switch {
 		case c.Ending():
 			return pauseClosed, nil
+		case c.mustPause():
+			return pauseRefused, nil
 		case c.queue.full(&s.conns.links.Memory):
 			return pauseQueue, nil
 		case c.Out.Len() >= link.Burst:
@@ -198,8 +200,9 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, fmt.Errorf("%w (jute.maxbuffer)", err)
 		}
 		if frame == nil {
-			begin += c.refuseGrowing(in)
-			return pauseInput, s.writes.CheckLarge(in.Announced())
+			p, moved := c.refuseGrowing(in)
+			begin += moved
+			return p, s.writes.CheckLarge(in.Announced())
 		}
 		if s.writes.IsLarge(len(frame)) {
 			if err := s.writes.CheckLarge(len(frame)); err != nil {
@@ -381,6 +384,9 @@ func (c *conn) write(r *received) pause {
 	case r.leftOut > 0 || c.queue.len() == 0 && s.state.tree.RefusesGrowth(&w.req, 0):
 		code = proto.ErrQuotaExceeded
 		s.meter.Count(meter.GrowthRefused)
+		if r.leftOut == 0 { // otherwise refuseGrowing has charged it
+			c.payRefusal(len(body))
+		}
 	}
 	if code != proto.OK {
 		s.writes.Release(len(body), big)

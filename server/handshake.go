@@ -233,7 +233,8 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		c.server.trail.Session(c, w.req.Op, w.req.Session, res.Err, res.Zxid)
 		c.logger().Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
 		if res.Err == proto.ErrQuotaExceeded { // the state is full: the client should try again, later
-			c.CloseLocked()
+			now := time.Now()
+			time.AfterFunc(c.server.refusals.Charge(c.Host(), w.bytes(), c.server.clampTimeout(0), now), c.Close)
 			return
 		}
 		story := c.server.endings.Told(w.req.Session, w.passwd)

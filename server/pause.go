@@ -68,6 +68,28 @@ var pauseBudget pause = &pauseKind{again: true, await: func(c *conn, in *link.In
 	return true
 }}
 
+// pauseRefused: the full state has refused a request of the client.
+var pauseRefused pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
+	c.HoldInput(in)
+	c.Lock()
+	until := c.refusedUntil
+	c.refusedUntil = time.Time{}
+	c.Unlock()
+	c.AwaitUntil(until)
+	return true
+}}
+
+// mustPause reports whether pauseRefused must come before the next request. It does not come while
+// a long frame has a place: others would wait for that place. c is locked.
+func (c *conn) mustPause() bool { return !c.refusedUntil.IsZero() && !c.HasPlace() }
+
+// payRefusal makes the client wait for a request of that many bytes, which the full state refuses,
+// before its connection is read again. c is locked.
+func (c *conn) payRefusal(bytes int) {
+	now, timeout := time.Now(), time.Duration(c.timeoutMs)*time.Millisecond
+	c.refusedUntil = now.Add(c.server.refusals.Charge(c.Host(), bytes, timeout, now))
+}
+
 // pauseSASL: the next request is a token for the SASL mechanism.
 var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *link.Input) bool {
 	c.stepSASL(in)

@@ -26,6 +26,9 @@ func (c *conn) complete(b *meter.BatchStats, w *clientWrite, res *datatree.Resul
 		c.server.meter.Count(meter.StaleReplies)
 	}
 	w.closes = w.req.Op == proto.OpCloseSession
+	if res.Full {
+		c.payRefusal(w.bytes())
+	}
 	c.stats.Replied(max(0, now.Sub(w.received)), 1, now) // Config.Now may be set back
 	b.QueueLength(c.queue.len())
 	c.Out.Borrow()

@@ -49,6 +49,7 @@ type Server struct {
 	leader     *leadership
 	lines      *serverLines
 	writes     bounds.Writes
+	refusals   bounds.Refusals
 	trail      trail.Trail
 	identities identity.Authority
 	facts      *Facts

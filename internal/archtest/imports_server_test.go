@@ -13,7 +13,10 @@ var serverTable = []box{
 		{"proto/jute", "text of clients"},
 		{"sasl", "the exchange that an identity comes from"},
 	}},
-	{pkg: "server/internal/bounds", there: true, may: []arrow{{"proto", "the size of a header, and operations"}}},
+	{pkg: "server/internal/bounds", there: true, may: []arrow{
+		{"internal/fair", "tokens, and the hosts that share them"},
+		{"proto", "the size of a header, and operations"},
+	}},
 	{pkg: "server/internal/capacity", there: true},
 	{pkg: "server/internal/endings", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
