@@ -125,7 +125,7 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 		switch { // c.Flush may wait for the client
 		case in.Len() == 0:
 			c.Drop(in)
-		case p != nil && p.holdsInput, c.server.conns.links.Many():
+		case p != pauseInput, c.server.conns.links.Many():
 			c.HoldInput(in)
 		}
 		c.SetHandling(true) // unless ReadAhead has unset it, it is

@@ -10,7 +10,6 @@ import (
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
-	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/liveness"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/server/internal/trail"
@@ -147,9 +146,8 @@ func (c *conn) localRequest(r *received) (p pause, done bool) {
 
 // upgrade makes the local session of c global, with the same id, and returns when that is
 // applied here. It returns false if the connection closes first.
-func (c *conn) upgrade(in *link.Input) bool {
+func (c *conn) upgrade() bool {
 	s := c.server
-	c.HoldInput(in)
 	c.Lock()
 	id := c.session
 	c.Unlock()

@@ -13,10 +13,10 @@ import (
 type pause *pauseKind
 
 type pauseKind struct {
-	again      bool // the request that comes next was not handled: it is routed again after the pause
-	holdsInput bool // handle charges the input that is left before await, which does not (HoldInput)
-	takesTurn  bool // the next burst has a turn for an expensive request
+	again     bool // the request that comes next was not handled: it is routed again after the pause
+	takesTurn bool // the next burst has a turn for an expensive request
 	// await waits until the next burst may begin, without locks. It returns false if there is none.
+	// The input that is left is charged (HoldInput).
 	await func(c *conn, in *link.Input) bool
 }
 
@@ -26,40 +26,35 @@ var pauseNone pause
 var pauseInput pause = &pauseKind{}
 
 // pauseOutput: enough was done under one lock.
-var pauseOutput pause = &pauseKind{holdsInput: true, await: func(c *conn, _ *link.Input) bool {
+var pauseOutput pause = &pauseKind{await: func(c *conn, _ *link.Input) bool {
 	c.server.conns.turns.yield()
 	return true
 }}
 
 // pauseQueue: the connection's queue is full.
-var pauseQueue pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
-	c.awaitQueue(in, func() bool { return c.queue.full(&c.server.conns.links.Memory) })
-	return true
+var pauseQueue pause = &pauseKind{await: func(c *conn, _ *link.Input) bool {
+	return c.awaitQueue(func() bool { return c.queue.full(&c.server.conns.links.Memory) })
 }}
 
 // pauseAlone: the next request waits until the queue is empty.
-var pauseAlone pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
-	c.awaitQueue(in, func() bool { return c.queue.len() > 0 })
-	return true
+var pauseAlone pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool {
+	return c.awaitQueue(func() bool { return c.queue.len() > 0 })
 }}
 
 // pauseSync: the next request is a write, and waits until the requests before it allow it; see
 // queue.holdsWrites.
-var pauseSync pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
-	c.awaitQueue(in, c.queue.holdsWrites)
-	return true
-}}
+var pauseSync pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitQueue(c.queue.holdsWrites) }}
 
 // pauseTurn: the next request is expensive and needs a turn; or it is answered in part, and the
 // rest needs another turn.
-var pauseTurn pause = &pauseKind{again: true, holdsInput: true, takesTurn: true, await: func(*conn, *link.Input) bool { return true }}
+var pauseTurn pause = &pauseKind{again: true, takesTurn: true, await: func(*conn, *link.Input) bool { return true }}
 
 // pauseWrites: too many writes are under way in the server. pauseBig: the next request is a large
 // multi, and too many of those are.
 var pauseWrites, pauseBig pause = pauseUntilFree(false), pauseUntilFree(true)
 
 func pauseUntilFree(big bool) pause {
-	return &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.awaitWrites(in, big) }}
+	return &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitWrites(big) }}
 }
 
 // pauseBudget: the next request is over a budget. Pings that come meanwhile are the next requests.
@@ -69,8 +64,7 @@ var pauseBudget pause = &pauseKind{again: true, await: func(c *conn, in *link.In
 }}
 
 // pauseRefused: the full state has refused a request of the client.
-var pauseRefused pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
-	c.HoldInput(in)
+var pauseRefused pause = &pauseKind{await: func(c *conn, _ *link.Input) bool {
 	c.Lock()
 	until := c.refusedUntil
 	c.refusedUntil = time.Time{}
@@ -91,13 +85,13 @@ func (c *conn) payRefusal(bytes int) {
 }
 
 // pauseSASL: the next request is a token for the SASL mechanism.
-var pauseSASL pause = &pauseKind{again: true, holdsInput: true, await: func(c *conn, in *link.Input) bool {
+var pauseSASL pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
 	c.stepSASL(in)
 	return true
 }}
 
 // pauseUpgrade: the next request creates an ephemeral znode, and the session is local.
-var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool { return c.upgrade(in) }}
+var pauseUpgrade pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.upgrade() }}
 
 // pauseEnd: the next reply is the last.
 var pauseEnd pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
@@ -109,20 +103,19 @@ var pauseEnd pause = &pauseKind{await: func(c *conn, in *link.Input) bool {
 // pauseClosed: the connection is closed or closing.
 var pauseClosed pause = &pauseKind{await: func(*conn, *link.Input) bool { return false }}
 
-// awaitQueue waits until inTheWay returns false or the connection ends. inTheWay is called with
-// Link.mu held: at once, and after each call of Wake.
-func (c *conn) awaitQueue(in *link.Input, inTheWay func() bool) {
-	c.HoldInput(in)
+// awaitQueue waits until inTheWay returns false or the connection ends, and returns true. inTheWay
+// is called with Link.mu held: at once, and after each call of Wake.
+func (c *conn) awaitQueue(inTheWay func() bool) bool {
 	c.Lock()
 	defer c.Unlock()
 	c.Await(inTheWay)
+	return true
 }
 
 // awaitWrites waits until another write may be accepted. It returns false if the write that waits
 // is stale, and must be dropped with its connection.
-func (c *conn) awaitWrites(in *link.Input, big bool) bool {
+func (c *conn) awaitWrites(big bool) bool {
 	s := c.server
-	c.HoldInput(in)
 	begin := time.Now()
 	if c.waitsSince.IsZero() {
 		c.waitsSince = begin
