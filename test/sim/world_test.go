@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/internal/memnet"
+	"github.com/gozkd/gozkd/internal/serverlist"
 	jepsenlite "github.com/gozkd/gozkd/test/jepsen-lite"
 )
 
@@ -238,7 +240,8 @@ func (w *world) await(cond func() bool, patience time.Duration) bool {
 	}
 }
 
-// sameState checks that all members come to the same state, as their digests show.
+// sameState checks that all members come to the same state, as their digests show, and that the
+// membership is what the reconfigurations that were carried out have left.
 func (w *world) sameState() {
 	type state struct {
 		zxid   int64
@@ -262,6 +265,13 @@ func (w *world) sameState() {
 		if !same || s != states[0] {
 			w.complain("the members do not come to the same state: %x", states)
 			return
+		}
+	}
+	want, _, err := serverlist.ParseConfig(strings.Join(w.lines(), "\n"))
+	for _, m := range w.inside() {
+		text := m.life.s.Facts().Membership()
+		if got, _, gotErr := serverlist.ParseConfig(text); err != nil || gotErr != nil || !got.Equal(want) {
+			w.complain("the members, as member %d knows them, are %s, %v; want %s, %v", m.id, text, gotErr, w.lines(), err)
 		}
 	}
 }
