@@ -106,3 +106,23 @@ func TestReadAhead_Socket(t *testing.T) {
 	l.Close()
 	<-done
 }
+
+// Beside many links, frames that are read ahead are in no large buffer, and all there.
+func TestReadAhead_ManyLinks(t *testing.T) {
+	l, send := newSocketLink(t)
+	l.host.Memory.Limit.Store(InputBytes)
+	l.host.SetCount(1)
+	ping, frame := []byte{3: 8, 11: 11}, append([]byte{3: 200}, bytes.Repeat([]byte{7}, 200)...)
+	var in Input
+	send(frame)
+	if err := in.Fill(l); err != nil {
+		t.Fatal(err)
+	}
+	const more = 100
+	send(append(bytes.Repeat(frame, more), ping...))
+	in.ReadAhead(l, time.Now().Add(time.Hour), ping)
+	if in.pooled != nil || len(in.buf) > InputBytes || !bytes.Equal(in.Bytes(), append(ping, bytes.Repeat(frame, 1+more)...)) {
+		t.Errorf("%d bytes were read ahead into a buffer of %d", in.Len(), len(in.buf))
+	}
+	l.Drop(&in)
+}
