@@ -44,7 +44,7 @@ type member struct {
 	life   *life // nil: down
 	// fault is the fault that the member suffers, "" for none.
 	fault string
-	// doubtful: the directory was emptied or rolled back, and the member is not yet a voter again.
+	// doubtful: the directory was emptied or rolled back, and the member has not been let in yet.
 	doubtful bool
 	ending   sync.WaitGroup // of lives that were ended
 }

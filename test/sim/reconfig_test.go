@@ -158,6 +158,7 @@ func add(n *nemesis, _ *member, s step) func() {
 func (m *member) startEmpty() {
 	m.powerLoss()
 	m.disk.replace(newDisk().mem)
+	m.doubtful = true // it may be added without an answer, if the others are a majority
 	m.lines = m.w.lines()
 	if m.role == outside {
 		m.lines = append(m.lines, m.line())
@@ -227,6 +228,9 @@ func (w *world) reconfigure() (ended bool) {
 		}
 	}
 	for _, m := range w.members {
+		if m.fault == "" && m.doubtful && m.status().Serving {
+			m.doubtful = false
+		}
 		if m.formerPort != 0 && w.whole() && !slices.ContainsFunc(w.inside(), func(o *member) bool { return o.status().Zxid < m.changedAt }) {
 			m.closeFormerPort()
 		}
