@@ -3,6 +3,7 @@ package datatree
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -121,21 +122,11 @@ func (b blob) key() []byte {
 
 // value returns the value in a checkpoint, which must not be changed.
 func (b blob) value() []byte {
+	_, end := b.keyAt()
 	if b.large != nil {
-		return b.appendValue(make([]byte, 0, b.valueBytes()))
+		return slices.Concat(bytesOf(b.text[end:]), bytesOf(b.tail()))
 	}
-	_, end := b.keyAt()
 	return bytesOf(b.text[end:])
-}
-
-func (b blob) valueBytes() int {
-	_, end := b.keyAt()
-	return len(b.text) - end + len(b.tail())
-}
-
-func (b blob) appendValue(to []byte) []byte {
-	_, end := b.keyAt()
-	return append(append(to, b.text[end:]...), b.tail()...)
 }
 
 // dataSize returns the number of bytes of path and data.

@@ -135,7 +135,10 @@ func New(s *server.Server, o Options) *Handler {
 	mux.Handle("/ui/", static.Handler("/ui/"))
 	mux.Handle("/ui/api/", h.identified(api))
 	mux.HandleFunc("POST /ui/api/login", h.login)
-	mux.HandleFunc("POST /ui/api/logout", h.logout)
+	mux.HandleFunc("POST /ui/api/logout", func(w http.ResponseWriter, r *http.Request) {
+		h.gate.Logout(w, r)
+		w.WriteHeader(http.StatusNoContent)
+	})
 	h.handler = h.counts.counting(h.gate.Protect(mux))
 	return h
 }
@@ -285,10 +288,4 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer.JSON(w, http.StatusOK, h.whoIs(&who))
-}
-
-// logout answers POST /ui/api/logout.
-func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
-	h.gate.Logout(w, r)
-	w.WriteHeader(http.StatusNoContent)
 }

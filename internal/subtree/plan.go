@@ -215,8 +215,9 @@ func (s Side) prepare(ctx context.Context, withACL bool) (znodes iter.Seq2[*Znod
 // newStep returns the step that makes a change in a live subtree.
 func newStep(to Side, kind StepKind, c Change, count creation) step {
 	s := step{kind: kind, path: Join(to.Path, c.Rel), creation: count}
-	if c.Left != nil {
-		s.data, s.options = c.Left.Data, c.Left.options()
+	if n := c.Left; n != nil {
+		s.data, s.options = n.Data, client.CreateOptions{ACL: n.ACL, Container: n.Container}
+		s.options.TTL = time.Duration(n.TTLMs) * time.Millisecond
 	}
 	if c.Right != nil {
 		s.version = c.Right.Stat.Version
@@ -225,9 +226,4 @@ func newStep(to Side, kind StepKind, c Change, count creation) step {
 		s.version = c.Right.Stat.Aversion
 	}
 	return s
-}
-
-// options returns the options that create the znode anew.
-func (n *Znode) options() client.CreateOptions {
-	return client.CreateOptions{ACL: n.ACL, Container: n.Container, TTL: time.Duration(n.TTLMs) * time.Millisecond}
 }

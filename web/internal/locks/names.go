@@ -93,6 +93,3 @@ func Candidate(path string) (dir string, ok bool) {
 	_, ok = parse(path[i+1:])
 	return path[:i], ok || onlyHex.MatchString(path[i+1:])
 }
-
-// parent is the part before the last slash.
-func parent(path string) string { return path[:strings.LastIndexByte(path, '/')] }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 const (
@@ -57,7 +58,7 @@ func combine(all []Lock) []Lock {
 			if path.Base(l.Path) != leasesDir {
 				continue
 			}
-			l.Path = parent(l.Path)
+			l.Path = strings.TrimSuffix(l.Path, "/"+leasesDir)
 			mutexPath = l.Path + "/" + locksDir
 		}
 		if mutex := byPath[mutexPath]; mutex != nil && mutex.Kind == Mutex {

@@ -173,12 +173,12 @@ func (c container) value(name string) (value string, from Origin) {
 		c.r.problem(from, "", "is set, and so is %s_FILE: remove one of them", name)
 		return "", from
 	}
+	from.Source = name + "_FILE"
 	data, err := os.ReadFile(file)
 	if err != nil {
-		c.r.problem(Origin{Source: name + "_FILE", layer: fromEnvironment}, "", "%v", err)
-		return "", from
+		c.r.problem(from, "", "%v", err)
 	}
-	return trim(string(data)), Origin{Source: name + "_FILE", layer: fromEnvironment}
+	return trim(string(data)), from
 }
 
 // read adds the settings of all variables. beside is the path of the zoo.cfg, or empty.
@@ -359,10 +359,15 @@ func (c container) auth() {
 // extra adds the keys of ZOO_CFG_EXTRA.
 func (c container) extra() {
 	words, from := c.value("ZOO_CFG_EXTRA")
-	for _, word := range strings.Fields(words) {
+	c.words(words, from, "", "key=value, separated by white space")
+}
+
+// words adds settings key=value whose keys have a prefix.
+func (c container) words(words string, from Origin, prefix, allowed string) {
+	for word := range strings.FieldsSeq(words) {
 		key, value, ok := strings.Cut(word, "=")
-		if !ok || key == "" {
-			c.r.problem(from, "", "contains %q; allowed: key=value, separated by white space", word)
+		if !ok || key == "" || !strings.HasPrefix(key, prefix) {
+			c.r.problem(from, "", "contains %q; allowed: %s", word, allowed)
 			continue
 		}
 		c.r.set(setting{key: key, value: value, from: from})
@@ -383,14 +388,7 @@ func (c container) servers() {
 		c.bitnamiServers(text, port, from)
 		return
 	}
-	for _, word := range strings.Fields(text) {
-		key, value, ok := strings.Cut(word, "=")
-		if !ok || !strings.HasPrefix(key, "server.") {
-			c.r.problem(from, "", "contains %q; allowed: server.N=%s, separated by spaces", word, serverlist.LineFormat)
-			continue
-		}
-		c.r.set(setting{key: key, value: value, from: from})
-	}
+	c.words(text, from, "server.", "server.N="+serverlist.LineFormat+", separated by spaces")
 }
 
 // bitnamiServers adds servers in the form host:port:port[:role][::N]. Without N they are numbered

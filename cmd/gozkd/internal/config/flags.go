@@ -187,9 +187,7 @@ func (r *resolver) checkEnsemble(inv *Invocation, c *Config) {
 		r.conflict(inv, "%s says that this is server %d, and the members of --ensemble are numbered from 1: use another directory",
 			filepath.Join(c.Server.Dir, "myid"), memberid.Number(c.MyID))
 	}
-	if w := r.won["gozkd.archive.url"]; c.Archive.URL != "" {
-		r.warn(w.from, w.key, "%s has no effect: the members of --ensemble are not archived", w.value)
-	}
+	r.noEffect(c.Archive.URL != "", "gozkd.archive.url", ": the members of --ensemble are not archived")
 	if last := c.ClientPort + inv.Ensemble - 1; c.ClientPort != 0 && last > 65535 {
 		r.conflict(inv, "clientPort is %d, so the client ports are up to %d: set it to 0, or to %d at most", c.ClientPort, last, 65536-inv.Ensemble)
 	}

@@ -116,9 +116,7 @@ func (r *resolver) auth(c *Config) {
 			}
 		}
 	}
-	if w, ok := r.won["ensembleAuthName"]; ok && !c.EnsembleScheme() {
-		r.warn(w.from, w.key, "%s has no effect without authProvider.1=%s", w.value, ensembleProvider)
-	}
+	r.noEffect(!c.EnsembleScheme(), "ensembleAuthName", " without authProvider.1="+ensembleProvider)
 	a.Users = make(sasl.DigestUsers)
 	if r.users != nil {
 		a.Users = r.users
@@ -221,9 +219,7 @@ func readUsers(path string, users sasl.DigestUsers) (shared string, err error) {
 func (r *resolver) enforcement(c *Config) {
 	a := &c.Auth
 	if !a.Enforce && !a.RequireSASL {
-		if w, ok := r.won[enforceSchemes]; ok && len(a.Schemes) > 0 {
-			r.warn(w.from, w.key, "%s has no effect: %s is false", w.value, enforceEnabled)
-		}
+		r.noEffect(len(a.Schemes) > 0, enforceSchemes, ": "+enforceEnabled+" is false")
 		return
 	}
 	w := r.firstOn("sessionRequireClientSASLAuth", enforceSchemes, enforceEnabled)

@@ -42,7 +42,7 @@ func metricsTLSKeys(c *Config) []key {
 	}, stores...)
 }
 
-// https checks the TLS of the HTTP endpoints.
+// https checks the HTTP endpoints.
 func (r *resolver) https(c *Config) {
 	if _, given := r.won["metricsProvider.httpPort"]; !given && c.MetricsHTTPSPort >= 0 {
 		c.MetricsPort = -1
@@ -70,9 +70,9 @@ func (r *resolver) https(c *Config) {
 			w := r.won["metricsProvider.httpsPort"]
 			r.warn(w.from, w.key, "is also the port for plain HTTP, for which no certificate is needed: set another metricsProvider.httpPort, or none")
 		}
-	} else if w, given := r.won[metricsTLS+"keyStore.location"]; given {
-		r.warn(w.from, w.key, "has no effect without metricsProvider.httpsPort and the class %s: the metrics are not encrypted", prometheusProvider)
 	}
+	r.noEffect(!ok, metricsTLS+"keyStore.location", " without metricsProvider.httpsPort and the class "+prometheusProvider+": the metrics are not encrypted")
+	r.noEffect(len(c.WebProxies) == 0, "gozkd.web.proxyHeader", ": gozkd.web.proxies lists no proxy that may use it")
 }
 
 // clientAuth returns the tlsconf.Options.ClientAuth of an HTTP endpoint.

@@ -87,7 +87,7 @@ const metricsStores = "metricsProvider.className=org.apache.zookeeper.metrics.pr
 // TestHTTPS_Warnings checks that an operator is told of TLS that is configured, and not in force.
 func TestHTTPS_Warnings(t *testing.T) {
 	for keys, want := range map[string]string{
-		"metricsProvider.ssl.keyStore.location=/k.pem":                         "metricsProvider.ssl.keyStore.location: has no effect without metricsProvider.httpsPort",
+		"metricsProvider.ssl.keyStore.location=/k.pem":                         "metricsProvider.ssl.keyStore.location: /k.pem has no effect without metricsProvider.httpsPort",
 		quorumStores + "admin.portUnification=true\nadmin.needClientAuth=true": "admin.needClientAuth: true concerns HTTPS only: admin.portUnification also accepts plain HTTP",
 		quorumStores + "admin.forceHttps=true\nadmin.needClientAuth=true":      "",
 		quorumStores + "admin.portUnification=true":                            "",

@@ -57,12 +57,8 @@ func (r *resolver) peerTLS(c *Config) {
 	admin = admin && c.AdminEnabled
 	r.groupProblems(peerTLS, c.ServesPeerTLS() || admin, noTLS)
 	if !c.ServesPeerTLS() {
-		if w, ok := r.won[peerTLS+"keyStore.location"]; ok && len(c.Members) > 0 && !admin {
-			r.warn(w.from, w.key, "has no effect without sslQuorum or portUnification: the connections between servers are not encrypted")
-		}
-		if w, ok := r.won["portUnification"]; ok && c.PeerPortUnification && len(c.Members) > 0 {
-			r.warn(w.from, w.key, "%s has no effect: ssl.quorum.keyStore.location is not set", w.value)
-		}
+		r.noEffect(len(c.Members) > 0 && !admin, peerTLS+"keyStore.location", " without sslQuorum or portUnification: the connections between servers are not encrypted")
+		r.noEffect(len(c.Members) > 0 && c.PeerPortUnification, "portUnification", ": ssl.quorum.keyStore.location is not set")
 		return
 	}
 	w := r.firstOn("sslQuorum", "portUnification")

@@ -18,7 +18,7 @@ func TestLoad_PeerTLS(t *testing.T) {
 		warning string
 	}{
 		{lines: "sslQuorum=true"}, // standalone
-		{lines: members + stores + "ssl.quorum.context.supplier.class=x", warning: "ssl.quorum.keyStore.location: has no effect without sslQuorum or portUnification"},
+		{lines: members + stores + "ssl.quorum.context.supplier.class=x", warning: "ssl.quorum.keyStore.location: k.pem has no effect without sslQuorum or portUnification"},
 		{lines: members + stores + "admin.forceHttps=true"},
 		{lines: members + "portUnification=true", warning: "portUnification: true has no effect: ssl.quorum.keyStore.location is not set"},
 		{lines: members + stores + "portUnification=true", serves: true},

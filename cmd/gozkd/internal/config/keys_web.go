@@ -64,10 +64,3 @@ func formatNetworks(all []netip.Prefix) string {
 	}
 	return strings.Join(words, ",")
 }
-
-// web warns of keys of REST and the explorer that have no effect.
-func (r *resolver) web(c *Config) {
-	if w, given := r.won["gozkd.web.proxyHeader"]; given && len(c.WebProxies) == 0 {
-		r.warn(w.from, w.key, "has no effect: gozkd.web.proxies lists no proxy that may use it")
-	}
-}

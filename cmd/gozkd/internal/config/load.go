@@ -155,9 +155,7 @@ func (r *resolver) adminServer(inv *Invocation, c *Config) {
 		r.warn(w.from, adminServer, "the members of --ensemble have no admin server with TLS, and so none")
 		c.AdminEnabled = false
 	}
-	if w := r.won["metricsProvider.className"]; c.Prometheus() {
-		r.warn(w.from, w.key, "%s has no effect: the members of --ensemble have no endpoint for Prometheus", w.value)
-	}
+	r.noEffect(c.Prometheus(), "metricsProvider.className", ": the members of --ensemble have no endpoint for Prometheus")
 	c.MetricsProvider = defaultProvider
 }
 

@@ -39,9 +39,7 @@ func (r *resolver) members(c *Config) {
 	default:
 		role = r.ensemble(c, lines, me)
 	}
-	if w, ok := r.won["peerType"]; ok && !strings.EqualFold(w.value, role.String()) {
-		r.warn(w.from, w.key, "%s has no effect: the role is that of the server line, %s", w.value, role)
-	}
+	r.noEffect(!strings.EqualFold(r.won["peerType"].value, role.String()), "peerType", ": the role is that of the server line, "+role.String())
 }
 
 // serverLines returns all server lines, including those of the dynamic configuration file.

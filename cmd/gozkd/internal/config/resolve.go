@@ -76,6 +76,13 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 	r.warnings = append(r.warnings, fmt.Sprintf("%s: %s: %s", from, key, fmt.Sprintf(format, args...)))
 }
 
+// noEffect warns, if a key is set and is without effect. why is the rest of the sentence.
+func (r *resolver) noEffect(without bool, key, why string) {
+	if w, set := r.won[key]; set && without {
+		r.warn(w.from, w.key, "%s has no effect%s", w.value, why)
+	}
+}
+
 // environment adds the -D properties of SERVER_JVMFLAGS and JVMFLAGS. As in zkServer.sh, which
 // starts java with $SERVER_JVMFLAGS $JVMFLAGS, the words are separated by white space and the last
 // word for a property wins. Confluent's image has KAFKA_OPTS instead.
@@ -185,7 +192,6 @@ func (r *resolver) resolve(memory bool) Config {
 	r.peerTLS(&c)
 	r.auth(&c)
 	r.https(&c)
-	r.web(&c)
 	r.adminToken(&c)
 	return c
 }
@@ -342,9 +348,7 @@ const (
 func (r *resolver) secret(c *Config) {
 	const key = "gozkd.peer.secretFile"
 	if c.PeerSecretFile == "" {
-		if w, ok := r.won["gozkd.peer.secretMode"]; ok {
-			r.warn(w.from, w.key, "%s has no effect: %s is not set", w.value, key)
-		}
+		r.noEffect(true, "gozkd.peer.secretMode", ": "+key+" is not set")
 		return
 	}
 	var err error

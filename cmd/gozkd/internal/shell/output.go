@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -97,12 +98,14 @@ func (s *Shell) usage() string {
 	return b.String()
 }
 
+// printEvent prints an event as zkCli.sh does.
 func (s *Shell) printEvent(e client.Event) {
 	if s.json != nil {
 		_ = writeJSON(s.json.messages, map[string]jsonEvent{"event": eventOf(e)}) // there is no other place to report it
 		return
 	}
-	_ = writeText(s.out, eventText(e))
+	_ = writeText(s.out, fmt.Sprintf("\nWATCHER::\n\nWatchedEvent state:%s type:%s path:%s zxid: %d\n",
+		e.State.KeeperState(), eventName(e), cmp.Or(e.Path, javaNull), int64(e.Zxid)))
 }
 
 // lockedWriter passes on one Write at a time. Writers that share a lock do not split each other's

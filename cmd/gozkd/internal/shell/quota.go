@@ -56,10 +56,13 @@ func runSetQuota(ctx context.Context, c *call) error {
 	} else if !ok {
 		return failure(path + " does not exist.")
 	}
-	for _, step := range []func(context.Context, string) error{c.checkNoQuotaBelow, c.checkNoQuotaAbove, c.createQuotaPath} {
+	for _, step := range []func(context.Context, string) error{c.checkNoQuotaBelow, c.checkNoQuotaAbove} {
 		if err := step(ctx, path); err != nil {
 			return err
 		}
+	}
+	if err := c.createAll(ctx, quotaRoot+path); err != nil {
+		return err
 	}
 	return c.storeQuota(ctx, path, limits)
 }
@@ -85,7 +88,7 @@ func (c *call) setBudget(ctx context.Context, arg string) error {
 			return failure(arg + " cannot have a budget: choose a znode below / that is not /zookeeper")
 		}
 	}
-	if err := c.createQuotaPath(ctx, target); err != nil {
+	if err := c.createAll(ctx, quotaRoot+target); err != nil {
 		return err
 	}
 	key := quotaKeys[c.given[0].name]
@@ -167,21 +170,16 @@ func (c *call) checkNoQuotaAbove(ctx context.Context, path string) error {
 	return nil
 }
 
-// createQuotaPath creates the parents of the quota's znodes.
-func (c *call) createQuotaPath(ctx context.Context, path string) error {
-	for i, r := range quotaRoot + path + "/" {
-		if r != '/' || i == 0 {
-			continue
-		}
-		p := (quotaRoot + path)[:i]
-		if _, ok, err := c.zk.Exists(ctx, p, false); err != nil {
-			return err
-		} else if ok {
-			continue
-		}
-		if _, _, err := c.zk.Create(ctx, p, nil, client.CreateOptions{}); err != nil && !errors.Is(err, proto.ErrNodeExists) {
-			return err
-		}
+// createAll creates a znode and its parents, unless they exist.
+func (c *call) createAll(ctx context.Context, path string) error {
+	if _, ok, err := c.zk.Exists(ctx, path, false); err != nil || ok || path == "/" {
+		return err
+	}
+	if err := c.createAll(ctx, proto.ParentPath(path)); err != nil {
+		return err
+	}
+	if _, _, err := c.zk.Create(ctx, path, nil, client.CreateOptions{}); !errors.Is(err, proto.ErrNodeExists) {
+		return err
 	}
 	return nil
 }

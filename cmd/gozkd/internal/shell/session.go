@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,12 +107,6 @@ func (s *Shell) event(e client.Event) {
 	if s.printWatches.Load() {
 		s.printEvent(e)
 	}
-}
-
-// eventText formats an event as zkCli.sh does.
-func eventText(e client.Event) string {
-	path := cmp.Or(e.Path, javaNull)
-	return fmt.Sprintf("\nWATCHER::\n\nWatchedEvent state:%s type:%s path:%s zxid: %d\n", e.State.KeeperState(), eventName(e), path, int64(e.Zxid))
 }
 
 // eventName returns ZooKeeper's name of an event's type.

@@ -201,7 +201,7 @@ func (l *loader) logs() error {
 			return nil
 		}
 		if err := l.apply(r); err != nil {
-			return logs.at(err)
+			return fmt.Errorf("%s: at byte %d: %w", logs.path, logs.byte, err)
 		}
 		l.done.lastApplied = r.Zxid
 		if r.Zxid == l.opt.Until.Zxid {

@@ -59,6 +59,3 @@ func (l *logFiles) read(path string, yield func(*zkfiles.Record, error) bool) (m
 	}
 	return true, fmt.Errorf("%s: %w", path, err)
 }
-
-// at adds the place of the last record to an error.
-func (l *logFiles) at(err error) error { return fmt.Errorf("%s: at byte %d: %w", l.path, l.byte, err) }
