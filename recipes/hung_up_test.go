@@ -86,6 +86,22 @@ func (c *breaking) Read(b []byte) (int, error) {
 	}
 }
 
+// The deadlines of a connection that this side has closed would tell so: only the server hangs up.
+
+func (c *breaking) SetReadDeadline(t time.Time) error {
+	return c.unlessBroken(c.Conn.SetReadDeadline(t))
+}
+func (c *breaking) SetWriteDeadline(t time.Time) error {
+	return c.unlessBroken(c.Conn.SetWriteDeadline(t))
+}
+
+func (c *breaking) unlessBroken(err error) error {
+	if c.broken.Load() {
+		return nil
+	}
+	return err
+}
+
 // requests returns a match for one operation.
 func requests(op proto.OpCode) func(proto.OpCode, []byte) bool {
 	return func(o proto.OpCode, _ []byte) bool { return o == op }
