@@ -20,15 +20,13 @@ type native struct {
 	k   *core
 	cfg client.Config
 
-	mu      sync.Mutex     // guards the fields below; never held while waiting
-	ended   bool           // close was called: no other session begins
-	conn    *client.Client // of the current session; nil if there is none
-	seen    proto.Zxid     // the greatest that ended sessions and readers have seen
-	reader  *client.Client // connected to a server in read-only mode, or nil; only while conn is nil
-	changed chan struct{}  // closed and replaced when conn or reader changes
-	// watches holds the watches of conn or reader. Reads of the same znode share a channel, since a
-	// server keeps one watch per znode and kind.
-	watches map[watchKey]*watch
+	mu      sync.Mutex              // guards the fields below; never held while waiting
+	ended   bool                    // close was called: no other session begins
+	conn    *client.Client          // of the current session; nil if there is none
+	seen    proto.Zxid              // the greatest that ended sessions and readers have seen
+	reader  *client.Client          // connected to a server in read-only mode, or nil; only while conn is nil
+	changed chan struct{}           // closed and replaced when conn or reader changes
+	watches watchTable              // of conn or reader
 	trees   map[*treeWatch]struct{} // the persistent watches
 
 	// treeTurn has capacity 1 and holds a value while a persistent watch is added or removed, which
@@ -45,7 +43,7 @@ const (
 
 func newNative(k *core, servers []string) *native {
 	n := &native{
-		k: k, changed: make(chan struct{}), watches: make(map[watchKey]*watch), trees: make(map[*treeWatch]struct{}),
+		k: k, changed: make(chan struct{}), watches: make(watchTable), trees: make(map[*treeWatch]struct{}),
 		treeTurn: make(chan struct{}, 1),
 	}
 	n.cfg = client.Config{
@@ -209,7 +207,7 @@ func (n *native) replace(conn, reader *client.Client) {
 	close(n.changed)
 	n.changed = make(chan struct{})
 	for key, w := range n.watches {
-		n.fire(key, w, client.Event{Type: EventNotWatching, Path: key.path})
+		n.watches.fire(w, client.Event{Type: EventNotWatching, Path: key.path})
 	}
 }
 

@@ -59,9 +59,9 @@ func (n *native) sync(ctx context.Context, path string) error {
 func (n *native) read(ctx context.Context, kind readKind, path string, watched bool) (readResult, error) {
 	return send(ctx, n, func(conn *client.Client) (r readResult, err error) {
 		stat, there := proto.Stat{}, true
-		key, w := watchKey{path, kind == readChildren}, (*watch)(nil)
+		var w *watch
 		if watched {
-			if w, err = n.expectWatch(conn, key); err != nil {
+			if w, err = n.expectWatch(conn, watchKey{path, kind == readChildren}); err != nil {
 				return r, err
 			}
 		}
@@ -77,7 +77,9 @@ func (n *native) read(ctx context.Context, kind readKind, path string, watched b
 			r.stat = &stat
 		}
 		if watched {
-			r.watch = n.watchAnswered(key, w, err == nil)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			r.watch = n.watches.answered(w, err == nil)
 		}
 		return r, err
 	})

@@ -12,52 +12,18 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// watchKey identifies the watches that a server keeps as one.
-type watchKey struct {
-	path     string
-	children bool
-}
-
-// watch is a watch that is armed or asked for.
-type watch struct {
-	ch    chan client.Event // capacity 1; closed after an event
-	asked int               // requests for the watch without an answer
-	armed bool
-}
-
-// expectWatch is called before a watch is asked for: its event may come before the answer.
+// expectWatch is called before a watch is asked for.
 func (n *native) expectWatch(conn *client.Client, key watchKey) (*watch, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.uses(conn) { // nobody would fire the watch
 		return nil, ErrNoServer
 	}
-	w := n.watches[key]
-	if w == nil {
-		w = &watch{ch: make(chan client.Event, 1)}
-		n.watches[key] = w
-	}
-	w.asked++
-	return w, nil
+	return n.watches.ask(key), nil
 }
 
 // uses reports whether conn gets the requests at present. n.mu is held.
 func (n *native) uses(conn *client.Client) bool { return conn == n.conn || conn == n.reader }
-
-// watchAnswered returns the watch's channel if the watch is armed.
-func (n *native) watchAnswered(key watchKey, w *watch, armed bool) <-chan client.Event {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	w.asked--
-	w.armed = w.armed || armed
-	if !w.armed && w.asked == 0 && n.watches[key] == w {
-		delete(n.watches, key)
-	}
-	if !armed {
-		return nil
-	}
-	return w.ch
-}
 
 // fireEvent fires the watches that an event concerns. n.mu is held.
 func (n *native) fireEvent(e client.Event) {
@@ -65,9 +31,8 @@ func (n *native) fireEvent(e client.Event) {
 		if children && e.Type != proto.EventDeleted && e.Type != proto.EventChildrenChanged || !children && e.Type == proto.EventChildrenChanged {
 			continue
 		}
-		key := watchKey{e.Path, children}
-		if w := n.watches[key]; w != nil {
-			n.fire(key, w, e)
+		if w := n.watches[watchKey{e.Path, children}]; w != nil {
+			n.watches.fire(w, e)
 		}
 	}
 	for t := range n.trees {
@@ -75,13 +40,6 @@ func (n *native) fireEvent(e client.Event) {
 			t.f(e)
 		}
 	}
-}
-
-// fire must be called with n.mu held.
-func (n *native) fire(key watchKey, w *watch, e client.Event) {
-	w.ch <- e // the only one
-	close(w.ch)
-	delete(n.watches, key)
 }
 
 // treeWatch is a call of watchTree. Calls with the same treeKey share a watch of the server.

@@ -66,7 +66,7 @@ func Wrap[E any](
 	}
 	k := newCore(cfg)
 	w := &wrapped[E]{k: k, conn: conn, events: events, reconnect: make(chan struct{})}
-	w.watches, w.ephemerals = make(map[watchKey]armedWatch[E]), make(map[string]struct{})
+	w.watches, w.ephemerals = make(watchTable), make(map[string]struct{})
 	k.conn, k.hook = w, requesthook.From(ctx)
 	c := &Client{core: k}
 	// Ends with the connection or when the Client is closed. Close waits.
@@ -92,7 +92,7 @@ type wrapped[E any] struct {
 
 	mu      sync.Mutex // guards the fields below; never held while waiting
 	seen    int64      // the greatest zxid of a Stat
-	watches map[watchKey]armedWatch[E]
+	watches watchTable
 	// ephemerals holds the paths of ephemerals of the current session: nobody else can end a
 	// session that was declared lost. Some of them may be gone, or may never have existed.
 	ephemerals map[string]struct{}
@@ -148,21 +148,68 @@ func (w *wrapped[E]) watchTree(context.Context, string, bool, func(client.Event)
 	return proto.ErrUnimplemented
 }
 
-func (w *wrapped[E]) read(_ context.Context, kind readKind, path string, watch bool) (readResult, error) {
-	key := watchKey{path, kind == readChildren}
-	if watch {
-		if ch := w.lookup(key); ch != nil {
-			r, _, err := w.readOnce(kind, path, false)
-			r.watch = ch
-			return r, err
-		}
+// read asks for a watch only if none is armed. Any change after the answer fires the armed one.
+// Otherwise a caller that waits for the same znode again and again, with a context that ends each
+// time, would arm many watches: go-zookeeper cannot remove a one-shot watch, and keeps each in a
+// list until it fires.
+func (w *wrapped[E]) read(_ context.Context, kind readKind, path string, watched bool) (readResult, error) {
+	if !watched {
+		r, _, err := w.readOnce(kind, path, false)
+		return r, err
 	}
-	reconnect := w.nextReconnect()
-	r, fires, err := w.readOnce(kind, path, watch)
+	w.mu.Lock()
+	at, reconnect := w.watches.ask(watchKey{path, kind == readChildren}), w.reconnect
+	armed := at.armed
+	w.mu.Unlock()
+	r, fires, err := w.readOnce(kind, path, !armed)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if fires != nil {
-		r.watch = w.registerWatch(key, fires, reconnect)
+		at.due = func() bool { return hasFired(fires) }
+		// Ends with the watch, the connection or Close. Close waits; the caller is counted in
+		// k.calls.
+		w.k.loops.Go(func() { w.forward(at, fires, reconnect) })
 	}
+	r.watch = w.watches.answered(at, armed || fires != nil)
 	return r, err
+}
+
+// forward fires a watch when its source does, or when reconnect is closed. After a reconnect
+// go-zookeeper re-registers its watches with a zxid that may be too new, so a change between the
+// two connections would fire nothing.
+func (w *wrapped[E]) forward(at *watch, source <-chan E, reconnect <-chan struct{}) {
+	var e client.Event
+	select {
+	case raw, ok := <-source:
+		if ok {
+			e = w.conn.Event(raw)
+		}
+	case <-reconnect:
+	case <-w.k.closing:
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches.fire(at, e)
+}
+
+func (w *wrapped[E]) signalReconnect() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.reconnect)
+	w.reconnect = make(chan struct{})
+}
+
+// hasFired reports whether ch has an event or is closed.
+func hasFired[E any](ch <-chan E) bool {
+	if len(ch) > 0 {
+		return true
+	}
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 func (w *wrapped[E]) readOnce(kind readKind, path string, watch bool) (r readResult, fires <-chan E, err error) {
