@@ -231,6 +231,8 @@ class TestkitTest {
         assertTrue(directory.exists());
         assertThrows(IllegalArgumentException.class,
                 () -> new InstanceSpec(null, -1, -1, -1, true, -1, -1, -1, Map.of("jute.maxbuffer", "1")));
+        assertThrows(IllegalArgumentException.class, () -> new InstanceSpec(null, -1, -1, -1, true, -1, -1, -1, null, "example.org"));
+        assertEquals(Map.of(), new InstanceSpec(null, -1, -1, -1, true, -1, -1, -1, null, "127.0.0.1").getCustomProperties());
     }
 
     /** Members without data found an ensemble together: one after the other would wait for the rest. */

@@ -35,6 +35,15 @@ public class InstanceSpec {
 
     public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
             int tickTime, int maxClientCnxns, Map<String, Object> customProperties) {
+        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime, maxClientCnxns, customProperties, null);
+    }
+
+    /** Servers listen on 127.0.0.1; other names of hosts are refused. */
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
+            int tickTime, int maxClientCnxns, Map<String, Object> customProperties, String hostname) {
+        if (hostname != null && !hostname.equals("localhost") && !hostname.equals(getHostname())) {
+            throw new IllegalArgumentException("test servers listen on 127.0.0.1, not on " + hostname);
+        }
         if (customProperties != null && !customProperties.isEmpty()) {
             throw new IllegalArgumentException("test servers have no custom properties: " + customProperties.keySet());
         }
@@ -106,6 +115,8 @@ public class InstanceSpec {
     public int getTickTime() { return tickTime; }
 
     public int getMaxClientCnxns() { return maxClientCnxns; }
+
+    public Map<String, Object> getCustomProperties() { return Map.of(); }
 
     public boolean deleteDataDirectoryOnClose() { return deleteDataDirectoryOnClose; }
 
