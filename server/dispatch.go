@@ -204,10 +204,8 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 			begin += moved
 			return p, s.writes.CheckLarge(in.Announced())
 		}
-		if s.writes.IsLarge(len(frame)) {
-			if err := s.writes.CheckLarge(len(frame)); err != nil {
-				return pauseClosed, err
-			}
+		if err := s.writes.CheckLarge(len(frame)); err != nil {
+			return pauseClosed, err
 		}
 		r, err := decodeRequest(frame)
 		if err != nil {
