@@ -455,7 +455,7 @@ func TestParseServers(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", c.connect, servers, chroot, err)
 		}
 	}
-	for _, bad := range []string{"", "a,", ":1", "a:b", "a:0", "a:99999", "[::1", "a/x/", "a//x"} {
+	for _, bad := range []string{"", "a,", ":1", "a:b", "a:0", "a:99999", "[::1", "a/x/", "a//x", "a;b", "a b", "a:1 b:1", "::1:2181"} {
 		if servers, _, err := client.ParseServers(bad); err == nil {
 			t.Errorf("%q: %q", bad, servers)
 		}

@@ -212,6 +212,9 @@ func readAnswer(resp *http.Response, authorization string) (answer string, err e
 		return "", err
 	}
 	if says := adminclient.Failure(text); says != "" {
+		if strings.HasPrefix(says, "Unknown command") {
+			says += "; " + resp.Request.URL.JoinPath("..").String() + " lists the commands"
+		}
 		return "", fmt.Errorf("%s: %s", resp.Request.URL, says)
 	}
 	return string(text), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"go/types"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,38 @@ func processWide(srcs []source) []string {
 // beside it.
 var commandLines = []string{"cmd/gozkd/internal/backup", "cmd/gozkd/internal/cli", "cmd/gozkd/internal/clientflags", "cmd/gozkd/internal/config", "cmd/gozkd/internal/inspect", "cmd/gozkd/internal/mirror", "cmd/gozkd/internal/moving", "cmd/gozkd/internal/shell", "cmd/gozkd/internal/status", "cmd/gozkd/internal/top"}
 
+// directErrnos lists comparisons with errors of sockets, which are never true on Windows: see
+// internal/neterr.
+func directErrnos(srcs []source) []string {
+	sockets := []string{"EADDRINUSE", "EADDRNOTAVAIL", "ECONNABORTED", "ECONNRESET", "ECONNREFUSED", "EPIPE"}
+	var findings []string
+	for _, s := range srcs {
+		if s.test || s.pkg == "internal/neterr" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			var compared []ast.Expr
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if types.ExprString(n.Fun) == "errors.Is" {
+					compared = n.Args
+				}
+			case *ast.BinaryExpr:
+				compared = []ast.Expr{n.X, n.Y}
+			case *ast.CaseClause:
+				compared = n.List
+			}
+			for _, e := range compared {
+				if name, ok := strings.CutPrefix(types.ExprString(e), "syscall."); ok && slices.Contains(sockets, name) {
+					findings = append(findings, fmt.Sprintf("%s: use neterr.Is for syscall.%s", s.at(e.Pos()), name))
+				}
+			}
+			return true
+		})
+	}
+	return findings
+}
+
 // unwatched lists packages with tests and without a TestMain. Without one, the watchdog does not
 // run, and a test that hangs does so until the limit of go test.
 func unwatched(srcs []source) []string {
@@ -184,6 +217,22 @@ func TestTestsAreWatched_Finds(t *testing.T) {
 func TestGoroutinesAreAccountedFor(t *testing.T)  { report(t, strayGoroutines(load(t))) }
 func TestExportedNamesAreDocumented(t *testing.T) { report(t, undocumented(load(t))) }
 func TestProcessBelongsToMain(t *testing.T)       { report(t, processWide(load(t))) }
+
+func TestErrnosOfSockets(t *testing.T) { report(t, directErrnos(load(t))) }
+
+func TestErrnosOfSockets_Finds(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"server/a.go", "var b = errors.Is(err, syscall.ECONNRESET)", "neterr.Is for syscall.ECONNRESET"},
+		{"server/a.go", "var b = err == syscall.EPIPE", "neterr.Is for syscall.EPIPE"},
+		{"server/a.go", "func f() { switch err { case syscall.ECONNREFUSED: } }", "neterr.Is for syscall.ECONNREFUSED"},
+		{"server/a.go", "var b = neterr.Is(err, syscall.EPIPE)", ""},
+		{"server/a.go", "func f() error { return syscall.EPIPE }", ""},
+		{"server/a.go", "var b = errors.Is(err, syscall.ENOSPC)", ""},
+		{"internal/neterr/a.go", "var b = errors.Is(err, syscall.EPIPE)", ""},
+	} {
+		mustFind(t, directErrnos, sample(t, c.name, "package p\n"+c.text), c.want)
+	}
+}
 
 func TestGoroutinesAreAccountedFor_Finds(t *testing.T) {
 	for _, c := range []struct{ text, want string }{

@@ -39,6 +39,7 @@ var webTable = []box{
 		{"web/internal/call", "the caller"},
 		{"internal/fair", "bounds sessions"},
 		{"internal/guid", "names of sessions"},
+		{"internal/printable", "errors for people"},
 	}},
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
 		{"internal/httplocal", "below which path a proxy serves"},

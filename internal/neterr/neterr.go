@@ -6,13 +6,15 @@ package neterr
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"syscall"
 )
 
-// onWindows has the numbers of Windows for the errors of sockets (WSAECONNREFUSED and so on).
-var onWindows = map[syscall.Errno]syscall.Errno{
-	syscall.EADDRINUSE: 10048, syscall.EADDRNOTAVAIL: 10049, syscall.ECONNRESET: 10054,
-	syscall.EPIPE: 10058, syscall.ECONNREFUSED: 10061,
+// onWindows has the numbers of Windows for the errors of sockets (WSAECONNREFUSED and so on). A
+// connection that the other side has reset may be WSAECONNABORTED there, too.
+var onWindows = map[syscall.Errno][]syscall.Errno{
+	syscall.EADDRINUSE: {10048}, syscall.EADDRNOTAVAIL: {10049}, syscall.ECONNRESET: {10053, 10054},
+	syscall.EPIPE: {10058}, syscall.ECONNREFUSED: {10061},
 }
 
 // Is reports whether err is an error of a socket: EADDRINUSE, EADDRNOTAVAIL, ECONNRESET, EPIPE or
@@ -21,6 +23,6 @@ var onWindows = map[syscall.Errno]syscall.Errno{
 func Is(err error, errno syscall.Errno) bool { return is(runtime.GOOS, err, errno) }
 
 func is(system string, err error, errno syscall.Errno) bool {
-	number, has := onWindows[errno]
-	return errors.Is(err, errno) || has && system == "windows" && errors.Is(err, number)
+	number := func(n syscall.Errno) bool { return errors.Is(err, n) }
+	return number(errno) || system == "windows" && slices.ContainsFunc(onWindows[errno], number)
 }

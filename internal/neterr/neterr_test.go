@@ -1,11 +1,13 @@
 package neterr
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -31,8 +33,29 @@ func TestIs(t *testing.T) {
 			t.Errorf("%s: %v: %v", c.system, c.err, got)
 		}
 	}
+	for _, number := range []syscall.Errno{10053, 10054} {
+		if !is("windows", wrapped(number), syscall.ECONNRESET) || is("linux", wrapped(number), syscall.ECONNRESET) {
+			t.Errorf("%d is no reset", number)
+		}
+	}
 	if is("windows", syscall.Errno(0), syscall.ENOSPC) {
 		t.Error("an errno without a number of Windows is every errno")
+	}
+}
+
+// TestListenError checks that the remedy is for the error.
+func TestListenError(t *testing.T) {
+	for want, err := range map[string]error{
+		"stop what listens there, or choose another port: key":                       syscall.EADDRINUSE,
+		"choose a port above 1023, or give the program CAP_NET_BIND_SERVICE: key":    syscall.EACCES,
+		"port: lookup *: no such host; choose another address, 0.0.0.0 for all: key": &net.DNSError{Err: "no such host", Name: "*"},
+	} {
+		if got := ListenError("port", err, "key"); !errors.Is(got, err) || !strings.HasSuffix(got.Error(), want) {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+	if err := ListenError("port", nil, "key"); err != nil {
+		t.Error(err)
 	}
 }
 

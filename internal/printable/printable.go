@@ -37,7 +37,7 @@ func Dotted(text string) string {
 
 // packages matches the names of our packages that the text of an error begins with.
 var packages = regexp.MustCompile(`^((archive|client|cluster|consensus|datatree|faultproxy|kerberos|memnet|peer|principal|` +
-	`proto|sasl|server|vfs|wal|web|zktest): )+`)
+	`proto|sasl|server|vfs|wal|web|zktest|zookeeper): )+`)
 
 // goFields matches the fields of a Config that an error names beside keys.
 var goFields = regexp.MustCompile(`, or Config\.\w+`)

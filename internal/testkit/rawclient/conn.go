@@ -9,9 +9,9 @@ import (
 	"io"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -149,7 +149,7 @@ func ioError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ErrTimeout
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case neterr.TLSReason(err) == neterr.HungUp:
 		return ErrClosed
 	}
 	return fmt.Errorf("rawclient: %w", err)

@@ -62,20 +62,20 @@ func ProblemOf(err error) *answer.Problem {
 	case errors.As(err, &tooLarge):
 		return answer.Errorf(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes, which jute.maxbuffer allows", tooLarge.Limit)
 	case errors.Is(err, history.ErrNotCovered):
-		return answer.Errorf(http.StatusNotFound, "%v", err)
+		return answer.Errorf(http.StatusNotFound, "%s", printable.Error(err))
 	case errors.Is(err, history.ErrBusy):
-		p = answer.Errorf(http.StatusServiceUnavailable, "%v: try again in a few seconds", err)
+		p = answer.Errorf(http.StatusServiceUnavailable, "%s: try again in a few seconds", printable.Error(err))
 		p.RetryAfter = 5
 		return p
 	case errors.Is(err, context.DeadlineExceeded):
-		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %v", err)
+		return answer.Errorf(http.StatusGatewayTimeout, "the server did not answer in time: %s", printable.Error(err))
 	}
 	if code, ok := errors.AsType[proto.ErrCode](err); ok {
 		p = ofCode(code)
-		p.Detail = err.Error()
+		p.Detail = printable.Error(err)
 		return p
 	}
-	return answer.Errorf(http.StatusServiceUnavailable, "%v", err)
+	return answer.Errorf(http.StatusServiceUnavailable, "%s", printable.Error(err))
 }
 
 func ofCode(code proto.ErrCode) *answer.Problem {

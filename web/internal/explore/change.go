@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -229,11 +230,11 @@ func (e *explorer) importLines(q *request) (any, error) {
 	l := &subtree.Loader{ZK: zk, To: root, Existing: existing, WithoutACL: q.query.Has("noacl")}
 	err = l.Load(q.Context(), call.Body(q.w, q.Request, maxImport))
 	if err != nil {
-		p := *call.ProblemOf(err)
+		p, reason := *call.ProblemOf(err), printable.Error(err)
 		if p.Code == 0 && p.Status == http.StatusServiceUnavailable { // the file
-			p = *answer.Errorf(http.StatusBadRequest, "%v", err)
+			p = *answer.Errorf(http.StatusBadRequest, "%s", reason)
 		}
-		p.Detail = fmt.Sprintf("after %d znodes were created and %d changed: %v", l.Created, l.Changed, err)
+		p.Detail = fmt.Sprintf("after %d znodes were created and %d changed: %s", l.Created, l.Changed, reason)
 		return nil, &p
 	}
 	return map[string]int64{"created": l.Created, "changed": l.Changed, "kept": l.Kept, "ephemeralsLeftOut": l.Skipped}, nil

@@ -76,7 +76,7 @@ func (o *others) of(members serverlist.Set, own int) map[int]*answers {
 		}
 		asking.Go(func() { // ends with ctx; awaited below
 			if err := a.get(ctx, o.ask, m.Dialed(o.port)); err != nil {
-				a.Unknown = printable.Shortened(err.Error(), maxReason)
+				a.Unknown = printable.Shortened(printable.Error(err), maxReason)
 			}
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -57,7 +58,7 @@ func (p *progress) end(ctx context.Context, ev *events, err error) {
 	case ctx.Err() != nil:
 		p.Reason = "time"
 	default:
-		p.Reason = err.Error()
+		p.Reason = printable.Error(err)
 	}
 	_ = ev.send("end", p) // the caller has gone
 }
@@ -273,13 +274,13 @@ func newSide(n *subtree.Znode) *side {
 func dialOther(ctx context.Context, connect string) (*client.Client, error) {
 	servers, chroot, err := client.ParseServers(connect)
 	if err != nil {
-		return nil, answer.Bad("connect: %v", err)
+		return nil, answer.Bad("connect: %s", printable.Error(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, shortTime)
 	defer cancel()
 	zk, err := client.Connect(ctx, client.Config{Servers: servers, Chroot: chroot})
 	if err != nil {
-		return nil, answer.Bad("connect to %.200s: %v", connect, err)
+		return nil, answer.Bad("connect to %.200s: %s", connect, printable.Error(err))
 	}
 	return zk, nil
 }

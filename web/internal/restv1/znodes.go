@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -130,7 +131,7 @@ func (h *Znodes) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	}
 	if id := p.query.Get("session"); id != "" {
 		if p.client, err = h.Sessions.Get(r, id); err != nil {
-			return answer.Errorf(http.StatusUnauthorized, "%v", err)
+			return answer.Errorf(http.StatusUnauthorized, "%s", printable.Error(err))
 		}
 	} else if p.client, err = c.Client(); err != nil {
 		return err

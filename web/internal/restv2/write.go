@@ -184,7 +184,7 @@ func (h *Handler) patch(w http.ResponseWriter, r *http.Request, cl *client.Clien
 	if err != nil {
 		p := call.ProblemOf(err)
 		for i, res := range results {
-			if code := call.ProblemOf(res.Err); res.Err != nil && code.Code != int32(proto.ErrRuntimeInconsistency) {
+			if res.Err != nil && call.ProblemOf(res.Err).Code != int32(proto.ErrRuntimeInconsistency) {
 				return indexed(p, i, &given[i])
 			}
 		}

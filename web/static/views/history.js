@@ -13,7 +13,7 @@ const spans = [['', 'this znode'], ['3600', 'everything below, last hour'], ['86
 export default function (ctx) {
   const path = ctx.params.get('path') || '';
   const [from, to] = [ctx.params.get('from'), ctx.params.get('to')];
-  const below = from ? 'between' : ctx.params.get('below') || '';
+  const below = from ? 'between' : Number(ctx.params.get('below')) > 0 ? ctx.params.get('below') : '';
   const before = ctx.params.get('before');
   const input = h('input', {value: path, placeholder: '/app/config', spellcheck: 'false', 'aria-label': 'Path of a znode'});
   const [first, last] = [momentInput(from, 'From'), momentInput(to, 'To')];
@@ -24,10 +24,10 @@ export default function (ctx) {
     event.preventDefault();
     open();
   }}, input, span, from && [first.element, last.element], h('button', {type: 'submit', class: 'button'}, 'Show'));
-  if (from) {
+  if (from && path) {
     return momentsView(ctx, form, {path, from, to});
   }
-  const since = below && ago(below);
+  const since = path && below && ago(below);
   const read = (next) => ctx.api.get('history', {path, since: since || null, before: next, limit: below ? 100 : 20});
   return page({title: 'History', head: form, load: async () => (path ? read(before).catch(without) : null), draw: (first) => {
     if (first?.without) {

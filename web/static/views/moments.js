@@ -70,6 +70,9 @@ async function differences(api, {path, from, to}, signal, tell) {
   to ||= new Date(changes.until).toISOString();
   const inside = changes.versions.filter((v) => v.time <= Date.parse(to));
   const paths = [...new Set(inside.filter((v) => v.path).map((v) => v.path))];
+  if (paths.length === 0 && !await there(api, path, to, null, signal)) {
+    throw Object.assign(new Error(path + ' did not exist at either moment.'), {title: 'There is nothing to compare'});
+  }
   const begin = changes.versions.find((v) => v.change === 'earlier' && v.time > Date.parse(from));
   const before = begin?.zxid || from;
   const known = new Set(paths);

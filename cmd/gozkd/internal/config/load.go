@@ -11,10 +11,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/memberid"
 )
 
 // DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
@@ -170,11 +173,19 @@ func (p ownPort) collides(other ownPort) bool {
 	return p.port > 0 && p.port == other.port && (p.host == other.host || all(p.host) || all(other.host))
 }
 
+// shellMarks matches a value that was meant for a shell or has a comment.
+var shellMarks = regexp.MustCompile(`^~|["'$]|%.*%| #`)
+
 // doubtful warns of settings that a server takes, and that cannot be meant.
 func (r *resolver) doubtful(c *Config) {
 	ports := []ownPort{
 		{"clientPort", c.ClientPortAddress, c.ClientPort},
 		{"secureClientPort", c.SecureClientPortAddress, c.SecureClientPort},
+	}
+	for address := range strings.SplitSeq(c.PeerListenAddress(), "|") {
+		host, port, _ := net.SplitHostPort(address)
+		number, _ := strconv.Atoi(port) // 0: there is no such port
+		ports = append(ports, ownPort{fmt.Sprintf("server.%d", memberid.Number(c.MyID)), host, number})
 	}
 	if c.AdminEnabled {
 		ports = append(ports, ownPort{"admin.serverPort", c.AdminAddress, c.AdminPort})
@@ -182,21 +193,31 @@ func (r *resolver) doubtful(c *Config) {
 	if c.Prometheus() {
 		ports = append(ports, ownPort{"metricsProvider.httpPort", c.MetricsHost, c.MetricsPort})
 	}
-	for i, p := range ports[:2] {
+	for i, p := range ports {
+		effect := "the server will not start"
+		if p.key == "admin.serverPort" {
+			effect = "one of them will not be served"
+		}
 		for _, other := range ports[i+1:] {
-			if p.collides(other) {
-				r.warn(r.won[p.key].from, p.key, "is %d, and so is %s: the server will not start; "+
-					"choose another port for one of them", p.port, other.key)
+			if !p.collides(other) || p.key == other.key {
+				continue
 			}
+			p := p
+			if _, set := r.won[p.key]; !set {
+				p, other = other, p
+			}
+			r.warn(r.won[p.key].from, p.key, "is %d, and so is %s: %s; choose another port for one of them",
+				p.port, other.key, effect)
 		}
 	}
 	for _, key := range []string{"dataDir", "dataLogDir"} {
 		w := r.won[key]
-		if strings.HasPrefix(w.value, "~") || strings.ContainsAny(w.value, `"'$`) || strings.Contains(w.value, " #") {
+		if shellMarks.MatchString(w.value) {
 			r.warn(w.from, key, "is %s, to the letter: no shell replaces ~, variables and quotes, "+
 				"and a comment needs a line of its own", w.value)
 		}
-		if len(w.value) > 2 && w.value[1] == ':' && !strings.ContainsAny(w.value, `/\`) {
+		relative := strings.HasPrefix(w.value, "..") && len(w.value) > 2
+		if (relative || len(w.value) > 2 && w.value[1] == ':') && !strings.ContainsAny(w.value, `/\`) {
 			r.warn(w.from, key, `is %s: a \ in this file is an escape; write \\ or /`, w.value)
 		}
 	}

@@ -199,9 +199,20 @@ func TestLoad_Doubtful(t *testing.T) {
 			"is 8080, and so is admin.serverPort: " + twice,
 		"clientPort=7000\nmetricsProvider.className=" + prometheus: "zoo.cfg:2: clientPort: " +
 			"is 7000, and so is metricsProvider.httpPort: " + twice,
-		"dataLogDir=d # logs\n":                    "zoo.cfg:2: dataLogDir: is d # logs, to the letter: " + shell,
-		"dataLogDir='d'\n":                         "zoo.cfg:2: dataLogDir: is 'd', to the letter: " + shell,
-		"clientPort=8080\nadmin.serverPort=8081\n": "",
+		"metricsProvider.httpPort=8080\nmetricsProvider.className=" + prometheus: "zoo.cfg:2: metricsProvider.httpPort: is 8080, and so is admin.serverPort: " +
+			"one of them will not be served; choose another port for one of them",
+		"server.1=127.0.0.1:8080:1\nserver.2=b:1\nserver.3=c:1\nmyid=1": "zoo.cfg:2: server.1: is 8080, and so is admin.serverPort: " + twice,
+		"server.1=127.0.0.1:2181:1\nserver.2=b:1\nserver.3=c:1\nmyid=1": "zoo.cfg:2: server.1: is 2181, and so is clientPort: " + twice,
+		"server.1=127.0.0.1:2181:1\n":                                   "",
+		"dataLogDir=%HOME%/d\n":                                         "zoo.cfg:2: dataLogDir: is %HOME%/d, to the letter: " + shell,
+		"dataLogDir=100%\n":                                             "",
+		`dataLogDir=..\zk\log`:                                          `zoo.cfg:2: dataLogDir: is ..zklog: a \ in this file is an escape; write \\ or /`,
+		"dataLogDir=../d\n":                                             "",
+		"dataLogDir=..\n":                                               "",
+		"; a comment\n":                                                 "zoo.cfg:2: ;: is not a key of gozkd and has no effect; a comment begins with #",
+		"dataLogDir=d # logs\n":                                         "zoo.cfg:2: dataLogDir: is d # logs, to the letter: " + shell,
+		"dataLogDir='d'\n":                                              "zoo.cfg:2: dataLogDir: is 'd', to the letter: " + shell,
+		"clientPort=8080\nadmin.serverPort=8081\n":                      "",
 		"clientPort=2181\nadmin.serverPort=2181\n": "zoo.cfg:2: clientPort: is 2181, and so is admin.serverPort: " +
 			"the server will not start; choose another port for one of them",
 		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +

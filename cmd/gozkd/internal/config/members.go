@@ -39,7 +39,7 @@ func (r *resolver) members(c *Config) {
 	default:
 		role = r.ensemble(c, lines, me)
 	}
-	r.noEffect(!strings.EqualFold(r.won["peerType"].value, role.String()), "peerType", ": the role is that of the server line, "+role.String())
+	r.noEffect(len(r.problems) == 0 && !strings.EqualFold(r.won["peerType"].value, role.String()), "peerType", ": the role is that of the server line, "+role.String())
 }
 
 // serverLines returns all server lines, including those of the dynamic configuration file.

@@ -136,7 +136,9 @@ func (r *resolver) set(s setting) {
 	row, canonical, ok := lookup(s.key)
 	if !ok {
 		hint := ""
-		if near := similar(s.key); near != "" {
+		if strings.HasPrefix(s.key, ";") {
+			hint = "; a comment begins with #"
+		} else if near := similar(s.key); near != "" {
 			hint = "; did you mean " + near + "?"
 		}
 		r.warn(s.from, s.key, "is not a key of gozkd and has no effect%s", hint)
