@@ -121,7 +121,8 @@ func (e *engine) awaitTurnToWatch(ctx context.Context) (woken bool, err error) {
 		case own < 0: // somebody has deleted the place in line
 			c.linePath = ""
 		default:
-			if woken, err := e.awaitChange(ctx, znodepath.Join(e.members, waiting[own-1])); woken || err != nil {
+			before := znodepath.Join(e.members, waiting[own-1])
+			if woken, err := contend.AwaitChange(ctx, e.client, c.linePath, before, e.wakeLeader); woken || err != nil {
 				return woken, err
 			}
 		}
@@ -167,24 +168,6 @@ func (c *consumer) leaveLine() string {
 		return ""
 	}
 	return place
-}
-
-// awaitChange waits until the znode at path changes or is deleted, or a Try method wants an answer.
-// The watch is on the data and not on the existence, because an exists watch on a missing znode
-// would stay armed.
-func (e *engine) awaitChange(ctx context.Context, path string) (woken bool, err error) {
-	_, _, watch, err := e.client.GetW(ctx, path)
-	if err != nil {
-		return false, contend.IgnoreMissing(err)
-	}
-	select {
-	case <-watch:
-		return false, nil
-	case <-e.wakeLeader:
-		return true, nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
 }
 
 var isWaiting, isAwaitingRoom = hasLabel(waitPrefix), hasLabel(roomPrefix)

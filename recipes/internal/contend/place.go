@@ -87,7 +87,7 @@ func (p *Place) Await(ctx context.Context, rule Rule) (*recipes.Hold, error) {
 			return held, nil
 		}
 		if err == nil {
-			err = p.awaitGone(in, before)
+			_, err = AwaitChange(in, p.client, p.path, znodepath.Join(p.dir, before), nil)
 		}
 		if err != nil {
 			return nil, calls.WithCleanup(err, p.Leave(ctx))
@@ -139,14 +139,22 @@ func (p *Place) check(ctx context.Context, rule Rule) (*recipes.Hold, string, er
 	return p.client.NewHold(turn), "", nil
 }
 
-// awaitGone waits until the znode called name changes or is deleted. The watch is on the data and
-// not on the existence, because an exists watch on a missing znode would stay armed.
-func (p *Place) awaitGone(ctx context.Context, name string) error {
-	_, _, fires, err := p.client.GetW(ctx, znodepath.Join(p.dir, name))
+// AwaitChange waits until the znode at path changes or is deleted, or wake delivers (woken). waiter
+// is the path that an error names. The watch is on the data and not on the existence, because an
+// exists watch on a missing znode would stay armed.
+func AwaitChange(ctx context.Context, c *recipes.Client, waiter, path string, wake <-chan struct{}) (woken bool, err error) {
+	_, _, fires, err := c.GetW(ctx, path)
 	if err != nil {
-		return IgnoreMissing(err)
+		return false, IgnoreMissing(err)
 	}
-	return calls.Await(ctx, "wait in line", p.path, fires)
+	select {
+	case <-fires:
+		return false, nil
+	case <-wake:
+		return true, nil
+	case <-ctx.Done():
+		return false, &recipes.Error{Op: "wait in line", Path: waiter, Err: calls.ContextError(ctx)}
+	}
 }
 
 // line is one state of a directory.
