@@ -57,8 +57,7 @@ func (h *handler) admit(r *http.Request, a access) (status int, err error) {
 // authorize checks that the request comes from an administrator. The texts and statuses are
 // ZooKeeper's, and so is the format of the header: a scheme, one space, and the credentials.
 func (h *handler) authorize(r *http.Request) (status int, err error) {
-	is := h.options.Administrator
-	if is != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && is(r.TLS.PeerCertificates[0]) {
+	if h.certified(r) {
 		return http.StatusOK, nil
 	}
 	given := r.Header["Authorization"]
@@ -94,6 +93,12 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 		return http.StatusForbidden, errNotAuthorized
 	}
 	return http.StatusOK, nil
+}
+
+// certified reports whether the caller has proved with a certificate to be an administrator.
+func (h *handler) certified(r *http.Request) bool {
+	is := h.options.Administrator
+	return is != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && is(r.TLS.PeerCertificates[0])
 }
 
 // remedy tells a refused caller how to be authorized.

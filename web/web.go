@@ -108,11 +108,7 @@ func New(s *server.Server, o Options) *Handler {
 	h := &Handler{server: s, bounds: newBounds(o.Rate), counts: counts{byRoute: make(map[Route]int64)}}
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.pool = call.NewPool(call.PoolConfig{
-		Dial: func(ctx context.Context, who *access.Caller) (net.Conn, error) { return s.DialAs(ctx, caller(who)) },
-		Missed: func(who *access.Caller, q *proto.SetWatchesRequest, f server.MissedEvent) (proto.Zxid, bool) {
-			return s.Missed(caller(who), q, f)
-		},
-		NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
+		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
 		MaxBody: o.MaxBody, History: o.History, Logger: sloglog.Choose(o.Slog, o.Logger),
 	})
 	h.gate = access.New(access.Config{
@@ -169,8 +165,18 @@ func (h *Handler) EndLogins() {
 	}
 }
 
+// dial connects to the server as a caller.
+func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error) {
+	return h.server.DialAs(ctx, caller(who))
+}
+
 func caller(who *access.Caller) server.Caller {
 	return server.Caller{Address: who.Host, IDs: who.IDs, Origin: access.Origin, TLS: who.TLS, Unsampled: who.Page}
+}
+
+// missed is for call.PoolConfig.
+func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f server.MissedEvent) (proto.Zxid, bool) {
+	return h.server.Missed(caller(who), q, f)
 }
 
 // notServing returns a Problem while the server does not answer clients.

@@ -175,6 +175,11 @@ func (m systemd) notify(state string) {
 	}
 }
 
+// reloading announces a reload, which ends with READY=1.
+func (m systemd) reloading() {
+	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
+}
+
 // watch reports until stop is called that the server is alive, twice per interval of the service
 // manager's watchdog, if there is one. It calls look before each report; look blocks if the server
 // is stuck.
@@ -308,7 +313,7 @@ func (r *reloader) reload() (restart []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.serving { // otherwise READY would be premature, or follow STOPPING
-		r.manager.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // as Type=notify-reload
+		r.manager.reloading()
 		defer r.manager.notify("READY=1")
 	}
 	var fields []string // of server.Config that need a restart

@@ -194,10 +194,13 @@ func (l *lineage) leave(rel *string) error {
 
 // child counts the creation of a znode for its parent.
 func (l *lineage) child(rel string) {
-	if n := len(l.open); n > 0 && l.open[n-1].rel == rel[:max(0, strings.LastIndexByte(rel, '/'))] {
+	if n := len(l.open); n > 0 && l.open[n-1].rel == parent(rel) {
 		l.open[n-1].created++
 	}
 }
+
+// parent returns the Rel of the parent; that of the root is the root.
+func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
 
 // prepare makes the server show what is committed, and returns the znodes of the side. there is
 // false if the root does not exist; then there are no znodes.

@@ -46,16 +46,20 @@ func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 	}
 	if n := len(h.lines); n > 2*maxHistory {
 		h.lines = h.lines[n-maxHistory:]
-		err := vfs.WriteWhole(path, filepath.Base(path)+".*", func(f *os.File) error {
-			_, err := f.WriteString(strings.Join(h.lines, "\n") + "\n")
-			return err
-		})
-		if err != nil {
+		if err := rewrite(path, h.lines); err != nil {
 			return h, fmt.Errorf("console: history: %w", err)
 		}
 	}
 	h.path = path
 	return h, nil
+}
+
+// rewrite replaces the file atomically.
+func rewrite(path string, lines []string) error {
+	return vfs.WriteWhole(path, filepath.Base(path)+".*", func(f *os.File) error {
+		_, err := f.WriteString(strings.Join(lines, "\n") + "\n")
+		return err
+	})
 }
 
 // Record appends a line to the History and to the file. Empty lines and repetitions of the previous
