@@ -158,6 +158,7 @@ func (in *Input) skip(l *Link) (int, error) {
 	defer scrap.Release()
 	l.holdInput(len(in.buf)+len(scrap.buf), true)
 	n, err := l.readSome(scrap.buf[:min(in.discard, len(scrap.buf))], len(in.buf)+len(scrap.buf))
+	// What has arrived with TLS is discarded at once, however small the buffer is.
 	for more := n; more == len(scrap.buf) && l.sealed() && n < min(in.discard, InputBytes); n += more {
 		more, _ = l.tls.decrypt(scrap.buf[:min(in.discard-n, len(scrap.buf))]) // the next call returns the same error
 	}

@@ -135,3 +135,38 @@ func TestInput_LeaveOut(t *testing.T) {
 		t.Errorf("of some kinds of connections nothing was left out: %v", leftOut)
 	}
 }
+
+// Bytes that are left out of a frame by TLS take few turns of the reader, also beside many links.
+func TestInput_LeaveOutByTLS(t *testing.T) {
+	const bytesLeftOut, most = 200_000, 50
+	cert := testca.New(t, "root").Issue(t, testca.Spec{CN: "member", Hosts: []string{"localhost"}})
+	l, client := newSockets(t)
+	l.host.Memory.Limit.Store(InputBytes)
+	l.host.SetCount(1)
+	sent := make(chan error, 1)
+	go func() {
+		frame := append(binary.BigEndian.AppendUint32(nil, bytesLeftOut+1), make([]byte, bytesLeftOut+1)...)
+		_, err := tls.Client(client, cert.Client("localhost")).Write(frame)
+		sent <- err
+	}()
+	var in Input
+	if _, err := l.Secure(&in, cert.Server(), time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	turns := 0
+	for f, err := in.Frame(1 << 20); f == nil; f, err = in.Frame(1 << 20) {
+		if err == nil {
+			err = in.Fill(l)
+		}
+		if turns++; err != nil || turns > most {
+			t.Fatalf("turn %d: %v", turns, err)
+		}
+		if in.LeftOut == 0 && in.Len() >= 4 {
+			in.LeaveOut(l, 0, bytesLeftOut)
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Error(err)
+	}
+	l.Drop(&in)
+}
