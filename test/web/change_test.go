@@ -118,7 +118,7 @@ func TestCreate(t *testing.T) {
 // not.
 func TestClick_Redrawn(t *testing.T) {
 	_, zk, b := begin(t, web.Write, map[string]string{"/app": ""}, "#/z/app")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app?watch=")
 	redrawn := func(css, name, data string) {
 		t.Helper()
 		px, py := b.point(css, name)
@@ -145,13 +145,13 @@ func TestClick_Redrawn(t *testing.T) {
 // meanwhile.
 func TestAction_ChangedWhileRead(t *testing.T) {
 	_, zk, b := begin(t, web.Write, map[string]string{"/app": "", "/app/a": "one"}, "#/z/app")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app?watch=")
 	// Answers are held back, and the pause before the page reads again is over at once.
 	b.eval(`window.held = []; window.realFetch = fetch; window.realTimeout = setTimeout;
 		window.fetch = (...args) => held ? new Promise((done) => held.push(() => done(realFetch(...args)))) : realFetch(...args);
 		window.setTimeout = (f, ms) => ms === 250 ? (f(), 1) : realTimeout(f, ms); null`, nil)
 	b.gotoHash("#/z/app/a?follow=1")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app/a?watch=recursive")
 	b.press("e")
 	if _, err := zk.Set(t.Context(), "/app/a", []byte("two"), -1); err != nil {
 		t.Fatal(err)

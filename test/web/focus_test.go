@@ -63,7 +63,7 @@ func TestPolling_LeavesThePersonAlone(t *testing.T) {
 	zk := x.connect()
 	b.gotoHash("#/z/e0")
 	b.see(".badges", "version 0")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/e0?watch=")
 	b.eval("person.all('button', '=Follow')[0].focus()", nil)
 	if _, err := zk.Set(t.Context(), "/e0", []byte("new"), -1); err != nil {
 		t.Fatal(err)

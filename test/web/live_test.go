@@ -28,7 +28,7 @@ func TestHealth_Hangs(t *testing.T) {
 func TestLive(t *testing.T) {
 	x, zk, b := begin(t, web.Read, map[string]string{"/app/a": "one"}, "#/z/app/a")
 	b.see(".znode", "one")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app/a?watch=")
 	if _, err := zk.Set(t.Context(), "/app/a", []byte("two"), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestLive(t *testing.T) {
 	b.press("f")
 	b.see(".tail", "Waiting for changes")
 	b.until("location.hash.includes('follow=1')")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app?watch=recursive")
 	x.create(zk, "/app/b", "", client.CreateOptions{})
 	b.see(".tail", "created /app/b")
 	b.until("person.all('.child-row', 'b').length > 0")
@@ -66,7 +66,7 @@ func TestLive(t *testing.T) {
 	// Deleted while a person looks at it.
 	b.gotoHash("#/z/app/a")
 	b.see(".znode", "three")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app/a?watch=")
 	if err := zk.Delete(t.Context(), "/app/a", -1); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestLive(t *testing.T) {
 func TestServerLost(t *testing.T) {
 	x, zk, b := begin(t, web.Write, map[string]string{"/app/a": "before"}, "#/z/app/a")
 	b.see(".znode", "before")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app/a?watch=")
 	address := strings.TrimPrefix(x.origin, "http://")
 	x.stop()
 	b.see("#banner", "The server does not answer")
@@ -108,7 +108,7 @@ func TestServerLost(t *testing.T) {
 	b.click("button", "Keep theirs")
 	b.closed()
 	b.see(".znode", "meanwhile")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app/a?watch=")
 	if _, err := zk.Set(t.Context(), "/app/a", []byte("live again"), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestServerLost_OtherViews(t *testing.T) {
 // not say that it is live before it is.
 func TestLive_BeforeTheStream(t *testing.T) {
 	_, zk, b := begin(t, web.Read, map[string]string{"/app/a": "one"}, "#/z/app")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app?watch=")
 	b.eval(`window.EventSource = class extends EventTarget { constructor() { super(); window.opened = () => this.onopen(); } close() {} }; null`, nil)
 	b.gotoHash("#/z/app/a")
 	b.see(".data", "one")

@@ -400,7 +400,7 @@ func TestPrefix(t *testing.T) {
 	x.origin, x.user = proxy.URL+"/zk", "ann:secret@"
 	b := x.visit(t, "#/z/app/a")
 	b.see(".data", "one")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/app/a?watch=")
 	b.press("e")
 	b.fill("textarea", "Data", "two")
 	b.click("button", "=Save")

@@ -169,7 +169,7 @@ func TestPictures(t *testing.T) {
 		{"compare", 1280, false, "#/compare?left=/shop/config&right=/shop-old/config", "differences", nil},
 		{"sessions-small", 360, false, "#/sessions", "on this server", nil},
 		{"tail", 768, true, "#/z/shop?follow=1", "Waiting", func() {
-			b.until("person.all('.live[aria-label=live]').length === 1")
+			b.follows("/shop?watch=recursive")
 			for i := range 5 {
 				x.create(zk, fmt.Sprintf("/shop/jobs/new-%d", i), "", client.CreateOptions{})
 			}

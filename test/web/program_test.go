@@ -288,7 +288,7 @@ func TestProgram(t *testing.T) {
 
 	// Without a quorum every page says so, and offers no changes until it is back.
 	b.gotoHash("#/z/config")
-	b.until("person.all('.live[aria-label=live]').length === 1")
+	b.follows("/config?watch=")
 	b.until("!" + edit + ".disabled")
 	if err := e.Members[4-lost].Kill(); err != nil { // the one besides the server of the page
 		t.Fatal(err)

@@ -165,6 +165,15 @@ func (b *tab) open(hash string) {
 	b.until("document.readyState === 'complete' && person.has('#user', '')")
 }
 
+// openNoting opens the explorer as open does, and notes in window.asked when the page calls fetch
+// for an address with this part. The browser may send one of two requests later than the other.
+func (b *tab) openNoting(part, hash string) {
+	b.t.Helper()
+	b.call("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": `window.asked = []; { const real = fetch; window.fetch = (...args) => {
+		if (String(args[0]).includes(` + quote(part) + `)) asked.push(Date.now()); return real(...args); }; }`})
+	b.open(hash)
+}
+
 // gotoHash changes the address as a link does, and waits until the page has left the one before.
 func (b *tab) gotoHash(hash string) {
 	b.t.Helper()
@@ -228,6 +237,13 @@ func (b *tab) until(expression string) {
 func (b *tab) see(css, text string) {
 	b.t.Helper()
 	b.until("person.has(" + quote(css) + ", " + quote(text) + ")")
+}
+
+// follows waits until the page is live by the stream of changes whose address ends like this. For a
+// moment after a change of view the page is still live by the stream of the view before.
+func (b *tab) follows(end string) {
+	b.t.Helper()
+	b.until("person.follows(" + quote(end) + ")")
 }
 
 // gone waits until no element in sight has a text.

@@ -41,5 +41,16 @@ window.person = (() => {
   const text = (css = 'body') => all(css).map((e) => normal(e.innerText ?? e.textContent)).join('\n');
   const has = (css, wanted) => all(css).some((e) => normal(e.innerText ?? e.textContent).includes(wanted));
   const focused = () => document.activeElement && document.activeElement !== document.body ? document.activeElement.tagName.toLowerCase() + ' ' + name(document.activeElement) : '';
-  return {all, name, point, text, has, focused, seen, normal};
+
+  let stream = null; // of changes: the last that the page has begun
+  window.EventSource = class extends EventSource {
+    constructor(...args) {
+      super(...args);
+      stream = this;
+    }
+  };
+
+  /** follows reports whether the page is live by a stream whose address ends like this: for a moment it also is by that of the view before. */
+  const follows = (end) => stream?.readyState === EventSource.OPEN && stream.url.endsWith(end) && all('.live[aria-label=live]').length === 1;
+  return {all, name, point, text, has, focused, follows, seen, normal};
 })();
