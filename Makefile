@@ -30,9 +30,11 @@ build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
 # the outer bound, for a machine on which the whole suite is slow.
 # Many tests wait for timers, sockets and disks: one package more than there are processors runs at a time.
 # go test begins packages in the order given: server takes longest, and would be left to run alone.
-# The race detector takes more than half of the time of the packages in UNRACED and would find nothing there that is
-# shipped: two start no goroutine, the third type-checks the patches of planted bugs. make race has them too.
-UNRACED = ./cmd/gozkd/internal/config ./internal/archtest ./test/mutants
+# The race detector takes four fifths of the time of the packages in UNRACED and would find nothing there that is
+# shipped: neither they nor their tests start a goroutine (internal/archtest checks that), but those of test/mutants,
+# which type-check patches of planted bugs. make race has them too.
+UNRACED = ./test/mutants ./wal ./test/mutants/generate ./cmd/gozkd/internal/config ./consensus/internal/core \
+	./internal/archtest ./internal/zkfiles ./test/compat/diff/generate
 test:     ## all tests; with the race detector where a C compiler is found
 	flags="-p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 40m" failed=0 && \
 	all=$$($(GO) list work) && unraced=$$($(GO) list $(UNRACED)) && \

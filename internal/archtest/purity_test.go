@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -92,4 +94,51 @@ func TestPurePackages_Finds(t *testing.T) {
 	} {
 		mustFind(t, impurities, sample(t, c.name, "package p\n"+strings.ReplaceAll(c.text, "; ", "\n")), c.want)
 	}
+}
+
+// concurrent lists where the sources of some packages, tests included, may do two things at a time.
+func concurrent(srcs []source, packages []string) (findings []string) {
+	for _, s := range srcs {
+		if !slices.Contains(packages, s.pkg) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			_, starts := n.(*ast.GoStmt)
+			if call, ok := n.(*ast.SelectorExpr); ok {
+				starts = call.Sel.Name == "Go" || call.Sel.Name == "Parallel"
+			}
+			if starts {
+				findings = append(findings, fmt.Sprintf("%s: %s is in UNRACED of the Makefile and may not start a goroutine", s.at(n.Pos()), s.pkg))
+			}
+			return true
+		})
+	}
+	return findings
+}
+
+// TestUnraced: make test leaves the race detector out where it can find nothing.
+func TestUnraced(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^UNRACED = ((?:.*\\\n)*.*)$`).FindSubmatch(makefile)
+	if list == nil {
+		t.Fatal("the Makefile has no UNRACED")
+	}
+	packages := regexp.MustCompile(`[^\s\\]+`).FindAllString(string(list[1]), -1)
+	for i, p := range packages {
+		packages[i] = strings.TrimPrefix(p, "./")
+	}
+	srcs := load(t)
+	report(t, concurrent(srcs, slices.DeleteFunc(slices.Clone(packages), func(p string) bool { return p == "test/mutants" })))
+	for _, p := range packages {
+		if !slices.ContainsFunc(srcs, func(s source) bool { return s.pkg == p && s.test }) {
+			t.Errorf("UNRACED has %s, where no tests are", p)
+		}
+	}
+	found := func(srcs []source) []string { return concurrent(srcs, []string{"wal"}) }
+	mustFind(t, found, sample(t, "wal/a.go", "package wal\nfunc a() { go a() }"), "start a goroutine")
+	mustFind(t, found, sample(t, "wal/a_test.go", "package wal\nfunc TestA(t *testing.T) { t.Parallel() }"), "start a goroutine")
+	mustFind(t, found, sample(t, "wal/a.go", "package wal\nfunc a() { a() }"), "")
 }
