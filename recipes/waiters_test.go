@@ -118,10 +118,10 @@ func TestWaiters_AreServed(t *testing.T) {
 	})
 }
 
-// TestWaiters_Thousands is TestWaiters_AreServed with more of them, in make test of a mutex.
+// TestWaiters_Thousands is TestWaiters_AreServed with more of them; in make test 400, of a mutex.
 func TestWaiters_Thousands(t *testing.T) {
 	for _, what := range exhaustive.Or([]string{"mutex"}, []string{"mutex", "semaphore", "latch"}) {
-		c := crowd{what: what, n: 1000, timeout: 6 * time.Second, delay: 5 * time.Millisecond}
+		c := crowd{what: what, n: exhaustive.Or(400, 1000), timeout: 6 * time.Second, delay: 5 * time.Millisecond}
 		c.pauses = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, time.Second, 3 * time.Second}
 		synctest.Test(t, c.run)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
@@ -95,7 +94,7 @@ func TestConnectRequest_Last(t *testing.T) {
 				t.Errorf("%d bytes: %v", len(answer), err)
 			}
 			for s.Facts().Stats().Connections > 0 {
-				runtime.Gosched()
+				time.Sleep(time.Millisecond)
 			}
 		})
 	}
@@ -116,6 +115,6 @@ func TestConnectRequest_SessionEnds(t *testing.T) {
 		}
 	}
 	for s.Facts().Stats().Connections > 0 {
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -55,7 +55,7 @@ func TestMonitor_Concurrent(t *testing.T) {
 	c := dialer(t, s)()
 	c.connect(10_000, 0, nil)
 	c.call(1, proto.OpCreate, create{path: "/a"})
-	for i := range exhaustive.Or[int32](200, 1000) {
+	for i := range exhaustive.Or[int32](100, 1000) {
 		c.call(i, proto.OpSetData, setSecret{})
 	}
 	if err := s.Close(); err != nil {

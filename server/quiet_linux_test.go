@@ -43,7 +43,7 @@ func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 	}, certs)
 	awaitReaders := func(want int) {
 		for readers() != want {
-			runtime.Gosched()
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	var clients []*raw
@@ -73,7 +73,7 @@ func quietClients(t *testing.T, certs *tls.Config, with *tls.Config) {
 	}
 	_ = clients[2].nc.Close()
 	for s.Facts().Stats().Connections != 3 {
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestQuietClients_ConnectRequestInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for unread := int64(0); unread == 0; unread, _, _ = server.ClientMemory(s) { // its error is for a server at rest
-		runtime.Gosched()
+		time.Sleep(time.Millisecond)
 	}
 	if _, err := r.nc.Write(whole[4:]); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestQuietClients_ConnectRequestInPieces(t *testing.T) {
 		t.Fatal("closed in the handshake")
 	}
 	for readers() > 0 {
-		runtime.Gosched()
+		time.Sleep(10 * time.Millisecond)
 	}
 	if unread, queued, err := server.ClientMemory(s); err != nil || unread+queued != 0 {
 		t.Errorf("a quiet client holds %d and %d bytes (%v)", unread, queued, err)
@@ -114,7 +114,7 @@ func TestQuietClients_Newcomers(t *testing.T) {
 		dialTLS(t, s.Addr(), nil).connect(3_600_000, 0, nil)
 	}
 	for readers() != few {
-		runtime.Gosched()
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -182,7 +182,7 @@ func (e *trio) restart(m *cluster.Member, kill bool) {
 // A reader whose stream is cut at any event, and continues on any member, also after restarts and
 // elections, gets each event once and in order (W7).
 func TestEvents_OnAnyMember(t *testing.T) {
-	exhaustive.Checks(t, 15, 100) // half a second of work each
+	exhaustive.Checks(t, 6, 100) // half a second of work each
 	rapid.Check(t, func(rt *rapid.T) {
 		type step struct{ Do, Member, Take int }
 		plan := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) step {

@@ -360,7 +360,7 @@ func (c *checked) compare() {
 // sampled moment restores to exactly the state that was, also by way of a ZooKeeper, and the log
 // has no gap.
 func TestArchive_Kills(t *testing.T) {
-	kills, plans := exhaustive.Or(16, 50), exhaustive.Or(3, 20)
+	kills, plans := exhaustive.Or(16, 50), exhaustive.Or(2, 20)
 	for plan := range plans {
 		t.Run(fmt.Sprint(plan), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
