@@ -17,6 +17,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -68,6 +69,7 @@ type options struct {
 	stdin      bool
 
 	// Of run, which has a command.
+	flags   []string // as they were given
 	command []string
 	faults  []string
 	seed    uint64
@@ -104,9 +106,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	err = serve(stop, o, errOut, func(ctx context.Context, c *cluster.Cluster, f *faultsapi.Server) error {
 		if o.stdin {
-			if _, err := fmt.Fprintln(out, f.URL()); err != nil {
-				return err
-			}
+			_, _ = fmt.Fprintln(out, f.URL()) // standard input ends, too, when nobody reads this
 		}
 		return c.Await(ctx)
 	})
@@ -147,7 +147,8 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	if run {
-		o.command = fs.Args()
+		o.command, o.flags = fs.Args(), slices.Clone(args[:len(args)-fs.NArg()])
+		o.flags = slices.DeleteFunc(o.flags, func(arg string) bool { return arg == "--" })
 		if o.runs > 1 {
 			o.seed = cmp.Or(o.seed, rand.Uint64N(1<<32), 1)
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,9 +48,15 @@ func execute(ctx context.Context, o *options, in io.Reader, out, errOut io.Write
 		o.seed += min(o.seed, 1) // 0 draws nothing
 	}
 	if status != 0 && o.seed != 0 && ctx.Err() == nil {
+		once := []string{"--seed", fmt.Sprint(o.seed), "--runs", "1", "--"} // of a repeated flag the last counts
+		again := slices.Concat(o.flags, once, o.command)
+		for i, word := range again {
+			if word == "" || strings.ContainsAny(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
+				again[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+			}
+		}
 		_, _ = fmt.Fprintf(errOut, "gozkd-testkit: exit status %d under the faults of seed %d; "+
-			"again: gozkd-testkit run --ensemble %d --seed %[2]d -- %[4]s\n",
-			status, o.seed, o.cluster.Members, strings.Join(o.command, " "))
+			"again: gozkd-testkit run %s\n", status, o.seed, strings.Join(again, " "))
 	}
 	return status
 }

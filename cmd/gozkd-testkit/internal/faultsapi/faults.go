@@ -115,9 +115,8 @@ func (a *api) disarm(_ context.Context, q *request) (any, error) {
 
 func (a *api) disarmAll(context.Context, *request) (any, error) {
 	for _, f := range a.faults.all() {
-		if f, ok := a.faults.take(f.id); ok {
-			f.armed.Remove()
-		}
+		a.faults.take(f.id)
+		f.armed.Remove()
 	}
 	return struct{}{}, nil
 }
