@@ -25,6 +25,7 @@ import (
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
@@ -35,8 +36,7 @@ const markerPrefix = "once-"
 type Writer struct {
 	client *recipes.Client
 	dir    string
-	// capacity 1; the goroutine whose token is in the channel may use the fields below
-	lock chan struct{}
+	turn   chan struct{} // capacity 1: holds a value while no goroutine uses the fields below
 
 	session    *recipes.Session // the marker's
 	marker     string           // path; "" if there is none
@@ -45,7 +45,9 @@ type Writer struct {
 
 // New returns a Writer whose marker is a child of dir. No request is sent.
 func New(c *recipes.Client, dir string) *Writer {
-	return &Writer{client: c, dir: dir, lock: make(chan struct{}, 1)}
+	w := &Writer{client: c, dir: dir, turn: make(chan struct{}, 1)}
+	w.release()
+	return w
 }
 
 // Result is the result of a write.
@@ -110,16 +112,9 @@ func (w *Writer) Close(ctx context.Context) error {
 	return err
 }
 
-func (w *Writer) acquire(ctx context.Context) error {
-	select {
-	case w.lock <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return &recipes.Error{Op: "multi", Path: w.dir, Err: context.Cause(ctx)}
-	}
-}
+func (w *Writer) acquire(ctx context.Context) error { return calls.Await(ctx, "multi", w.dir, w.turn) }
 
-func (w *Writer) release() { <-w.lock }
+func (w *Writer) release() { w.turn <- struct{}{} }
 
 // tryOnce makes an attempt. again means that nothing was applied and another attempt may succeed.
 func (w *Writer) tryOnce(ctx context.Context, ops []client.Op) (r Result, again bool, err error) {
