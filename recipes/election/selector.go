@@ -70,11 +70,5 @@ func (s *Selector) Run(ctx context.Context, f func(ctx context.Context, held *re
 // lead calls f while held lasts, and resigns. lost reports whether the leadership ended before f
 // returned.
 func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx context.Context, held *recipes.Hold) error) (lost bool, err error) {
-	in, cancel := held.Within(ctx)
-	defer func() {
-		cancel()
-		gone, unfinished := holding.Release(ctx, held, "lead")
-		lost, err = gone != nil, errors.Join(err, gone, calls.WithCleanup(nil, unfinished))
-	}()
-	return false, f(in, held)
+	return holding.With(ctx, held, "lead", func(ctx context.Context) error { return f(ctx, held) })
 }

@@ -79,7 +79,8 @@ func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f f
 	if err != nil {
 		return err
 	}
-	return holding.With(ctx, l.Hold, f)
+	_, err = holding.With(ctx, l.Hold, "release", f)
+	return err
 }
 
 // handOver is Release by a holder that has something in place of l, which stays valid if the

@@ -11,18 +11,20 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
-// With runs f while held lasts and then releases held, also when f panics. The error joins that of
-// f and the loss of held. A release that continues in the background is no error.
-func With(ctx context.Context, held *recipes.Hold, f func(context.Context) error) (err error) {
+// With runs f while held lasts and then releases held, also when f panics. lost reports whether
+// held was lost before f returned, which the error says as one of op, joined with the error of f. A
+// release that continues in the background is no error.
+func With(ctx context.Context, held *recipes.Hold, op string, f func(context.Context) error) (lost bool, err error) {
 	in, cancel := held.Within(ctx)
 	defer func() {
 		cancel()
-		lost, unfinished := Release(ctx, held, "release")
-		if e := errors.Join(lost, calls.WithCleanup(nil, unfinished)); e != nil {
+		gone, unfinished := Release(ctx, held, op)
+		lost = gone != nil
+		if e := errors.Join(gone, calls.WithCleanup(nil, unfinished)); e != nil {
 			err = errors.Join(err, e)
 		}
 	}()
-	return f(in)
+	return false, f(in)
 }
 
 // While runs f between start and the Close of what start returns, also if f panics. f gets ctx
