@@ -108,18 +108,33 @@ func TestLongFrames_ShareABudget(t *testing.T) {
 	}
 }
 
+// besideStalled runs a server in a bubble whose long requests may hold 100 KiB together. A client
+// has stopped in the middle of one, set, and f is called while it holds most of that.
+func besideStalled(t *testing.T, cfg server.Config, f func(t *testing.T, dial func() *raw, stops *raw, set []byte)) {
+	t.Helper()
+	const longest = 100 << 10
+	cfg.MaxBuffer = longest
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, longest)
+		set := frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: make([]byte, 90<<10), Version: -1})
+		stops := dial()
+		stops.connect(3_600_000, 0, nil)
+		if _, err := stops.nc.Write(set[:80<<10]); err != nil { // the rest never comes
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		f(t, dial, stops, set)
+	})
+}
+
 // The session of a client whose long request waits for its turn lives, although nothing is read:
 // others hold the places until they are disconnected for not sending on.
 func TestLongFrames_WaitersAreAlive(t *testing.T) {
 	cfg := ticks
-	cfg.MaxBuffer, cfg.HandshakeTimeout = 100<<10, 30*time.Second
-	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
-		server.BoundWrites(s, 100<<10)
-		set := frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: make([]byte, 90<<10), Version: -1})
-		stops, waits := dial(), dial()
-		stops.connect(3_600_000, 0, nil)
+	cfg.HandshakeTimeout = 30 * time.Second
+	besideStalled(t, cfg, func(t *testing.T, dial func() *raw, stops *raw, set []byte) {
+		waits := dial()
 		waits.connect(6_000, 0, nil)
-		_, _ = stops.nc.Write(set[:80<<10]) // the rest never comes
 		waits.writeAll(set)
 		if h, _ := waits.reply(); h.Err != proto.OK {
 			t.Errorf("the request is answered with %v", h.Err)
@@ -134,18 +149,9 @@ func TestLongFrames_WaitersAreAlive(t *testing.T) {
 // Many long requests that wait for their turn do not exceed the memory of all clients: each holds
 // little of its frame.
 func TestLongFrames_ManyWaiters(t *testing.T) {
-	const longest = 100 << 10
 	cfg := ticks
-	cfg.MaxBuffer, cfg.ClientMemory, cfg.MaxClientConns = longest, 8*longest, -1
-	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
-		server.BoundWrites(s, longest)
-		set := frame(1, proto.OpSetData, &proto.SetDataRequest{Path: "/", Data: make([]byte, 90<<10), Version: -1})
-		stops := dial()
-		stops.connect(3_600_000, 0, nil)
-		if _, err := stops.nc.Write(set[:80<<10]); err != nil { // the rest never comes
-			t.Fatal(err)
-		}
-		synctest.Wait()
+	cfg.ClientMemory, cfg.MaxClientConns = 800<<10, -1
+	besideStalled(t, cfg, func(t *testing.T, dial func() *raw, stops *raw, set []byte) {
 		var waiters sync.WaitGroup
 		for range 60 {
 			c := dial()

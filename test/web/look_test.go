@@ -236,6 +236,21 @@ func TestDark(t *testing.T) {
 	}
 }
 
+// tabTo presses Tab until an element has the focus, and returns those that had it on the way.
+func (b *tab) tabTo(element string) (reached []string) {
+	b.t.Helper()
+	for range 40 {
+		at := ask[string](b, "person.focused()")
+		if at == element {
+			return reached
+		}
+		reached = append(reached, at)
+		b.press("Tab")
+	}
+	b.t.Fatalf("Tab leads to %q, not to %s", reached, element)
+	return nil
+}
+
 // Everything can be done without a mouse.
 func TestKeyboardAlone(t *testing.T) {
 	x, b := furnish(t, web.Admin, "#/z/")
@@ -255,12 +270,7 @@ func TestKeyboardAlone(t *testing.T) {
 	b.until("document.activeElement.value === 'by keyboard  '")
 	b.press("Escape", "Tab") // leaves the text
 	b.until("!person.focused().startsWith('textarea')")
-	for range 10 {
-		if ask[string](b, "person.focused()") == "button Save" {
-			break
-		}
-		b.press("Tab")
-	}
+	b.tabTo("button Save")
 	b.press("Enter")
 	b.closed()
 	b.see(".data", "by keyboard")
@@ -275,12 +285,7 @@ func TestKeyboardAlone(t *testing.T) {
 	b.see(".badges", "version 0")
 	b.press("d")
 	b.see("dialog", "A deleted znode comes back only from a backup")
-	for range 10 {
-		if ask[string](b, "person.focused()") == "button Delete" {
-			break
-		}
-		b.press("Tab")
-	}
+	b.tabTo("button Delete")
 	b.press("Enter")
 	b.until("location.hash === '#/z/app'")
 	if _, ok, err := zk.Exists(t.Context(), "/app/typed", false); ok || err != nil {
@@ -304,15 +309,7 @@ func TestKeyboardAlone(t *testing.T) {
 	b.see("main h1", "Sessions")
 	b.see("th button", "Timeout")
 	// Sort and filter; the order of Tab leads from the head of the page to the table.
-	reached := []string{}
-	for range 40 {
-		b.press("Tab")
-		reached = append(reached, ask[string](b, "person.focused()"))
-		if reached[len(reached)-1] == "button Timeout" {
-			break
-		}
-	}
-	if !slices.Contains(reached, "input Filter by id, client or identity") || reached[len(reached)-1] != "button Timeout" {
+	if reached := b.tabTo("button Timeout"); !slices.Contains(reached, "input Filter by id, client or identity") {
 		t.Errorf("Tab leads to %q", reached)
 	}
 	b.press("Enter")
