@@ -47,7 +47,8 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	case creates:
 		status = http.StatusCreated
 		_, stat, err = cl.Create(r.Context(), path, data, o)
-		if p := call.ProblemOf(err); err != nil && p.Code == int32(proto.ErrNodeExists) {
+		if errors.Is(err, proto.ErrNodeExists) {
+			p := call.ProblemOf(err)
 			p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
 			err = p
 		}
