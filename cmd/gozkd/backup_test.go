@@ -73,7 +73,7 @@ func reservePorts(t *testing.T, n int) (ports []string) {
 func (tr *trio) flags(i int) []string {
 	return append([]string{
 		"--data-dir", tr.dirs[i], "--id", fmt.Sprint(i + 1), "--client-port", tr.ports[i].client, "--client-address", "127.0.0.1",
-		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "maxSessionTimeout=60000", "-o", "initLimit=100", "-o", "snapCount=500",
+		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "maxSessionTimeout=60000", "-o", "initLimit=100", "-o", "snapCount=250",
 		"-o", "zookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
 	}, tr.lines...)
 }
@@ -236,7 +236,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	session := holder.SessionID()
 	load := write(t, tr.addresses(0, 1, 2), 4)
 	await(t, "load", func() error {
-		if n := len(load.so()); n < 800 { // more than one checkpoint
+		if n := len(load.so()); n < 400 { // more than one checkpoint
 			return fmt.Errorf("%d", n)
 		}
 		return nil
@@ -248,7 +248,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	before := load.so()
 	must(t, "backup", "--from", "http://127.0.0.1:"+tr.ports[1].admin, "--auth-file", secret, file)
 	await(t, "more load", func() error {
-		if n := len(load.so()); n < len(before)+200 {
+		if n := len(load.so()); n < len(before)+100 {
 			return fmt.Errorf("%d", n)
 		}
 		return nil
