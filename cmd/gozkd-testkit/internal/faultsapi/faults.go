@@ -90,18 +90,16 @@ func (a *api) awaitFault(ctx context.Context, q *request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		timer := time.NewTimer(d)
-		defer timer.Stop()
+		waiting, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
 		select {
 		case <-f.armed.Done():
-		case <-timer.C:
 		case <-f.armed.Gone():
 			return byID(f.id, "fault", a.faults.get)
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-waiting.Done():
 		}
 	}
-	return f.answer(), nil
+	return f.answer(), ctx.Err()
 }
 
 func (a *api) disarm(_ context.Context, q *request) (any, error) {
@@ -126,9 +124,7 @@ type errCode proto.ErrCode
 
 // UnmarshalJSON reads a number or a name.
 func (c *errCode) UnmarshalJSON(b []byte) error {
-	var number int32
-	if json.Unmarshal(b, &number) == nil {
-		*c = errCode(number)
+	if json.Unmarshal(b, (*int32)(c)) == nil {
 		return nil
 	}
 	var name string

@@ -41,8 +41,8 @@ type api struct {
 	further   registry[*api] // of the clusters that requests started
 }
 
-func newAPI(l *cluster.Cluster, logger hclog.Logger, base string) *api {
-	a := &api{cluster: l, logger: logger, base: base}
+func newAPI(l *cluster.Cluster, logger hclog.Logger, base string, ca *testca.CA) *api {
+	a := &api{cluster: l, logger: logger, base: base, ca: ca}
 	a.handler = a.routed()
 	return a
 }

@@ -45,7 +45,7 @@ func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
-		url: "http://" + listener.Addr().String(), api: newAPI(l, logger, ""), cancel: cancel, served: make(chan error, 1),
+		url: "http://" + listener.Addr().String(), api: newAPI(l, logger, "", nil), cancel: cancel, served: make(chan error, 1),
 	}
 	s.http = &http.Server{
 		Handler: s.api.handler, ReadHeaderTimeout: headerTime, MaxHeaderBytes: 64 << 10,

@@ -88,9 +88,7 @@ func (a *api) startServers(ctx context.Context, q *request) (any, error) {
 		return nil, err
 	}
 	id := a.further.put(func(id int) *api {
-		further := newAPI(c, a.logger, fmt.Sprintf("%s/servers/%d", a.base, id))
-		further.ca = ca
-		return further
+		return newAPI(c, a.logger, fmt.Sprintf("%s/servers/%d", a.base, id), ca)
 	})
 	where := c.Ports()
 	where.ID = id
