@@ -2,14 +2,19 @@ package server_test
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -114,6 +119,48 @@ func TestClose_DuringBurst(t *testing.T) {
 			t.Error(err)
 		}
 		clients.Wait()
+	}
+}
+
+// A server that closes answers the writes that it has taken. Abort does not.
+func TestClose_AnswersWritesUnderWay(t *testing.T) {
+	for _, abort := range []bool{false, true} {
+		var armed atomic.Bool
+		syncs, cfg := make(chan struct{}), server.Config{Dir: t.TempDir()}
+		confighook.Of(&cfg).LogFS = vfstest.NewFaulty(vfs.OS{}, func(op vfstest.Op) error {
+			if op.Kind == vfstest.OpSync && armed.CompareAndSwap(true, false) {
+				close(syncs)
+				time.Sleep(20 * time.Millisecond)
+			}
+			return nil
+		})
+		s := start(t, cfg)
+		nc, err := net.Dial("tcp", s.ConnectString())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &raw{t: t, nc: nc}
+		c.connect(40_000, 0, nil)
+		armed.Store(true)
+		writes := bytes.Join([][]byte{frame(1, proto.OpCreate, create{path: "/a"}), frame(2, proto.OpCreate, create{path: "/b"}),
+			frame(3, proto.OpGetChildren, &proto.PathWatchRequest{Path: "/"})}, nil)
+		if _, err := nc.Write(writes); err != nil {
+			t.Fatal(err)
+		}
+		<-syncs
+		if abort {
+			err = s.Abort()
+		} else {
+			err = s.Close()
+		}
+		answers, readErr := io.ReadAll(nc)
+		if err != nil || !abort && readErr != nil {
+			t.Error(err, readErr)
+		}
+		if got := bytes.Count(answers, []byte("\x00\x00\x00\x02/")); abort == (got == 2) {
+			t.Errorf("abort %v: %q", abort, answers)
+		}
+		_ = nc.Close()
 	}
 }
 

@@ -41,6 +41,8 @@ type connTable struct {
 	bursts atomic.Uint64 // how often a connection had requests; not guarded
 
 	newcomers atomic.Int32 // connections that wait for their first request; not guarded
+
+	lastAnswers atomic.Bool // see awaitAnswers; not guarded
 }
 
 func (t *connTable) init(s *Server) {
@@ -84,6 +86,21 @@ func (t *connTable) all() []*conn {
 func (t *connTable) drop(why string) {
 	for _, c := range t.all() {
 		c.closeFor(why)
+	}
+}
+
+// answerPatience bounds how long a server that closes waits for answers.
+const answerPatience = 100 * time.Millisecond
+
+// awaitAnswers lets no request begin, and waits until those under way are answered: most of them
+// are committed soon, and their clients need not find out what became of them.
+func (t *connTable) awaitAnswers() {
+	t.lastAnswers.Store(true)
+	begin := time.Now()
+	for _, c := range t.all() {
+		for c.owesAnswers() && time.Since(begin) < answerPatience {
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

@@ -187,6 +187,8 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 		switch {
 		case c.Ending():
 			return pauseClosed, nil
+		case s.conns.lastAnswers.Load():
+			return pauseEnd, nil
 		case c.mustPause():
 			return pauseRefused, nil
 		case c.queue.full(&s.conns.links.Memory):

@@ -61,6 +61,13 @@ func (c *conn) closeFor(why string) {
 	c.closeLocked(why)
 }
 
+// owesAnswers reports whether a request is not answered, or an answer not sent.
+func (c *conn) owesAnswers() bool {
+	c.Lock()
+	defer c.Unlock()
+	return !c.ClosedLocked() && (c.queue.len() > 0 || !c.Sent())
+}
+
 // noteRefused records that this server told the client that a session is over, which may live.
 func (c *conn) noteRefused(id proto.SessionID, lives bool, now time.Time) {
 	c.server.endings.Refused(id, c.NetConn().RemoteAddr().String(), lives, now)

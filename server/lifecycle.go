@@ -26,6 +26,7 @@ func (s *Server) fail(err error) {
 
 // Close stops the server: it accepts no more connections, closes those that are open (their
 // sessions live on), and closes the log. The leader of an ensemble first hands its leadership over.
+// Requests under way are answered if that takes no longer than 100 ms.
 // Close returns when every goroutine has ended. Close may be called several times.
 func (s *Server) Close() error { return s.close(true) }
 
@@ -52,6 +53,9 @@ func (s *Server) shutdown(started, handOver bool) (err error) {
 		err = closeUnused(s.cfg.Listener, s.cfg.SecureListener, s.cfg.PeerListener)
 	}
 	err = errors.Join(err, s.ports.plain.Close(), s.ports.secure.Close())
+	if handOver {
+		s.conns.awaitAnswers()
+	}
 	s.closeConns()
 	switch {
 	case s.life.Cancel != nil:

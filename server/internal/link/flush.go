@@ -100,6 +100,9 @@ func (l *Link) unsent() bool {
 	return l.Out.Len() > 0 || l.sealed() && l.tls.wire.unsent() > 0
 }
 
+// Sent reports whether the socket has taken all output. l.mu is held.
+func (l *Link) Sent() bool { return !l.flushing && !l.unsent() }
+
 // send writes o until it is empty or, if try is set, until the socket would block.
 func (l *Link) send(o *Output, try bool) error {
 	for {
