@@ -134,11 +134,14 @@ func (c *Client) handshake(l *link) error {
 	if err := l.write(endFrame(req.Append(make([]byte, frameBytes)))); err != nil {
 		return clientauth.Reason(patient{l}, err)
 	}
-	head, _ := l.in.Peek(frameBytes) // readFrame finds the same error
-	if err := neterr.AsWrongPort(head); err != nil {
-		return err
+	head, err := l.in.Peek(frameBytes)
+	if wrong := neterr.AsWrongPort(head); wrong != nil {
+		return wrong
 	}
-	frame, err := readFrame(l.in, handshakeBytes)
+	var frame []byte
+	if err == nil {
+		frame, err = readFrame(l.in, handshakeBytes)
+	}
 	if errors.Is(err, io.EOF) {
 		return errNoAnswer
 	}

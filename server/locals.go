@@ -173,7 +173,7 @@ func (c *conn) upgraded(w *attachRequest, res *datatree.Result) {
 	c.server.conns.locals.Upgraded(w.req.Session)
 	c.Lock()
 	defer c.Unlock()
-	if res.Err != proto.OK { // the id is in use, which its random bits exclude in practice
+	if res.Err != proto.OK { // the full state has no room for sessions, or the id is in use
 		c.logger().Warn("connection closed: its local session cannot become a global one", "session", w.req.Session.String(), "reason", res.Why)
 		c.CloseLocked()
 		return

@@ -69,7 +69,7 @@ var pauseRefused pause = &pauseKind{await: func(c *conn, _ *link.Input) bool {
 	until := c.refusedUntil
 	c.refusedUntil = time.Time{}
 	c.Unlock()
-	c.AwaitUntil(until)
+	c.Pause(until)
 	return true
 }}
 

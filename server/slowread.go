@@ -72,9 +72,9 @@ type partialRead struct {
 	code proto.ErrCode
 }
 
+// newPartialRead copies the paths: between slices the input may be in another buffer.
 func newPartialRead(body []byte) *partialRead {
 	d := jute.NewDecoder(body)
-	d.AliasStrings()
 	var m proto.MultiRequest
 	if m.Decode(&d, proto.OpMultiRead) != nil {
 		return &partialRead{code: proto.ErrMarshallingError}

@@ -26,6 +26,7 @@ var serverTable = []box{
 	{pkg: "server/internal/lifecycle", there: true},
 	{pkg: "server/internal/link", there: true, may: []arrow{
 		{"internal/fair", "the hosts whose long frames take turns"},
+		{"internal/invariants", "fills buffers that are given back with junk, in test builds"},
 		{"internal/neterr", "tells a client that hung up from one that does wrong"},
 		{"internal/rawio", "reads and writes of sockets that the runtime need not know of"},
 		{"proto/jute", "the data of a znode in a reply"},

@@ -76,11 +76,14 @@ func (s *session) introduce() error {
 	if err := s.send(ObserverInfo, 0, info); err != nil {
 		return err
 	}
-	head, _ := s.in.Peek(headBytes) // ReadPacket finds the same error
+	head, err := s.in.Peek(headBytes)
 	if bytes.HasPrefix(head, []byte("gozkd")) {
 		return errors.New("a server of gozkd answers: copy its data with gozkd mirror, or with gozkd backup and restore")
 	}
-	p, err := ReadPacket(s.in)
+	var p Packet
+	if err == nil {
+		p, err = ReadPacket(s.in)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("no leader answers: %w; name the port for other servers, 2888 mostly, not that for clients", err)

@@ -34,6 +34,11 @@ func (r *Refusals) Charge(host string, bytes int, timeout time.Duration, now tim
 	most := min(longestPause, timeout/pausesInTimeout)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if now.Sub(r.settled) >= settleInterval {
+		r.settled = now
+		share := r.share()
+		maps.DeleteFunc(r.owing, func(_ string, b *fair.Bucket) bool { return b.Missing(share, now) == 0 })
+	}
 	its := r.owing[host]
 	if its == nil {
 		if its = new(fair.Bucket); r.owing == nil {
@@ -41,12 +46,13 @@ func (r *Refusals) Charge(host string, bytes int, timeout time.Duration, now tim
 		}
 		r.owing[host] = its
 	}
-	share := fair.Limit{PerSecond: refusalRate / float64(len(r.owing))}
+	share := r.share()
 	owed := its.Missing(share, now)
 	its.Take(min(float64(bytes+refusalCost), max(0, most.Seconds()*share.PerSecond-owed)))
-	if now.Sub(r.settled) >= settleInterval {
-		r.settled = now
-		maps.DeleteFunc(r.owing, func(_ string, b *fair.Bucket) bool { return b.Missing(share, now) == 0 })
-	}
 	return min(most, its.Wait(share, 0, now))
+}
+
+// share returns what each host pays. r.mu is held.
+func (r *Refusals) share() fair.Limit {
+	return fair.Limit{PerSecond: refusalRate / float64(max(1, len(r.owing)))}
 }

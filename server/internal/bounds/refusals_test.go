@@ -59,8 +59,9 @@ func TestRefusals_Rate(t *testing.T) {
 				t.Errorf("%d clients of one of %d hosts cost %.0f bytes of %.0f or %.0f", n, hosts, spent[host], share, least)
 			}
 		}
-		if r.Charge("later", 0, timeout, begin.Add(time.Hour)); len(r.owing) != 1 {
-			t.Errorf("%d hosts are remembered that owe nothing", len(r.owing)-1)
+		alone := new(Refusals).Charge("later", 0, timeout, begin)
+		if wait := r.Charge("later", 0, timeout, begin.Add(time.Hour)); len(r.owing) != 1 || wait != alone {
+			t.Errorf("%d hosts are remembered that owe nothing; a pause of %v, alone %v", len(r.owing)-1, wait, alone)
 		}
 	})
 }

@@ -129,7 +129,7 @@ func (l *Link) awaitClient(o *Output) {
 
 // HoldInput charges the buffer of the input before the reader waits for something other than more
 // bytes. If there are many links, the input gives a large buffer back, which others may need
-// meanwhile. Only the reader calls HoldInput.
+// meanwhile: what was decoded without a copy is then theirs. Only the reader calls HoldInput.
 func (l *Link) HoldInput(in *Input) {
 	if l.host.Many() && in.pooled != nil {
 		in.shrink()

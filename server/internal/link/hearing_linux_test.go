@@ -212,3 +212,44 @@ func TestNoteProgress_Socket(t *testing.T) {
 		t.Error("heard by the end of its socket")
 	}
 }
+
+// A client that is silent during a pause is not alive, however long it lasts; one that sends is.
+func TestPause_Silent(t *testing.T) {
+	c, client := dialed(t)
+	now := c.host.wall
+	c.host.Init(HostConfig{
+		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
+		Long: new(bounds.Places), Goroutines: new(sync.WaitGroup),
+	})
+	c.owner = owner(0)
+	c.SetHandling(true)
+	paused := make(chan struct{})
+	go func() {
+		defer close(paused)
+		c.Pause(time.Now().Add(time.Hour)) // until the link ends
+	}()
+	for !c.full.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	heard := func() bool {
+		now = now.Add(time.Second)
+		c.NoteProgress(now)
+		return c.LastAlive().Equal(now)
+	}
+	for range 3 {
+		if heard() {
+			t.Fatal("a client that has sent nothing during its pause counts as alive")
+		}
+	}
+	if _, err := client.Write([]byte("ping")); err != nil {
+		t.Fatal(err)
+	}
+	for !heard() { // loopback delivers in moments
+		time.Sleep(time.Millisecond)
+	}
+	if heard() {
+		t.Error("bytes that only wait count")
+	}
+	c.Close()
+	<-paused
+}

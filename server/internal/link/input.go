@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/invariants"
 	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/rawio"
 	"github.com/gozkd/gozkd/server/internal/bounds"
@@ -328,6 +330,10 @@ func (in *Input) borrowLarge() {
 
 // Release gives the buffer back.
 func (in *Input) Release() {
+	if invariants.Enabled && (in.pooled != nil || in.few != nil || len(in.buf) > InputBytes) {
+		// The bytes of the next owner, who may come later than a check.
+		copy(in.buf, bytes.Repeat([]byte{0xdb}, len(in.buf)))
+	}
 	if in.pooled != nil {
 		inputs.Put(in.pooled)
 		in.host.large.Add(-1)

@@ -231,8 +231,17 @@ func (l *Link) Await(cond func() bool) {
 	}
 }
 
-// AwaitUntil waits until that moment, or until the link ends.
-func (l *Link) AwaitUntil(moment time.Time) {
+// Pause waits until that moment, or until the link ends, and reads nothing. Meanwhile the client
+// counts as heard from the bytes that arrive, as in ReadAhead. Only the reader calls Pause.
+func (l *Link) Pause(moment time.Time) {
+	l.handling.Store(l.raw == nil)
+	l.full.Store(true)
+	defer l.full.Store(false)
+	l.awaitUntil(moment)
+}
+
+// awaitUntil waits until that moment, or until the link ends.
+func (l *Link) awaitUntil(moment time.Time) {
 	wait := time.Until(moment)
 	if wait <= 0 { // as a timer, Go 1.26 crashes now and then in a bubble with the race detector
 		return
@@ -284,7 +293,7 @@ type hearing struct {
 	aliveAt  atomic.Int64 // when the client last took replies, or its bytes came and were not read
 	handling atomic.Bool  // requests that were read are handled; until they are, the link is not read
 	flushes  atomic.Int32 // calls of flush, each of which may wait for the client to take its replies
-	full     atomic.Bool  // ReadAhead waits, and the input has no room
+	full     atomic.Bool  // Pause or ReadAhead waits, and the socket is not read
 	inLine   atomic.Bool  // a frame waits for its place
 	// inQueues is how much was in the socket's queues when the last flush was found waiting. It is
 	// owned by the caller of NoteProgress.
@@ -313,8 +322,8 @@ func (l *Link) LastBytes() time.Time {
 
 // LastAlive returns when the client was last alive, for the expiry of sessions. While requests are
 // handled (SetHandling), and so the link is not read, that is now, unless the server waits for the
-// client itself to take its replies. ReadAhead unsets it: a client whose requests wait for a budget
-// counts as any other whose requests are handled.
+// client itself to take its replies. Pause and ReadAhead unset it: a client whose requests wait for
+// a budget counts as any other whose requests are handled.
 func (l *Link) LastAlive() time.Time {
 	if l.handling.Load() && l.flushes.Load() == 0 {
 		return l.host.Now()
@@ -326,8 +335,9 @@ func (l *Link) LastAlive() time.Time {
 // for the client to take replies. The client is alive if it has taken or sent bytes since the
 // previous call, as the socket's queues show.
 //
-// While ReadAhead has no room, NoteProgress looks, too. The client's system may then be waiting for
-// room in a socket with many bytes. Such a client is alive while its system takes all replies.
+// In a Pause, and while ReadAhead has no room, NoteProgress looks, too. The client's system may
+// then be waiting for room in a socket with many bytes. Such a client is alive while its system
+// takes all replies.
 //
 // A client whose frame waits for a place waits for others, who may take long: it is alive until the
 // end of its stream has come, which only a socket shows.

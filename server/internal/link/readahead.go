@@ -32,7 +32,7 @@ func (in *Input) ReadAhead(l *Link, moment time.Time, urgent []byte) {
 	l.handling.Store(l.raw == nil && (unknown || in.behind))
 	l.full.Store(in.behind)
 	defer l.full.Store(false)
-	l.AwaitUntil(moment)
+	l.awaitUntil(moment)
 }
 
 // ahead reads until a frame is urgent, which it reports, until in is full, or until the deadline.

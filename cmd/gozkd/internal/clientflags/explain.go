@@ -65,7 +65,7 @@ func (s *Security) ExplainHTTP(ctx context.Context, u *url.URL, err error) error
 	switch {
 	case spoken == inZooKeeper:
 		advice = "this port is for ZooKeeper's clients: name that of the admin server (admin.serverPort, 8080)"
-	case neterr.AsWrongPort([]byte(spoken)) == neterr.ForMembers:
+	case errors.Is(neterr.AsWrongPort([]byte(spoken)), neterr.ForMembers):
 		advice = string(neterr.ForMembers) + ": name that of the admin server (admin.serverPort, 8080)"
 	case u.Scheme != "https" && spoken == inTLS:
 		advice = "this port speaks TLS: use https://"
