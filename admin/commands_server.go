@@ -13,7 +13,6 @@ import (
 
 func isReadOnly(s *server.Facts) object { return object{{"read_only", readOnly(s)}} }
 
-// readOnly reports whether the server is in read-only mode.
 func readOnly(s *server.Facts) bool { return s.Status().Mode == "read-only" }
 
 // monitor answers with the lines of the mntr word. Those per namespace have paths in their keys,

@@ -38,12 +38,11 @@ func ParseServers(connect string) (servers []string, chroot string, err error) {
 }
 
 func parseServer(s string) (string, error) {
+	s = strings.TrimSuffix(s, ":"+DefaultPort) // ZooKeeper, too, takes ::1:2181 for a port of ::1
 	host, port := s, DefaultPort
 	switch bare, err := netip.ParseAddr(s); {
 	case strings.ContainsAny(s, "; \t"):
 		return "", fmt.Errorf("%q: want commas between servers", s)
-	case err == nil && strings.HasSuffix(s, ":"+DefaultPort):
-		return "", fmt.Errorf("%q: want brackets around an IPv6 address, as in [::1]:%s", s, DefaultPort)
 	case err == nil && bare.Is6(): // an IPv6 address without brackets, whose colons do not mean a port
 	case strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]"):
 		host = s[1 : len(s)-1]

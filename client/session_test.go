@@ -447,7 +447,7 @@ func TestParseServers(t *testing.T) {
 		{"a", "a:2181", ""},
 		{"a:1,b:2/x/y", "a:1 b:2", "/x/y"},
 		{"[::1]:2182/", "[::1]:2182", ""},
-		{"[::1],::1, c", "[::1]:2181 [::1]:2181 c:2181", ""},
+		{"[::1],::1,::1:2181, c", "[::1]:2181 [::1]:2181 [::1]:2181 c:2181", ""},
 		{"fe80::1%eth0,[fe80::1%eth0]:1,::ffff:10.0.0.1", "[fe80::1%eth0]:2181 [fe80::1%eth0]:1 [::ffff:10.0.0.1]:2181", ""},
 	} {
 		servers, chroot, err := client.ParseServers(c.connect)
@@ -455,7 +455,7 @@ func TestParseServers(t *testing.T) {
 			t.Errorf("%s: %q, %q, %v", c.connect, servers, chroot, err)
 		}
 	}
-	for _, bad := range []string{"", "a,", ":1", "a:b", "a:0", "a:99999", "[::1", "a/x/", "a//x", "a;b", "a b", "a:1 b:1", "::1:2181"} {
+	for _, bad := range []string{"", "a,", ":1", "a:b", "a:0", "a:99999", "[::1", "a/x/", "a//x", "a;b", "a b", "a:1 b:1", ":2181"} {
 		if servers, _, err := client.ParseServers(bad); err == nil {
 			t.Errorf("%q: %q", bad, servers)
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// addChild adds a child to p.
 func (s *znodeStore) addChild(p, child *znode) {
 	var d *dir
 	if p.dir == 0 {

@@ -109,7 +109,6 @@ func (st *state) sealLimit(l Limit) *limitRecord {
 	return rec
 }
 
-// replaceLimit replaces the limit.
 func (st *state) replaceLimit(l Limit) {
 	old := st.limit.digest
 	st.limit = st.sealLimit(l)

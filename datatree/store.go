@@ -57,7 +57,6 @@ func (s *znodeStore) place(parent *znode, b blob, acl string) *znode {
 	return n
 }
 
-// record returns the record of n.
 func (s *znodeStore) record(n *znode) (r record) {
 	s.read(n, &r)
 	return r
@@ -98,5 +97,4 @@ func (s *znodeStore) children(n *znode) []znodeID {
 
 func (s *znodeStore) aclOf(n *znode) *acl { return s.acls.at(n.acl) }
 
-// stat returns the Stat of n, whose record is r.
 func (s *znodeStore) stat(n *znode, r *record) proto.Stat { return r.stat(len(s.children(n))) }

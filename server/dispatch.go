@@ -248,7 +248,6 @@ type received struct {
 	leftOut int
 }
 
-// decodeRequest returns the request in a frame.
 func decodeRequest(frame []byte) (r received, err error) {
 	d := jute.NewDecoder(frame)
 	r.Decode(&d)

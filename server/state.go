@@ -142,7 +142,6 @@ func (s *state) noteBudget(path string) error {
 	return s.budgets.Set(path, data, code == proto.OK, time.Now())
 }
 
-// weight returns the weight of the state, and its limit.
 func (s *state) weight() (weight int64, limit datatree.Limit) {
 	if before := s.look(func() { weight, limit = s.tree.Weight(), s.tree.Limit() }); before != nil {
 		return before.stats.Growth.Weight, before.limit

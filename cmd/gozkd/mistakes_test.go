@@ -59,7 +59,6 @@ func TestMistakes(t *testing.T) {
 		{"verify passwd", 1, []string{`gozkd verify: "passwd" is neither file:///DIRECTORY nor s3://`}},
 		{"cli -server http://" + clients + " ls /", 2, []string{"gozkd cli: connect string", plain}},
 		{"cli -server a:1;b:1 ls /", 2, []string{`"a:1;b:1": want commas between servers`}},
-		{"cli -server ::1:2181 ls /", 2, []string{`"::1:2181": want brackets around an IPv6 address, as in [::1]:2181`}},
 		{"admin --url http://" + admin + " ruokk", 1, []string{"Unknown command: ruokk; http://" + admin + "/commands lists the commands"}},
 		{"cli -server a//b ls /", 2, []string{`gozkd cli: connect string "a//b": invalid path "//b"`}},
 		{"top -once -server https://" + clients, 2, []string{"gozkd top: connect string", "want host:port without https://"}},

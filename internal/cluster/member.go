@@ -122,7 +122,6 @@ func (m *Member) begin() error {
 	return nil
 }
 
-// config returns the configuration for a run.
 func (m *Member) config(run *memberRun, peers net.Listener) server.Config {
 	c := m.cluster
 	cfg := c.cfg.Server

@@ -94,7 +94,6 @@ func (l *Lease) With(ctx context.Context, f func(ctx context.Context) error) (er
 	return f(in)
 }
 
-// obtain obtains the lease at path.
 func (l *Lease) obtain(ctx context.Context, path string) (*recipes.Hold, error) {
 	holder := znodepath.Join(path, holderName)
 	if _, err := l.checkFree(ctx, holder); err != nil { // first without the lock, which costs more

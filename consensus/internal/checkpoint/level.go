@@ -29,7 +29,6 @@ func (v *level) sizeOf(n int) int {
 	return size
 }
 
-// size returns the size of a page of all elements.
 func (v *level) size() int { return pageHeader + len(v.elements)*pageElement + len(v.data) }
 
 // appendPage appends a page of the first n elements, without the zeros up to its end.

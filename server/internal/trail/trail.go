@@ -33,7 +33,6 @@ type Client interface {
 // On reports whether there is an audit log.
 func (t *Trail) On() bool { return t.Log != nil }
 
-// event returns an event of a client.
 func event(c Client, op audit.Operation, code proto.ErrCode, ids []proto.ID, now time.Time) audit.Event {
 	e := c.AuditEvent(ids)
 	e.Time, e.Operation, e.Result, e.Err = now, op, audit.ResultOf(code), code
@@ -115,7 +114,6 @@ func (t *Trail) ReadBody(c Client, op proto.OpCode, xid int32, body []byte, ids 
 	}
 }
 
-// below reports whether a path is one of the roots, or below one.
 func below(path string, roots []string) bool {
 	return slices.ContainsFunc(roots, func(root string) bool {
 		rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/"))

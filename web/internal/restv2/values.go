@@ -30,7 +30,6 @@ type operation struct {
 	ACL        []proto.ACLJSON `json:"acl"`
 }
 
-// op returns the operation as the client has it.
 func (o *operation) op() (op client.Op, err error) {
 	if o.Op != "create" && o.Version == nil {
 		return op, answer.Bad("%s has no version: name the version that you saw, or -1 for any", o.Op)

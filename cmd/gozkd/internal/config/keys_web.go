@@ -40,7 +40,6 @@ func webKeys(c *Config) []key {
 // ServesWeb reports whether REST and the explorer are served.
 func (c Config) ServesWeb() bool { return c.AdminEnabled && c.Web != webOff }
 
-// parseNetworks returns the networks in a list.
 func parseNetworks(list string) (all []netip.Prefix) {
 	for _, text := range splitList(list) {
 		if !strings.Contains(text, "/") {

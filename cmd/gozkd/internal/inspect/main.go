@@ -173,7 +173,6 @@ func describes(paths []string) (bool, error) {
 	return true, nil
 }
 
-// print prints a source.
 func (o *options) print(ctx context.Context, p *printer, s *source, log bool) (err error) {
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
 	if o.log || o.modes() == 0 && log {

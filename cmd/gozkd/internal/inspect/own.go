@@ -18,7 +18,6 @@ type saved struct {
 	log             consensus.SavedLog
 }
 
-// source returns s as a source.
 func (s *saved) source() *source {
 	from := &source{transactions: s.transactions, state: s.state}
 	if s.log.TornBytes > 0 {

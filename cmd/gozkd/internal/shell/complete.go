@@ -132,7 +132,6 @@ func lastWord(line string) partialWord {
 	}
 }
 
-// isFlagValue reports whether the word is the value of the flag before the word.
 func (w partialWord) isFlagValue(c *command) bool {
 	name, isFlag := strings.CutPrefix(w.before[len(w.before)-1], "-")
 	return isFlag && slices.ContainsFunc(c.flags, func(f flag) bool { return f.name == name && f.value })

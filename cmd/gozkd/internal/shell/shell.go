@@ -235,7 +235,6 @@ func (c *command) trimSlash(args []string, given []givenFlag) {
 // likeZkCli reports whether the lines are a script, whose output is that of zkCli.sh to the letter.
 func (s *Shell) likeZkCli() bool { return !s.singleCommand && !s.terminal && s.json == nil }
 
-// unknownCommand is the error for a name that no command has.
 func (s *Shell) unknownCommand(name string) error {
 	if s.likeZkCli() {
 		return usageError("Command not found: Command not found " + name)

@@ -175,7 +175,6 @@ func (s *server) problem(ready bool) string {
 	return ""
 }
 
-// whyReadOnly returns why a server is read-only.
 func (s *server) whyReadOnly() string {
 	if lag, ok := s.monitor.Float("gozkd_standby_lag_seconds"); ok {
 		return fmt.Sprintf("it is a standby, which has all that its archive had %.1f s ago", lag)

@@ -71,7 +71,6 @@ func signer(key any) (crypto.Signer, error) {
 	return nil, fmt.Errorf("its private key is a %T, which cannot sign", key)
 }
 
-// pemCertificates returns all certificates of text.
 func pemCertificates(text []byte) (certs []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {

@@ -296,7 +296,6 @@ func stampsOf(files []file) (stamps []stamp) {
 	return stamps
 }
 
-// readAll reads the files.
 func readAll(files []file) (*input, error) {
 	in := &input{data: make(map[string][]byte)}
 	for _, f := range files {
