@@ -244,7 +244,6 @@ func (w *window) admit() {
 	}
 }
 
-// busy reports whether requests are under way.
 func (w *window) busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -117,7 +117,6 @@ func (b *connectBucket) change(t *ConnectionThrottle, size, missing int, now tim
 	b.frozen = now
 }
 
-// throttled reports whether the throttle of connections drops a connect request.
 func (c newcomer) throttled(r *proto.ConnectRequest) bool {
 	s := c.server
 	ok, drop, missing := s.strangers.throttle.admit(&s.live.Load().ConnectionThrottle,

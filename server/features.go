@@ -6,7 +6,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// features returns the data of proto.FeaturesPath.
 func (s *state) features() []byte {
 	ops := map[string]proto.OpCode{proto.OpListPage.String(): proto.OpListPage}
 	f := proto.Features{Server: "gozkd", Version: Version, Ops: ops}

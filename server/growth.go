@@ -49,9 +49,10 @@ type growth struct {
 	since time.Time // the leadership that board is of: reports to an earlier one are old
 	// proposing says that a proposal is not applied yet.
 	proposing atomic.Bool
-	// Owned by run: the latest log lines about limits, and when to weigh the subtrees again.
-	logged growthLog
-	weigh  time.Time
+	// Owned by run: the latest log lines about limits, when to weigh the subtrees again, and when
+	// to collect garbage again.
+	logged         growthLog
+	weigh, collect time.Time
 }
 
 // growthLog writes the log lines about the limits of data and of connections.
@@ -61,6 +62,8 @@ const (
 	growthInterval = time.Second
 	// weighInterval is how often subtrees are weighed at most, in a hundredth of the time at most.
 	weighInterval = 10 * time.Second
+	// collectInterval is how often a full server collects garbage at least.
+	collectInterval = 5 * time.Second
 )
 
 func (g *growth) init(s *Server) {
@@ -92,6 +95,7 @@ func (g *growth) run(ctx context.Context) {
 	ticker := time.NewTicker(growthInterval)
 	defer ticker.Stop()
 	for {
+		g.collectIfFull()
 		g.measure()
 		g.look()
 		select {
@@ -101,6 +105,18 @@ func (g *growth) run(ctx context.Context) {
 		case <-ticker.C:
 			g.state.look(func() { g.state.tree.AgePages() })
 		}
+	}
+}
+
+// collectIfFull collects garbage, in a fiftieth of the time at most, while this server's memory
+// makes the state full. Without requests nothing else would, and the memory that the last ones
+// needed would count for minutes.
+func (g *growth) collectIfFull() {
+	_, limit := g.state.weight()
+	mine := limit.Cause == datatree.LimitedByMemory && limit.Member == g.cfg.MemberID
+	if began := time.Now(); limit.Full && mine && began.After(g.collect) && g.cfg.hooks.MemoryUsed == nil {
+		runtime.GC()
+		g.collect = time.Now().Add(max(collectInterval, 50*time.Since(began)))
 	}
 }
 

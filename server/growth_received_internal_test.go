@@ -7,6 +7,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,6 +105,46 @@ func TestGrowth_MeasuresBesidesTheState(t *testing.T) {
 		time.Sleep(growthInterval)
 		if g := s.Facts().Stats().Growth; g.Limit != limit-besides {
 			t.Errorf("half is deleted, and the limit is that of %+v", g)
+		}
+	})
+}
+
+// TestGrowth_IdleServerMeasuresAgain: a load whose garbage fills a server leaves it, and nobody
+// sends anything that would make the runtime collect. The server is soon no longer full.
+func TestGrowth_IdleServerMeasuresAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // tests make much garbage
+		s, err := New(Config{DataLimit: limit, InProcess: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loaded atomic.Bool
+		s.growth.memory = func() (u capacity.Usage) {
+			if u.Live = 500_000; loaded.Load() {
+				u.Live = 2 * limit
+			}
+			return u
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		if err := s.Load(t.Context(), map[string][]byte{"/a": make([]byte, 400_000)}); err != nil {
+			t.Fatal(err)
+		}
+		full := func() bool { return s.Facts().Stats().Growth.Full }
+		loaded.Store(true)
+		s.growth.collected()
+		s.growth.collected()
+		if time.Sleep(2 * growthInterval); !full() {
+			t.Fatal("the load does not fill the server")
+		}
+		loaded.Store(false)
+		for i := 0; full(); i++ { // a collection reports to a goroutine of the runtime, which is not in the bubble
+			if time.Sleep(collectInterval); i == 1000 {
+				t.Fatal("an idle server stays full")
+			}
 		}
 	})
 }

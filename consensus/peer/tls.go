@@ -178,7 +178,6 @@ func (e *encryption) handshakeAsCaller(ctx context.Context, conn net.Conn, to ui
 	return s, nil
 }
 
-// hostOfAddress returns the host of host:port.
 func hostOfAddress(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

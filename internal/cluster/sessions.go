@@ -24,7 +24,6 @@ func (c *Cluster) MemberOf(session int64) (*Member, error) {
 	return nil, errorf(ErrState, "cluster: session 0x%x is not connected to any member (%s)", uint64(session), c.states())
 }
 
-// knows reports whether any running member has a session.
 func (c *Cluster) knows(session int64) bool {
 	return slices.ContainsFunc(c.running(), func(m *Member) bool {
 		s := m.Server()

@@ -172,7 +172,6 @@ func (r *request) has(n int) bool {
 	return len(r.seen) >= n
 }
 
-// selects reports whether the fault is for the request.
 func (a *Armed) selects(r *request) bool {
 	f := &a.fault
 	switch {

@@ -127,7 +127,6 @@ func Masked(acl []proto.ACL) bool {
 	return slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == "digest" && strings.HasSuffix(a.ID.ID, ":x") })
 }
 
-// check validates a record.
 func (r *Record) check() error {
 	if err := proto.ValidatePath(r.Path); err != nil {
 		return err

@@ -166,7 +166,6 @@ func (s *session) handle(p *Packet) error {
 	return fmt.Errorf("a packet of type %d, which no leader sends to an observer", p.Type)
 }
 
-// decode decodes the transaction of a packet.
 func (s *session) decode(p *Packet, b []byte) error {
 	x, err := zkfiles.DecodeRecord(b)
 	switch {

@@ -75,7 +75,6 @@ func (d *downInstances) contains(in identity) bool {
 	return c != nil && c.n >= d.policy.Errors && !d.isOver(c, time.Now())
 }
 
-// isOver reports whether the window of c is over.
 func (d *downInstances) isOver(c *errorCount, now time.Time) bool {
 	return now.Sub(c.first) >= d.policy.Window
 }

@@ -14,7 +14,6 @@ import (
 // cacheKind is the kind of a ticket cache, such as DIR, KCM and KEYRING.
 var cacheKind = regexp.MustCompile(`^[A-Z]{2,}:`)
 
-// loadCache reads a ticket cache.
 func loadCache(name string) (*credentials.CCache, error) {
 	if kind := cacheKind.FindString(name); kind != "" && kind != "FILE:" {
 		return nil, fmt.Errorf("kerberos: the ticket cache %s is not a file; run kinit -c FILE:NAME, and name that file", name)

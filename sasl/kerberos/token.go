@@ -60,7 +60,6 @@ var offer = []byte{layerNone, 1, 0, 0}
 // choice is the payload of the client's wrap token: no layer, no buffer, no authorization id.
 var choice = []byte{layerNone, 0, 0, 0}
 
-// layer returns the layers in a payload.
 func layer(payload []byte) (byte, error) {
 	if len(payload) < 4 {
 		return 0, fmt.Errorf("kerberos: the message about security layers has %d bytes, and needs 4", len(payload))

@@ -14,7 +14,6 @@ type element struct {
 	child      uint64 // in a branch: the page below; in a leaf: the kind
 }
 
-// add appends an element.
 func (v *level) add(key, value []byte, child uint64) {
 	v.data = append(append(v.data, key...), value...)
 	v.elements = append(v.elements, element{len(key), len(value), child})

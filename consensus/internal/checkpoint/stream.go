@@ -81,7 +81,6 @@ func ReadStream(stream io.Reader) (*StreamReader, error) {
 	return s, err
 }
 
-// part reads n bytes.
 func (s *StreamReader) part(n, limit uint64) ([]byte, error) {
 	if n > limit {
 		return nil, fmt.Errorf("checkpoint stream: a part has %d bytes, at most %d are allowed", n, limit)

@@ -90,7 +90,6 @@ func (s *namespaces) get(name string) *namespace {
 	return found
 }
 
-// all returns the namespaces sorted by name.
 func (s *namespaces) all() []*namespace {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -362,7 +362,6 @@ func (t *streams) leave(r *ring) {
 	_ = t.session.Client.RemoveWatches(ctx, r.watch.Path, kind, true) // not set, or set by an Open that did not wait: no matter
 }
 
-// close ends all streams.
 func (t *streams) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

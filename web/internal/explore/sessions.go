@@ -76,7 +76,6 @@ func (e *explorer) sessions(q *request) (any, error) {
 	return found, nil
 }
 
-// connections returns the connections with a session by that session.
 func (e *explorer) connections() map[int64]*server.Connection {
 	all := make(map[int64]*server.Connection)
 	list := e.Server.Facts().Connections()

@@ -170,12 +170,10 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.err.Error() }
 
-// invalid returns an error with status 400.
 func invalid(format string, args ...any) error {
 	return &statusError{http.StatusBadRequest, fmt.Errorf(format, args...)}
 }
 
-// statusOf returns the HTTP status for an error.
 func statusOf(err error) int {
 	var own *statusError
 	switch {

@@ -131,7 +131,6 @@ func (a *Archive) Spans() (spans []Span) {
 	return spans
 }
 
-// spanFrom returns the span that begins with a base.
 func (a *Archive) spanFrom(b base) Span {
 	s := Span{
 		Base: path.Base(b.folder), First: b.index, Last: b.index, FirstZxid: b.zxid, Begin: timeOf(b.ms), End: timeOf(b.ms), Objects: len(b.parts), Bytes: b.size,

@@ -30,7 +30,6 @@ func LastState(ctx context.Context, a *archive.Archive) (*datatree.Tree, error) 
 	return s.tree, err
 }
 
-// restoreMoment returns the state of a moment.
 func restoreMoment(ctx context.Context, a *archive.Archive, m history.Moment) (*source, error) {
 	s, span, err := stateAt(ctx, a, m, math.MaxInt64)
 	if err != nil {

@@ -62,7 +62,6 @@ var unsupported = []string{
 	prefix + "authProvider",
 }
 
-// tlsOptions returns the keys of TLS.
 func (p props) tlsOptions() (tlsconf.Options, error) {
 	o := tlsconf.Defaults(prefix, tlsconf.Client)
 	for _, key := range unsupported {

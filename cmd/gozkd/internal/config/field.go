@@ -149,7 +149,6 @@ func (k *key) get() string {
 	panic("config: field of unknown type for " + k.name)
 }
 
-// mustInt parses a canonical number.
 func mustInt(canonical string) int64 {
 	n, err := parseDecimal(canonical)
 	if err != nil {

@@ -89,7 +89,6 @@ type kind struct {
 	nearest func(string) (string, bool)
 }
 
-// orEmpty returns k as optional.
 func orEmpty(k kind) kind {
 	k.optional = true
 	return k

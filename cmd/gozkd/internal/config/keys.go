@@ -236,7 +236,7 @@ func endpointKeys(c *Config) []key {
 				"[persistent watches](../adr/0017-replay.md) missed. 0: a 64th of the memory, at most 8 MiB; -1: none"),
 		row("gozkd.dataLimitKB", sizeOrPercent, "0", share{&c.Server.DataLimit, &c.Server.DataLimitPercent},
 			"KiB of memory in use, or a percentage of GOMEMLIMIT, which `serve` sets, above which requests that "+
-				"[add data](../guide/capacity.md) are refused (-125). 0: 75%"),
+				"[add data](../guide/capacity.md) are refused (-125); below 16384 hardly any data fit. 0: 75%"),
 		row("gozkd.diskReserveKB", property32(0, maxInt), "0", &c.Server.DiskReserve,
 			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
 				"0: the disk does not count"),

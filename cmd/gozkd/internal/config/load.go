@@ -176,6 +176,9 @@ func (p ownPort) collides(other ownPort) bool {
 // shellMarks matches a value that was meant for a shell or has a comment.
 var shellMarks = regexp.MustCompile(`^~|["'$]|%.*%| #`)
 
+// leastDataLimit is twice what a server without data takes.
+const leastDataLimit = 16 << 20
+
 // doubtful warns of settings that a server takes, and that cannot be meant.
 func (r *resolver) doubtful(c *Config) {
 	ports := []ownPort{
@@ -209,6 +212,10 @@ func (r *resolver) doubtful(c *Config) {
 			r.warn(r.won[p.key].from, p.key, "is %d, and so is %s: %s; choose another port for one of them",
 				p.port, other.key, effect)
 		}
+	}
+	if w := r.won["gozkd.dataLimitKB"]; c.Server.DataLimit > 0 && c.Server.DataLimit < leastDataLimit {
+		r.warn(w.from, w.key, "is %s: a server takes about 8 MiB of that without any data, and may be full at once; "+
+			"set %d or more", w.value, leastDataLimit>>10)
 	}
 	for _, key := range []string{"dataDir", "dataLogDir"} {
 		w := r.won[key]

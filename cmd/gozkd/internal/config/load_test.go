@@ -217,6 +217,9 @@ func TestLoad_Doubtful(t *testing.T) {
 			"the server will not start; choose another port for one of them",
 		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +
 			"is not as long as a digest, so no password fits: write user:base64 of the digest of user:password",
+		"gozkd.dataLimitKB=8192\n": "zoo.cfg:2: gozkd.dataLimitKB: is 8192: a server takes about 8 MiB of that without any data, " +
+			"and may be full at once; set 16384 or more",
+		"gozkd.dataLimitKB=16384\n":               "",
 		"dataLogDir=~/zk\n":                       "zoo.cfg:2: dataLogDir: is ~/zk, to the letter: " + shell,
 		"dataLogDir=${Z}/data\n":                  "zoo.cfg:2: dataLogDir: is ${Z}/data, to the letter: " + shell,
 		"dataLogDir=\"/z\"\n":                     "zoo.cfg:2: dataLogDir: is \"/z\", to the letter: " + shell,

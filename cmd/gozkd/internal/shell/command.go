@@ -79,7 +79,6 @@ type call struct {
 	given   []givenFlag
 }
 
-// has reports whether the flag was given.
 func (c *call) has(name string) bool {
 	return slices.ContainsFunc(c.given, func(g givenFlag) bool { return g.name == name })
 }

@@ -134,7 +134,6 @@ func (w *runningWatch) remove(ctx context.Context, events *eventQueue) {
 
 func (w *runningWatch) printLine(l watchLine) error { return w.print(l, l.String()) }
 
-// printEventOf prints the line for an event, if any.
 func (w *runningWatch) printEventOf(ctx context.Context, e client.Event) error {
 	now := time.Now()
 	line := watchLine{at: now, kind: eventName(e), path: e.Path, zxid: e.Zxid}

@@ -155,7 +155,6 @@ func (e *ensemble) followed() *member {
 	return nil
 }
 
-// zxid returns the newest zxid of all members.
 func (e *ensemble) zxid() (newest proto.Zxid) {
 	for _, m := range e.members {
 		if m.up() {
