@@ -95,7 +95,6 @@ func appendList[T any](b []byte, key string, list []T, element func([]byte, T) [
 	return b
 }
 
-// appendText appends a string of JSON.
 func appendText(b []byte, text string) []byte {
 	text = printable.Shortened(text, maxValue)
 	for i := range len(text) {

@@ -387,14 +387,6 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "zxids and paths"},
 		{"golang.org/x/term", "progress on a terminal"},
 	}},
-	{pkg: "internal/probe", there: true, may: []arrow{
-		{"internal/printable", "answers of strangers"},
-		{"internal/memberid", "the numbers of servers"},
-		{"internal/serverlist", "server lines in what conf says"},
-		{"internal/subtree", "the answer about the kinds of znodes"},
-		{"server/facts", "hot paths and clients"},
-		{"proto", "zxids and session ids"},
-	}},
 	{pkg: "cmd/gozkd/internal/top", there: true, may: []arrow{
 		{"internal/printable", "names of strangers"},
 		{"internal/wakeup", "wakes goroutines"},

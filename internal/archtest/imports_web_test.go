@@ -3,6 +3,15 @@ package archtest
 // webTable is the part of table about metrics, REST and the explorer. Only metrics, web and
 // web/internal/explore see the server.
 var webTable = []box{
+	{pkg: "internal/probe", there: true, may: []arrow{
+		{"internal/neterr", "answers of ports for something else"},
+		{"internal/printable", "answers of strangers"},
+		{"internal/memberid", "the numbers of servers"},
+		{"internal/serverlist", "server lines in what conf says"},
+		{"internal/subtree", "the answer about the kinds of znodes"},
+		{"server/facts", "hot paths and clients"},
+		{"proto", "zxids and session ids"},
+	}},
 	{pkg: "metrics", there: true, may: []arrow{
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/version", "gozkd_build_info"},

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 const (
@@ -121,7 +123,7 @@ func (a Asker) exchange(ctx context.Context, address, word string) (string, erro
 	return answer.String(), nil
 }
 
-// refusal returns the error if the answer is a refusal.
+// refusal returns the error of an answer that is a refusal, or of a port for something else.
 func refusal(answer, word string) error {
 	switch {
 	case strings.HasPrefix(answer, notServing):
@@ -129,7 +131,7 @@ func refusal(answer, word string) error {
 	case strings.HasPrefix(answer, word+" is not executed because it is not in the whitelist"):
 		return ErrNotAllowed
 	}
-	return nil
+	return neterr.AsWrongPort([]byte(answer))
 }
 
 // notServing begins the answer of a server without a leader. Source: ZooKeeper

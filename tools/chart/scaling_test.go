@@ -68,7 +68,7 @@ func TestScaling(t *testing.T) {
 	p.start(4)
 	p.start(5)
 	p.members("1 2 3 4 5")
-	p.says("admin", "--url", p.admin(p.leader()), "--auth-file", filepath.Join(p.dir, fmt.Sprint(p.leader()), "data/admin.token"), "transfer_leadership", "to=5")
+	p.handOver(5)
 	p.wanted.Store(3)
 	p.stop(4, 5)
 	p.members("1 2 3")
@@ -195,6 +195,23 @@ func (p *pods) says(args ...string) string {
 		p.t.Fatalf("%q: %v\n%s", args, err, out)
 	}
 	return string(out)
+}
+
+// handOver makes the leader hand over to a server, which has just become a voter and may not be in
+// step for a moment.
+func (p *pods) handOver(to int) {
+	leader, begin := p.leader(), time.Now()
+	token := filepath.Join(p.dir, fmt.Sprint(leader), "data/admin.token")
+	for {
+		out, err := exec.Command(p.gozkd, "admin", "--url", p.admin(leader), "--auth-file", token, "transfer_leadership", fmt.Sprint("to=", to)).CombinedOutput()
+		if err == nil {
+			return
+		}
+		if !strings.Contains(string(out), "try again when all members are in step") || time.Since(begin) > 20*time.Second {
+			p.t.Fatalf("server %d does not hand over to %d: %v\n%s", leader, to, err, out)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 func (p *pods) cli(id int, words ...string) string {

@@ -166,7 +166,6 @@ var ignoredKeys = slices.Concat(
 	ignored(harmless, "a property of the Java client", "sasl.*", "client.*", "clientCnxnSocket", "disableAutoWatchReset", "request.timeout"),
 )
 
-// ignored returns a row for each name.
 func ignored(s status, note string, names ...string) (rows []key) {
 	for _, name := range names {
 		rows = append(rows, key{name: name, kind: anything, status: s, note: note})
