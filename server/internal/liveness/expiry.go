@@ -106,10 +106,12 @@ func (e *Expiry) ResetAll(now time.Time) {
 	e.tracker.ResetAll(now)
 }
 
-// GiveBack lets the time lost, which has just ended, count for no session and for no report.
+// GiveBack lets the time lost, which has just ended, count for no session and for no report. Only
+// what was lost since the last jump counts: whoever made the clock jump wanted that time to pass.
 func (e *Expiry) GiveBack(lost time.Duration, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	lost = min(lost, now.Sub(e.lastJump))
 	e.resetAt = earlier(e.resetAt.Add(lost), now)
 	for id, r := range e.reported {
 		r.Arrived = earlier(r.Arrived.Add(lost), now)

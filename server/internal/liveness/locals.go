@@ -287,11 +287,11 @@ func (l *Locals[C]) connections(f func(proto.SessionID, C)) {
 	}
 }
 
-// GiveBack lets the time lost, which has just ended, count for no session.
+// GiveBack is Expiry.GiveBack.
 func (l *Locals[C]) GiveBack(lost time.Duration, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tracker.GiveBack(lost, now)
+	l.tracker.GiveBack(min(lost, now.Sub(l.lastJump)), now)
 }
 
 // Jump is Expiry.Jump. If move returns no sessions, those that are connected count as heard from.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -92,4 +94,43 @@ func TestPasses_Late(t *testing.T) {
 			t.Errorf("pass %d is late by %v and judges: %v; want %v, %v", i, lost, judges, tc.lost, tc.judges)
 		}
 	}
+}
+
+// After a jump of the clock by its timeout a silent session is due, however late passes are before
+// and after the jump.
+func TestGiveBack_AroundAJump(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(what string) time.Duration {
+			return time.Duration(rapid.Int64Range(0, int64(timeout)).Draw(t, what))
+		}
+		e, now := NewExpiry(1, second), begin.Add(draw("silence"))
+		l := NewLocals(second, func(int) time.Time { return begin })
+		e.Attached(1, timeout, true, now)
+		l.Add(1, Local[int]{TimeoutMs: 10_000}, now)
+		pass := begin
+		late := func() { // the time since the last pass is lost
+			lost := now.Sub(pass)
+			pass = now
+			e.GiveBack(lost, now)
+			l.GiveBack(lost, now)
+		}
+		if rapid.Bool().Draw(t, "a pass before") {
+			now = now.Add(draw("before"))
+			late()
+		}
+		jump := func() (time.Time, []int64) { return now.Add(timeout), []int64{} }
+		e.Jump(jump)
+		l.Jump(jump)
+		now, pass = now.Add(timeout), pass.Add(timeout) // passes go by a clock that does not jump
+		for range rapid.IntRange(0, 3).Draw(t, "passes") {
+			now = now.Add(draw("after"))
+			late()
+		}
+		if due := e.Due(now); len(due) != 1 {
+			t.Fatalf("%v of the sessions of all servers are due", due)
+		}
+		if next := l.Expiries(); next[0].At.After(now.Add(second)) {
+			t.Fatalf("the local session is due %v from now", next[0].At.Sub(now))
+		}
+	})
 }
