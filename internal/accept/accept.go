@@ -46,7 +46,7 @@ type result struct {
 	err  error
 }
 
-// results passes what goroutines have accepted to Accept, until open ends.
+// results passes the goroutines' connections to Accept, until open ends.
 type results struct {
 	next   chan result
 	open   context.Context

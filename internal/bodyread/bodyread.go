@@ -8,7 +8,8 @@ import (
 
 // Read reads n bytes, into reuse if they fit. It allocates at most first bytes before they arrive,
 // and then at most twice as much as has arrived. So a sender of wrong lengths must send as much as
-// this side allocates. With an error, which is as for Within, Read returns what has arrived.
+// this side allocates. With an error, which is as for Within, Read returns the part that has
+// arrived.
 func Read(r io.Reader, reuse []byte, n, first int) ([]byte, error) {
 	body := reuse[:0]
 	if body == nil || cap(body) < n {

@@ -233,7 +233,7 @@ func (c *Cluster) awaitServing(ctx context.Context, started ...*Member) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {
 			err := c.whileServing(ctx, m, s, func(ctx context.Context, s *server.Server) error {
-				// CatchUp makes sure that the leader knows what this member reported, such as that
+				// CatchUp makes sure that the leader knows this member's reports, such as that
 				// the member had no data.
 				return errors.Join(s.Ready(ctx), s.CatchUp(ctx))
 			})

@@ -105,7 +105,7 @@ func (c *Cluster) atLeader(ctx context.Context, f func(context.Context, *server.
 	}
 }
 
-// change is atLeader, and returns when all serving members have applied what f did.
+// change is atLeader, and returns when all serving members have applied f's changes.
 func (c *Cluster) change(ctx context.Context, f func(context.Context, *server.Server) error) error {
 	if err := c.atLeader(ctx, f); err != nil {
 		return err

@@ -19,7 +19,7 @@ type Rate struct {
 	recent, old map[string]usage
 }
 
-// usage is what has happened for a key.
+// usage counts the events of a key.
 type usage struct {
 	Bucket
 	refused int // since the last event that was allowed
@@ -67,7 +67,7 @@ func (r *Rate) Give(key string, now time.Time) {
 	r.put(key, u)
 }
 
-// Wait returns what Take would return, and counts nothing.
+// Wait returns the result that Take would have, and counts nothing.
 func (r *Rate) Wait(key string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,7 +24,7 @@ const (
 )
 
 // conn is the server's end of a client's connection. reader holds the state of Read, writer that of
-// Write, and conn what both share.
+// Write, and conn their shared state.
 type conn struct {
 	net.Conn
 	gate *Gate
@@ -108,7 +108,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 }
 
 // left reports whether the client has closed the connection. It must be called before the first
-// Read, which returns what left has read.
+// Read, which returns the bytes that left has read.
 func (c *conn) left() bool {
 	if c.Conn.SetReadDeadline(time.Now().Add(probeTime)) != nil {
 		return true

@@ -38,7 +38,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// A Fault selects requests and says what happens to them.
+// A Fault selects requests and decides their fate.
 type Fault struct {
 	Kind Kind
 	Op   Op

@@ -208,7 +208,7 @@ func (g *Gate) Cut(cut bool) {
 }
 
 // Attach notes which session is attached to a connection of a gate; 0: none. The server tells it,
-// because the gate does not see what is inside TLS.
+// because the gate does not see the frames inside TLS.
 func Attach(nc net.Conn, session int64) {
 	if c, ok := nc.(*conn); ok { // others are in-process connections
 		c.session.Store(session)

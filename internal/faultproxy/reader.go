@@ -38,7 +38,7 @@ type reader struct {
 	swallow int    // bytes of the first frame that are discarded
 }
 
-// Read reads what the client sent, subject to the rules. Errors: os.ErrDeadlineExceeded;
+// Read reads the client's requests, subject to the rules. Errors: os.ErrDeadlineExceeded;
 // net.ErrClosed after Close, or if the gate has broken the connection; those of the wrapped
 // connection.
 func (c *conn) Read(p []byte) (int, error) {

@@ -19,7 +19,7 @@ type writer struct {
 	discard bool   // rest is discarded, because the frame was replaced
 }
 
-// Write writes what the server sends, subject to the rules. Up to 19 bytes of an incomplete frame
+// Write writes the server's frames, subject to the rules. Up to 19 bytes of an incomplete frame
 // wait for the rest. Errors: os.ErrDeadlineExceeded; net.ErrClosed after Close, or if the gate has
 // broken the connection; those of the wrapped connection.
 func (c *conn) Write(p []byte) (int, error) {

@@ -14,7 +14,7 @@ import (
 
 const (
 	defaultPrecision = 3
-	// maxPower bounds what is told apart: values of 2^maxPower or more share the last bucket. In
+	// maxPower bounds the buckets: values of 2^maxPower or more share the last bucket. In
 	// nanoseconds that is more than an hour.
 	maxPower = 42
 )

@@ -33,7 +33,7 @@ var (
 	ErrTooLarge = errors.New("too large to be read by a server")
 )
 
-// Query says what is asked for.
+// Query selects changes.
 type Query struct {
 	Path string
 	IDs  []proto.ID // of the caller

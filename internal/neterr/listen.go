@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ListenError returns the error of a port that cannot be opened, with what to do. settings say
+// ListenError returns the error of a port that cannot be opened, with a remedy. settings say
 // where another port or address is chosen. The result is nil if err is nil.
 func ListenError(port string, err error, settings string) error {
 	switch {

@@ -2,7 +2,7 @@ package neterr
 
 import "strings"
 
-// MemberMagic begins what a server sends to its other members.
+// MemberMagic begins a server's stream to another member.
 const MemberMagic = "gozkdNET"
 
 // WrongPort is the error of a port that is not for ZooKeeper's clients. The value says what the
@@ -15,7 +15,7 @@ const (
 	ForMembers WrongPort = "this port is for the other members"
 )
 
-// Error returns what the port is for, and which port to name instead.
+// Error returns the port's purpose, and which port to name instead.
 func (p WrongPort) Error() string {
 	return string(p) + ": name the port for ZooKeeper's clients, clientPort in its zoo.cfg"
 }

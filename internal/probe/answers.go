@@ -359,7 +359,7 @@ const (
 	peerUnknown   = "unknown"
 )
 
-// Peer is what the answers to mntr of some members tell about another member. Only gozkd tells it.
+// Peer is another member, as the answers to mntr of some members describe it. Only gozkd tells it.
 type Peer struct {
 	ID   uint64 `json:"id"` // its number
 	Role string `json:"role"`
@@ -375,7 +375,7 @@ func (p Peer) Up() bool {
 // Unknown reports whether the answers tell nothing.
 func (p Peer) Unknown() bool { return p.Role == peerUnknown }
 
-// PeerOf returns what the answers tell about the member with an id. Of leaders that answers
+// PeerOf returns the description of the member with an id in the answers. Of leaders that answers
 // name, that of the newest term counts.
 func PeerOf(id uint64, answers []Monitor) Peer {
 	p := Peer{ID: memberid.Number(id), Role: peerUnknown}

@@ -30,7 +30,7 @@ type Asker struct {
 	MaxBytes int64
 	// Dial connects to a server. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Advise returns what to do about an error of a server that was not reached, or "". It must
+	// Advise returns the remedy for an error of a server that was not reached, or "". It must
 	// return when ctx ends. It may be nil.
 	Advise func(ctx context.Context, address string, err error) string
 }

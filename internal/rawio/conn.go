@@ -109,7 +109,8 @@ func (s *Conn) writeAll(fd uintptr) bool {
 	return true
 }
 
-// Queued returns what waits in the socket's queues. ok is false if the connection is closed.
+// Queued returns the bytes that wait in the socket's queues. ok is false if the connection is
+// closed.
 func (s *Conn) Queued() (q Queued, ok bool) {
 	err := s.rc.Control(func(fd uintptr) { q = queues(fd) })
 	return q, err == nil
@@ -121,7 +122,7 @@ func (s *Conn) Probe(every time.Duration) {
 	_ = s.rc.Control(func(fd uintptr) { probe(fd, every) }) // fails if the connection is closed
 }
 
-// Answers returns what the socket shows of the peer's system.
+// Answers returns the signs of the peer's system that the socket shows.
 func (s *Conn) Answers() (a Answers) {
 	_ = s.rc.Control(func(fd uintptr) { a = answers(fd) }) // fails if the connection is closed
 	return a

@@ -13,10 +13,11 @@ type Buffer interface {
 	Return()
 }
 
-// Sink is what all Conns may borrow for bytes that nobody reads. On Linux they are not copied.
+// Sink is a buffer that all Conns may borrow for bytes that nobody reads. On Linux they are not
+// copied.
 var Sink [256 << 10]byte
 
-// Answers is what a socket shows of the peer's system. The zero value says nothing.
+// Answers are the signs of the peer's system that a socket shows. The zero value says nothing.
 type Answers struct {
 	Known      bool
 	Ago        time.Duration // since it confirmed anything
@@ -24,7 +25,7 @@ type Answers struct {
 	Ended      bool          // the peer has ended the stream, or the connection is broken
 }
 
-// Queued is what waits in a socket's queues, in bytes: if it changes between two calls, the peer is
+// Queued are the bytes that wait in a socket's queues: if it changes between two calls, the peer is
 // alive. The zero value says nothing.
 type Queued struct {
 	Unread int // has come, and is not read

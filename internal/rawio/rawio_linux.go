@@ -65,7 +65,7 @@ func answers(fd uintptr) Answers {
 	}
 }
 
-// transfer returns 0 and a syscall.Errno, or what the system call returned and nil. b is not empty.
+// transfer returns 0 and a syscall.Errno, or the result of the system call and nil. b is not empty.
 func transfer(call, fd uintptr, b []byte, flags uintptr) (int, error) {
 	n, _, errno := syscall.RawSyscall6(call, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), flags, 0, 0)
 	if errno != 0 {

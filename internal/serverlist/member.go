@@ -66,7 +66,7 @@ type Member struct {
 type Error struct {
 	// Key and Value are the two parts of the line.
 	Key, Value string
-	// Problem describes what is wrong, for example "there is no peer port".
+	// Problem describes the fault, for example "there is no peer port".
 	Problem string
 
 	code proto.ErrCode // the answer to a reconfig request with this line

@@ -63,7 +63,7 @@ func (w *Watch) note(now time.Time) {
 }
 
 // Recent reports whether the last standstill ended less than within before now. Then others may
-// have given up during the standstill, and what they sent may be obsolete.
+// have given up during the standstill, and their requests may be obsolete.
 func (w *Watch) Recent(now time.Time, within time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

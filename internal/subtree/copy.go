@@ -146,7 +146,7 @@ func (c *copying) step(ctx context.Context, kind StepKind, change Change, count 
 	return nil
 }
 
-// end writes what is not written yet.
+// end writes the rest.
 func (c *copying) end(ctx context.Context) error {
 	if c.done.Atomic = c.whole; !c.whole {
 		return c.out.end(ctx)

@@ -107,7 +107,7 @@ func (c *Change) compare() {
 
 var errStopped = errors.New("subtree: stopped")
 
-// latest makes the server show what is committed, and reports whether the root exists.
+// latest makes the server show every committed change, and reports whether the root exists.
 func (s Side) latest(ctx context.Context) (there bool, err error) {
 	err = retry(func() (err error) {
 		if _, err = s.ZK.Sync(ctx, s.Path); err == nil {

@@ -202,8 +202,8 @@ func (l *lineage) child(rel string) {
 // parent returns the Rel of the parent; that of the root is the root.
 func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
 
-// prepare makes the server show what is committed, and returns the znodes of the side. there is
-// false if the root does not exist; then there are no znodes.
+// prepare makes the server show every committed change, and returns the znodes of the side. there
+// is false if the root does not exist; then there are no znodes.
 func (s Side) prepare(ctx context.Context, withACL bool) (znodes iter.Seq2[*Znode, error], there bool, err error) {
 	there, err = s.latest(ctx)
 	if !there {

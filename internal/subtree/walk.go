@@ -21,7 +21,7 @@ const (
 	attempts  = 10       // attempts for a read when connections break
 )
 
-// Options select what a walk reads.
+// Options select the parts of znodes that a walk reads.
 type Options struct {
 	Data, ACL bool // read the data, read the ACLs
 	Below     int  // number of levels below the root, or All

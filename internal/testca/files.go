@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Files are PEM files with what a server or a client is configured with.
+// Files are the PEM files of a server's or a client's configuration.
 type Files struct {
 	Key  string // the key and its chain, as ssl.keyStore.location takes them
 	Cert string // the chain alone

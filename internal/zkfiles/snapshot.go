@@ -123,7 +123,7 @@ func (r *SnapshotReader) Znodes() iter.Seq2[Znode, error] {
 	}
 }
 
-// Trailer reads what follows the znodes, which must have been read to their end, and verifies all
+// Trailer reads the rest after the znodes, which must have been read to their end, and verifies all
 // checksums. digest is nil if there is none.
 func (r *SnapshotReader) Trailer() (digest *SnapshotDigest, err error) {
 	s := r.s
@@ -191,7 +191,7 @@ func (r *SnapshotReader) seal(what string) {
 // its end, and ZooKeeper takes the previous file.
 const LastBytes = "\x00\x00\x00\x01/"
 
-// AppendSnapshotHeader appends what precedes the znodes of a snapshot. The keys of the lists are
+// AppendSnapshotHeader appends the part of a snapshot before its znodes. The keys of the lists are
 // their indexes plus 1.
 func AppendSnapshotHeader(b []byte, sessions []Session, acls [][]proto.ACL) []byte {
 	b = jute.AppendInt(b, snapshotMagic)

@@ -24,7 +24,7 @@ type stream struct {
 }
 
 // newStream returns a stream over r. If r is a *bufio.Reader, the stream consumes nothing after
-// what it has returned.
+// the bytes that it has returned.
 func newStream(r io.Reader) *stream {
 	b, ok := r.(*bufio.Reader)
 	if !ok {

@@ -54,7 +54,7 @@ func parseEnsemble(text string) Ensemble {
 }
 
 // Blocking returns how many voters every quorum has at least one of: without these nothing commits,
-// and what was committed is in one of their logs. It is 0 if the voters are unknown.
+// and every committed transaction is in one of their logs. It is 0 if the voters are unknown.
 func (e Ensemble) Blocking() int {
 	if e.Groups {
 		return len(e.Voters)

@@ -92,7 +92,7 @@ func Await(ctx context.Context, limit time.Duration, what string, check func() e
 	}
 }
 
-// T is the test of helpers of tests that a program calls: what is fatal to the test ends the work.
+// T is the test of helpers of tests that a program calls: a fatal error ends the work.
 type T struct{ testing.TB }
 
 // Helper does nothing.

@@ -1,5 +1,5 @@
 // Package recipetest helps to test recipes: with ensembles on virtual time in which faults happen
-// at a chosen moment, and with checkers of what clients observed. Only tests use recipetest.
+// at a chosen moment, and with checkers of the clients' observations. Only tests use recipetest.
 //
 //	Run          runs a scenario in a World: an ensemble and its clients in a testing/synctest bubble
 //	Steps        runs a scenario repeatedly, with one fault at each request of a client

@@ -28,10 +28,10 @@ var (
 	placedNumber  = regexp.MustCompile(`^\d+$`)
 )
 
-// Place writes a configuration into dir, with what it names: directories, and the file myid with
-// the number of the first server line. Absolute paths move below dir, hosts below the domain
-// example become addresses of this machine, the first one 127.0.0.1, and each port becomes one that
-// port returns. The admin server and the endpoint for Prometheus get a port even if the
+// Place writes a configuration into dir, and creates the directories that it names and the file
+// myid with the number of the first server line. Absolute paths move below dir, hosts below the
+// domain example become addresses of this machine, the first one 127.0.0.1, and each port becomes
+// one that port returns. The admin server and the endpoint for Prometheus get a port even if the
 // configuration leaves theirs to the default. files returns the content of a file that the
 // configuration names, or nil for none.
 func Place(text, dir string, port func() int, files func(key, path string) []byte) Placed {
