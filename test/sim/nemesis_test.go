@@ -61,14 +61,15 @@ func (n *nemesis) until(end time.Duration) {
 }
 
 // collectGarbage collects garbage at fixed virtual times if nothing else does: a collection at any
-// other time changes the order of goroutines.
+// other time changes the order of goroutines. New memory costs more than a collection: each of its
+// pages is a fault that the kernel has to handle.
 func (w *world) collectGarbage() {
-	every := 3 * time.Minute // about 60 MB later
+	every := 30 * time.Second // about 60 MB later
 	switch {
 	case w.restLeft() > 0:
 		every = 15 * time.Minute
 	case w.plan.pace < time.Second:
-		every = time.Minute
+		every = 10 * time.Second
 	}
 	if os.Getenv("GOGC") == "off" && w.now()-w.collected > every {
 		w.collected = w.now()

@@ -231,6 +231,7 @@ func (w *world) await(cond func() bool, patience time.Duration) bool {
 	for end := w.now() + patience; ; time.Sleep(100 * time.Millisecond) {
 		w.restartFailed()
 		w.reconfigure()
+		w.collectGarbage()
 		if cond() {
 			return true
 		}
