@@ -53,6 +53,38 @@ func TestLog_RecoversWhatWasAppended(t *testing.T) {
 	}
 }
 
+// sumOf returns batches whose records have n bytes in all.
+func sumOf(n int) (batches []wal.Batch) {
+	const recordHeaderBytes = 5 // before a State
+	large := make([]byte, 64<<20)
+	for n > len(large) {
+		batches = append(batches, wal.Batch{State: large[recordHeaderBytes:]})
+		n -= len(large)
+	}
+	return append(batches, wal.Batch{State: large[:n-recordHeaderBytes]})
+}
+
+const frameHeaderBytes = 32
+
+// The largest append comes as far as the disk, which has no room for it.
+func TestAppend_Largest(t *testing.T) {
+	full, noRoom := false, errors.New("no room")
+	l, _ := mustOpen(t, wal.Config{FS: vfstest.NewFaulty(vfstest.NewMem(), func(vfstest.Op) error {
+		if full {
+			return noRoom
+		}
+		return nil
+	})})
+	full = true
+	if err := l.Append(sumOf(wal.MaxAppendBytes - frameHeaderBytes)...); !errors.Is(err, noRoom) {
+		t.Errorf("got %v, want that there is no room", err)
+	}
+	full = false
+	if err := l.Close(); err != nil && !errors.Is(err, noRoom) {
+		t.Error(err)
+	}
+}
+
 func TestAppend_RefusesWithoutWriting(t *testing.T) {
 	fs := vfstest.NewMem()
 	cfg := wal.Config{FS: fs}
@@ -76,8 +108,7 @@ func TestAppend_RefusesWithoutWriting(t *testing.T) {
 		}
 	}
 	// Many references to one slice exceed the size of an append, without the memory.
-	big := wal.Batch{State: make([]byte, 64<<20)}
-	if err := l.Append(big, big, big, big, big, big, big, big, big, big, big, big, big, big, big, big); !errors.Is(err, wal.ErrTooLarge) {
+	if err := l.Append(sumOf(wal.MaxAppendBytes - frameHeaderBytes + 1)...); !errors.Is(err, wal.ErrTooLarge) {
 		t.Errorf("got %v, want ErrTooLarge", err)
 	}
 	mustAppend(t, l)

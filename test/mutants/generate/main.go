@@ -26,6 +26,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -49,6 +50,7 @@ func run(ctx context.Context, args []string) {
 	most := flags.Int("detectors", 9, "only this many of the package's detectors, the cheapest ones")
 	workers := flags.Int("j", 2, "mutants at a time")
 	must.Parsed(flags.Parse(args))
+	*name = path.Clean(*name)
 	match := must.Get(regexp.Compile(*only))
 	root := install.Root(ctx)
 	equivalent := readEquivalent(string(must.Get(os.ReadFile(filepath.Join(root, "test", "mutants", "generate", equivalentFile)))), *name)
