@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"go.etcd.io/raft/v3"
@@ -55,20 +56,23 @@ func (n *Node) recover(r *recovered) error {
 	}
 	walConfig := wal.Config{
 		FS: cfg.FS, SegmentBytes: cfg.SegmentBytes, NoSync: cfg.NoSync, Logger: cfg.Logger.Named("wal"), OnSync: cfg.OnSync,
-		From: loaded.meta.Index,
+		From: loaded.meta.Index, MustExist: loaded.found,
 	}
 	if cfg.PeerListener != nil || cfg.ArchiveBytes > 0 { // others need earlier entries
 		walConfig.Keep = int64(max(core.DefaultRetention(cfg.MemoryBytes).Bytes, cfg.ArchiveBytes))
 	}
+	where := pathsOf(cfg.Dir, cfg.LogDir)
 	log, rec, err := wal.Open(cfg.walDir(), walConfig)
-	if err != nil {
+	switch {
+	case loaded.found && errors.Is(err, fs.ErrNotExist):
+		return where.noLog()
+	case err != nil:
 		return err
 	}
 	n.log.writer.log = log
 	n.log.writer.place = &place{cfg: cfg, lock: n.lock, log: log}
 	n.checkpoints.place = n.log.writer.place
 	n.log.writer.size.Store(log.Size())
-	where := pathsOf(cfg.Dir, cfg.LogDir)
 	if loaded.found {
 		r.meta = loaded.meta
 	}
@@ -130,6 +134,13 @@ func pathsOf(dir, logDir string) dataPaths {
 	return dataPaths{filepath.Join(dir, "checkpoint.db"), filepath.Join(cmp.Or(logDir, dir), "wal"), dir}
 }
 
+// noLog returns the error for a checkpoint without its log.
+func (p dataPaths) noLog() error {
+	return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: "+
+		"if the log was in another directory until now (dataLogDir), move that directory's wal to %s; "+
+		"if its disk is not mounted, mount it; otherwise, %s", p.checkpoint, p.log, filepath.Dir(p.log), remedy)
+}
+
 // join combines checkpoint and log. A member with state got its log first, then its checkpoint,
 // then entries; so state or entries alone mean a loss. A member without state may have a log
 // without entries.
@@ -139,10 +150,10 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPat
 	}
 	switch {
 	case found && rec.State == nil:
-		return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: %s",
-			where.checkpoint, where.log, remedy)
+		return where.noLog()
 	case !found && (len(rec.Entries) > 0 || r.state.Commit > 1):
-		return fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: %s",
+		return fmt.Errorf("consensus: the log in %s has entries, but the checkpoint %s is missing: "+
+			"if it is in another directory, or on a disk that is not mounted, correct that; otherwise, %s",
 			where.log, where.checkpoint, remedy)
 	case !found:
 		r.state.Commit = 0

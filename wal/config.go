@@ -39,6 +39,9 @@ type Config struct {
 	// Keep bytes of them, which saves memory.
 	From uint64
 	Keep int64
+	// MustExist makes Open return an error that wraps io/fs.ErrNotExist, and make nothing, if the
+	// log has no segment.
+	MustExist bool
 	// Logger logs a torn append (warn) and the creation and removal of segments (debug). Default:
 	// none.
 	Logger hclog.Logger

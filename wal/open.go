@@ -1,9 +1,11 @@
 package wal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math"
 	"path/filepath"
 )
@@ -34,6 +36,12 @@ type Recovered struct {
 func Open(dir string, cfg Config) (_ *Log, _ Recovered, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		return nil, Recovered{}, err
+	}
+	if cfg.MustExist {
+		names, err := cfg.FS.ReadDir(dir)
+		if segments, _ := sortNames(names); err != nil || len(segments) == 0 {
+			return nil, Recovered{}, fmt.Errorf("wal: no log in %s: %w", dir, cmp.Or(err, fs.ErrNotExist))
+		}
 	}
 	if err := cfg.FS.MkdirAll(dir); err != nil {
 		return nil, Recovered{}, fmt.Errorf("wal: make directory: %w", err)
