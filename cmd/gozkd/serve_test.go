@@ -82,6 +82,16 @@ func TestServe_Alone(t *testing.T) {
 	}
 }
 
+// A server outlives the reader of its log, such as logger in `gozkd 2>&1 | logger`.
+func TestServe_LogUnread(t *testing.T) {
+	var ports portfile.Ports
+	p := program.LaunchUnread(t, &ports, "serve", "--memory", "--client-port", "0")
+	put(t, ports.Client, "/a")
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
 func TestServe_Ensemble(t *testing.T) {
 	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "tickTime=200", "-o", "4lw.commands.whitelist=conf")
 	var all []string

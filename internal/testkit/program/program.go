@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,10 +50,30 @@ type Process struct {
 // ports. The process is killed when the test ends.
 func Launch(t *testing.T, ports any, args ...string) *Process {
 	t.Helper()
+	p := &Process{}
+	p.launch(t, ports, &p.Stderr, args)
+	return p
+}
+
+// LaunchUnread is Launch for a program whose standard error nobody reads any more.
+func LaunchUnread(t *testing.T, ports any, args ...string) *Process {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	p := &Process{}
+	p.launch(t, ports, w, args)
+	return p
+}
+
+func (p *Process) launch(t *testing.T, ports any, stderr io.Writer, args []string) {
+	t.Helper()
 	dir := t.TempDir()
-	p := &Process{t: t, file: filepath.Join(dir, "ports.json"), done: make(chan struct{})}
+	p.t, p.file, p.done = t, filepath.Join(dir, "ports.json"), make(chan struct{})
 	p.cmd = Command(append(args, "--port-file", p.file)...)
-	p.cmd.Dir, p.cmd.Stderr = dir, &p.Stderr
+	p.cmd.Dir, p.cmd.Stderr = dir, stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +93,6 @@ func Launch(t *testing.T, ports any, args ...string) *Process {
 	if err := json.Unmarshal(p.PortFile, ports); err != nil || bytes.Count(p.PortFile, []byte("\n")) != 1 {
 		t.Fatalf("the port file was not whole when it appeared: %q: %v", p.PortFile, err)
 	}
-	return p
 }
 
 func (p *Process) awaitFile() []byte {
