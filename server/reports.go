@@ -72,19 +72,22 @@ func (s *leadership) takeReport(from uint64, b []byte) error {
 	uptimeMs := uint64(max(0, now.Sub(s.startedWall).Milliseconds()))
 	s.node.Send(from, binary.AppendUvarint([]byte{reportTaken}, uptimeMs))
 	report := liveness.Report{Arrived: now, MadeAfter: now.Add(-s.cfg.Tick / 2)} // a version that names no time reports twice a tick
+	jumped := time.Duration(0)
 	theirs, err := members.ParseReport(b, func(id proto.SessionID, ms uint64) {
 		if id == members.LeaderTime {
 			report.FirstOfProcess = ms == 0
 			report.MadeAfter = s.startedWall.Add(time.Duration(min(ms, uptimeMs)) * time.Millisecond)
+			jumped = s.sessions.expiry.Jumped(report.MadeAfter)
 			return
 		}
 		ago := time.Duration(min(ms, uint64(time.Hour/time.Millisecond))) * time.Millisecond
-		s.sessions.expiry.Touch(id, now.Add(-ago))
+		s.sessions.expiry.Touch(id, now.Add(-ago-jumped))
 	})
 	if err == nil {
 		s.sessions.reported(uint8(from), report)
 	}
-	switch s.digests.Compare(from, theirs, st.Since, now, now.Add(-3*s.cfg.Tick)) {
+	mono := time.Now() // the age of an opinion is not by a clock that jumps
+	switch s.digests.Compare(from, theirs, st.Since, mono, mono.Add(-3*s.cfg.Tick)) {
 	case members.OwnDiverged:
 		s.meter.Count(meter.DigestsDiffer)
 		s.diverged(theirs.Index)

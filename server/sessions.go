@@ -296,11 +296,11 @@ func (s *sessions) moveClock(move func() (connected []int64)) {
 		st := s.node.Status()
 		s.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
 	}
-	s.expiry.Jump(func() (now time.Time, heard []int64) {
+	s.expiry.Jump(func() (from, now time.Time, heard []int64) {
 		s.conns.locals.Jump(func() (time.Time, []int64) {
-			before := s.cfg.Now()
+			from = s.cfg.Now()
 			heard, now = move(), s.cfg.Now()
-			s.endings.Moved(before, now)
+			s.endings.Moved(from, now)
 			return now, heard
 		})
 		if heard == nil {
@@ -308,7 +308,7 @@ func (s *sessions) moveClock(move func() (connected []int64)) {
 				heard = append(heard, int64(id))
 			}
 		}
-		return now, heard
+		return from, now, heard
 	})
 }
 

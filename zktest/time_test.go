@@ -176,3 +176,26 @@ func TestTLS_Connected(t *testing.T) {
 		e.AssertOwner("/e", c.SessionID())
 	})
 }
+
+// What a member reports that it heard before a jump of the clock is no news after the jump.
+func TestAdvance_ReportsUnderWay(t *testing.T) {
+	everywhere(t, func(t *testing.T) {
+		e := zktest.StartEnsemble(t, 3)
+		follower := e.Followers()[0]
+		away := e.Client(t, func(cfg *client.Config) {
+			cfg.Servers, cfg.SessionTimeout = []string{follower.Address()}, 10*time.Second
+		})
+		if _, _, err := away.Create(t.Context(), "/away", nil, client.CreateOptions{Ephemeral: true}); err != nil {
+			t.Fatal(err)
+		}
+		e.Partition([]int{follower.ID()})
+		time.Sleep(time.Second)
+		away.Detach()
+		e.Advance(6 * time.Second)
+		e.AssertExists("/away")
+		e.Heal()
+		time.Sleep(100 * time.Millisecond)
+		e.Advance(6 * time.Second)
+		e.AssertMissing("/away")
+	})
+}

@@ -27,7 +27,17 @@ type Expiry struct {
 	// lastJump is when the clock last jumped. A time that was read from the clock before the jump
 	// is too old for a client that connects now.
 	lastJump time.Time
+	jumps    []jump // the last ones
 }
+
+// jump is a jump of the clock.
+type jump struct {
+	until time.Time
+	by    time.Duration
+}
+
+// maxJumps is how many jumps are remembered, for the reports that were under way.
+const maxJumps = 100
 
 // Report is a report of another member, as the leader knows it.
 type Report struct {
@@ -136,16 +146,31 @@ func (e *Expiry) Lead(leading bool, since, now time.Time) bool {
 	return false
 }
 
-// Jump calls move, which makes the clock jump, while no session can expire. Afterwards the sessions
-// that move returns count as heard from at the time that it returns.
-func (e *Expiry) Jump(move func() (now time.Time, heard []int64)) {
+// Jump calls move, which makes the clock jump, while no session can expire. move returns the times
+// before and after the jump, and the sessions that count as heard from at the time after it.
+func (e *Expiry) Jump(move func() (from, now time.Time, heard []int64)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now, heard := move()
+	from, now, heard := move()
 	e.lastJump = now
+	e.jumps = append(e.jumps[max(0, len(e.jumps)+1-maxJumps):], jump{now, now.Sub(from)})
 	for _, id := range heard {
 		e.tracker.Touch(proto.SessionID(id), now)
 	}
+}
+
+// Jumped returns by how much the clock has jumped since a time. What a report names that was made
+// after that time was heard so much earlier than the report says, if the report was made before the
+// jumps. If it was made after them, Attached and Jump have recorded what was heard since.
+func (e *Expiry) Jumped(since time.Time) (by time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, j := range e.jumps {
+		if j.until.After(since) {
+			by += j.by
+		}
+	}
+	return by
 }
 
 // Due returns the sessions whose timeout is over, also those that are marked as closing. The caller

@@ -40,7 +40,7 @@ func TestAttached_DuringAJump(t *testing.T) {
 	e.Attached(1, timeout, true, start)
 	e.Attached(2, timeout, true, start)
 	jumped := start.Add(time.Hour)
-	e.Jump(func() (time.Time, []int64) { return jumped, []int64{1} })
+	e.Jump(func() (time.Time, time.Time, []int64) { return start, jumped, []int64{1} })
 	e.Attached(3, timeout, true, start)
 	for id, want := range map[proto.SessionID]bool{1: false, 2: true, 3: false} {
 		if got := e.tracker.Silent(id, jumped); got != want {

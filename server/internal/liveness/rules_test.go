@@ -118,9 +118,8 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 			now = now.Add(draw("before"))
 			late()
 		}
-		jump := func() (time.Time, []int64) { return now.Add(timeout), []int64{} }
-		e.Jump(jump)
-		l.Jump(jump)
+		e.Jump(func() (time.Time, time.Time, []int64) { return now, now.Add(timeout), nil })
+		l.Jump(func() (time.Time, []int64) { return now.Add(timeout), []int64{} })
 		now, pass = now.Add(timeout), pass.Add(timeout) // passes go by a clock that does not jump
 		for range rapid.IntRange(0, 3).Draw(t, "passes") {
 			now = now.Add(draw("after"))
@@ -131,6 +130,34 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 		}
 		if next := l.Expiries(); next[0].At.After(now.Add(second)) {
 			t.Fatalf("the local session is due %v from now", next[0].At.Sub(now))
+		}
+	})
+}
+
+// Jumped adds up the jumps after a time, of which it remembers the last ones.
+func TestJumped(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, now, since := NewExpiry(1, second), begin, begin
+		want := time.Duration(0)
+		before := rapid.IntRange(0, 2*maxJumps).Draw(t, "jumps before")
+		jumps := before + rapid.IntRange(0, maxJumps).Draw(t, "jumps after")
+		for i := range jumps {
+			if i == before {
+				since, want = now, 0
+			}
+			now = now.Add(time.Millisecond)
+			by := time.Duration(1 + i)
+			e.Jump(func() (_, _ time.Time, _ []int64) { return now, now.Add(by), nil })
+			now, want = now.Add(by), want+by
+		}
+		if jumps == before {
+			since, want = now, 0
+		}
+		if got := e.Jumped(since); got != want {
+			t.Fatalf("the clock has jumped by %v, want %v", got, want)
+		}
+		if len(e.jumps) > maxJumps {
+			t.Fatalf("%d jumps are remembered", len(e.jumps))
 		}
 	})
 }
