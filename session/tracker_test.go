@@ -349,6 +349,12 @@ func TestDue_ToTheInstant(t *testing.T) {
 	if got := tr.Due(start); len(got) != 0 {
 		t.Errorf("put back, and removed: %v", got)
 	}
+	for id := range proto.SessionID(20) {
+		tr.Add(100-id, time.Hour, start)
+	}
+	if got := tr.Due(start.Add(time.Hour)); !slices.IsSorted(got) || len(got) < 20 {
+		t.Errorf("not sorted: %v", got)
+	}
 }
 
 // A tick that is not positive is a mistake of the program.

@@ -61,7 +61,7 @@ type Sender interface {
 func IsLong(frame int) bool { return 4+frame > LongFrame }
 
 // Crowded reports whether frames wait for places. Then readers must not hold large buffers.
-func (p *Places) Crowded() bool { return p != nil && p.crowded.Load() }
+func (p *Places) Crowded() bool { return p.crowded.Load() }
 
 // Take waits for a place of that many bytes, for a frame that arrives from owner. Take closes the
 // owners of places that keep others waiting: when Take has waited for patience, those whose frames

@@ -95,6 +95,20 @@ func TestPlaces_Slow(t *testing.T) {
 	})
 }
 
+// A frame that has arrived keeps its place until it is answered, if its sender takes the replies to
+// its earlier requests meanwhile.
+func TestPlaces_Answering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, taking := Places{limit: 100}, &closer{start: time.Now()}
+		place := p.Take(100, taking, time.Minute)
+		place.Progress(true)
+		time.AfterFunc(time.Hour, func() { p.Release(100) })
+		if p.Take(1, &closer{}, time.Minute); taking.closed != 0 {
+			t.Errorf("a sender whose frame waits for the server is closed after %v", taking.closed)
+		}
+	})
+}
+
 // The time for which the process stood still does not count against a frame: its bytes wait in the
 // socket.
 func TestPlaces_Standstill(t *testing.T) {

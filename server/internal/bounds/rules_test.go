@@ -71,6 +71,13 @@ func TestWrites_LongAreApart(t *testing.T) {
 	if !l.Try(body, false) || l.Try(1, false) || l.Long.Held() != 0 {
 		t.Errorf("a write that needs no place: short ones have %d bytes of %d, long ones %d", l.bytes, body, l.Long.Held())
 	}
+	frame := body / 2
+	l.Long.Take(frame, &closer{}, time.Hour)
+	l.Long.Take(frame, &closer{}, time.Hour)
+	go l.Close()
+	if l.Long.Take(frame, &closer{}, time.Hour); l.Long.Held() != 3*frame {
+		t.Errorf("closed places hold %d bytes", l.Long.Held())
+	}
 }
 
 // A large request is refused if the large ones that are under way leave no room for it.

@@ -104,6 +104,7 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 			return time.Duration(rapid.Int64Range(0, int64(timeout)).Draw(t, what))
 		}
 		e, now := NewExpiry(1, second), begin.Add(draw("silence"))
+		e.ResetAll(begin)
 		l := NewLocals(second, func(int) time.Time { return begin })
 		e.Attached(1, timeout, true, now)
 		l.Add(1, Local[int]{TimeoutMs: 10_000}, now)
@@ -114,9 +115,11 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 			e.GiveBack(lost, now)
 			l.GiveBack(lost, now)
 		}
+		counted := now.After(begin) // that no server has reported
 		if rapid.Bool().Draw(t, "a pass before") {
 			now = now.Add(draw("before"))
 			late()
+			counted = false
 		}
 		e.Jump(func() (time.Time, time.Time, []int64) { return now, now.Add(timeout), nil })
 		l.Jump(func() (time.Time, []int64) { return now.Add(timeout), []int64{} })
@@ -127,6 +130,10 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 		}
 		if due := e.Due(now); len(due) != 1 {
 			t.Fatalf("%v of the sessions of all servers are due", due)
+		}
+		ofSilentServer := func(proto.SessionID) (uint8, time.Duration, bool) { return 2, timeout, true }
+		if expired := e.Expired(now.Add(second), ofSilentServer); counted && len(expired) != 1 {
+			t.Fatalf("%v of the sessions of a server without reports have expired", expired)
 		}
 		if next := l.Expiries(); next[0].At.After(now.Add(second)) {
 			t.Fatalf("the local session is due %v from now", next[0].At.Sub(now))
