@@ -127,12 +127,12 @@ func (c captured) file(ctx context.Context) (*Backup, error) {
 	}
 	backup, err := openBackup(folder, func(path string) error {
 		return c.held.WriteCheckpoint(path, c.state, func() error {
-			free, known := vfs.Free(folder)
-			if err := ctx.Err(); err != nil || b.cfg.Dir == "" || !known || free >= b.logRoom {
+			disk, known := vfs.SpaceOf(folder)
+			if err := ctx.Err(); err != nil || b.cfg.Dir == "" || !known || disk.Free >= b.logRoom {
 				return err
 			}
 			return fmt.Errorf("%w: %d MiB are free, and the log may need %d MiB: free space, or move the data directory to a larger disk",
-				ErrNoRoom, free>>20, b.logRoom>>20)
+				ErrNoRoom, disk.Free>>20, b.logRoom>>20)
 		})
 	})
 	if err != nil {

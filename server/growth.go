@@ -197,14 +197,14 @@ func (g *growth) room() *capacity.Room {
 	if g.dir == "" {
 		return nil
 	}
-	free, known := vfs.Free(g.dir)
+	disk, known := vfs.SpaceOf(g.dir)
 	if g.cfg.hooks.DiskFree != nil {
-		free, known = g.cfg.hooks.DiskFree(), true
+		disk.Free, known = g.cfg.hooks.DiskFree(), true
 	}
 	if !known {
 		return nil
 	}
-	room := &capacity.Room{Free: free, Reserve: g.cfg.DiskReserve}
+	room := &capacity.Room{Free: disk.Free, Reserve: g.cfg.DiskReserve}
 	if info, err := os.Stat(filepath.Join(g.dir, "checkpoint.db")); err == nil {
 		room.Checkpoint = info.Size()
 	}

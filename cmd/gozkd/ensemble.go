@@ -102,7 +102,7 @@ func (m *localMember) run(ctx context.Context) error {
 		c.AdminPort += m.ID() - 1
 	}
 	same := func() (*config.Invocation, config.Config, error) { return m.of.inv, c, nil } // see notAgain
-	w := roomWait{inv: m.of.inv, c: c, again: same, free: freeAt, reopen: m.of.trail.reopen, log: cfg.Logger}
+	w := roomWait{inv: m.of.inv, c: c, again: same, space: spaceAt, reopen: m.of.trail.reopen, log: cfg.Logger}
 	return w.serve(ctx, systemd{cfg.Logger}, func(<-chan os.Signal) (err error) {
 		if m.clients == nil {
 			if m.clients, m.peers, err = m.Listen(); err != nil {

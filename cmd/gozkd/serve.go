@@ -55,7 +55,7 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 		return serveEnsemble(stop, inv, c, trail, log)
 	}
 	manager := systemd{log.Named("systemd")}
-	w := roomWait{inv: inv, c: c, again: again, free: freeAt, reopen: trail.reopen, log: log}
+	w := roomWait{inv: inv, c: c, again: again, space: spaceAt, reopen: trail.reopen, log: log}
 	return w.serve(stop, manager, func(hangup <-chan os.Signal) error {
 		log.SetLevel(hclog.LevelFromString(w.c.LogLevel))
 		for {

@@ -26,7 +26,7 @@ type roomWait struct {
 	inv   *config.Invocation // with c: what was read last
 	c     config.Config
 	again loader
-	free  func(dir string) (bytes int64, known bool)
+	space func(dir string) (room vfs.Space, known bool)
 	// SIGHUP: look for room now, and reopen the audit log, which another program may have renamed.
 	hangup <-chan os.Signal
 	reopen func() error
@@ -103,12 +103,13 @@ func (w *roomWait) obstacle() (waits string, known bool) {
 			strings.Join(dirsOf(w.c), " and "), strings.Join(w.dirs, " and ")), true
 	}
 	for _, dir := range dirsOf(w.c) {
-		free, known := w.free(dir)
+		room, known := w.space(dir)
 		if !known {
 			return "", false
 		}
-		if free < leastRoom {
-			waits = fmt.Sprintf("waiting for room: the disk of %s has less than %d MiB free", dir, leastRoom>>20)
+		// A small disk never has leastRoom, although a server runs on it.
+		if least := min(leastRoom, room.Size/4); room.Free < least {
+			waits = fmt.Sprintf("waiting for room: the disk of %s has less than %d MiB free", dir, least>>20)
 		}
 	}
 	return waits, true
@@ -139,19 +140,19 @@ func dataFiles(c config.Config) map[string]int64 {
 	return sizes
 }
 
-// freeAt is vfs.Free. A directory that does not exist yet has the disk of its parent.
-func freeAt(dir string) (bytes int64, known bool) {
+// spaceAt is vfs.SpaceOf. A directory that does not exist yet has the disk of its parent.
+func spaceAt(dir string) (room vfs.Space, known bool) {
 	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 	}
-	return vfs.Free(dir)
+	return vfs.SpaceOf(dir)
 }
 
 const (
-	// leastRoom is free on a disk before a server starts again: a segment of the log, and as much
-	// for a checkpoint.
+	// leastRoom is free on a large disk before a server starts again: a segment of the log, and as
+	// much for a checkpoint.
 	leastRoom = 128 << 20
 	// roomLines is after how many seconds the log says again that the server waits.
 	roomLines = 60

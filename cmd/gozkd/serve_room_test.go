@@ -24,7 +24,7 @@ import (
 func TestRoomWait_RestsBetweenStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := roomWait{
-			inv: &config.Invocation{}, log: hclog.NewNullLogger(), free: func(string) (int64, bool) { return leastRoom, true },
+			inv: &config.Invocation{}, log: hclog.NewNullLogger(), space: enough,
 			again: func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, config.Config{}, nil },
 		}
 		begun := time.Now()
@@ -44,7 +44,9 @@ func TestRoomWait_RestsBetweenStarts(t *testing.T) {
 // configuration as it is then. Meanwhile it may be unreadable, or gone.
 func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		room := map[string]int64{"full": 1000, "full too": leastRoom - 1, "other": leastRoom}
+		room := map[string]vfs.Space{
+			"full": {Size: 4000, Free: 999}, "full too": {Size: 4 * leastRoom, Free: leastRoom - 1}, "other": {Size: 4000, Free: 1000},
+		}
 		first := &config.Invocation{File: "zoo.cfg"}
 		var said logbuf.Buffer
 		type reading struct {
@@ -61,7 +63,7 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 				r := now.Load()
 				return r.inv, r.c, r.err
 			},
-			free: func(dir string) (int64, bool) { free, known := room[dir]; return free, known },
+			space: func(dir string) (vfs.Space, bool) { space, known := room[dir]; return space, known },
 		}
 		now.Store(&reading{inv: &config.Invocation{}}) // the file is gone
 		ended := make(chan bool, 1)
@@ -115,7 +117,7 @@ func TestRoomWait_Hangup(t *testing.T) {
 	r := &reloader{manager: manager, log: log}
 	reopened, room := make(chan bool, 1), atomic.Int64{}
 	w := roomWait{
-		inv: &config.Invocation{}, log: log, free: func(string) (int64, bool) { return room.Load(), true },
+		inv: &config.Invocation{}, log: log, space: func(string) (vfs.Space, bool) { return vfs.Space{Size: 1 << 40, Free: room.Load()}, true },
 		again:  func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, config.Config{}, nil },
 		reopen: func() error { reopened <- true; return nil },
 	}
@@ -182,7 +184,7 @@ func TestRoomWait_KeepsItsData(t *testing.T) {
 		w := roomWait{
 			inv: &config.Invocation{}, c: *now.Load(), log: hclog.New(&hclog.LoggerOptions{Output: &said}),
 			again: func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, *now.Load(), nil },
-			free:  func(string) (int64, bool) { return leastRoom, true },
+			space: enough,
 		}
 		set(at("new"), at("new"))
 		late, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -229,12 +231,17 @@ func TestRoomWait_KeepsItsData(t *testing.T) {
 	})
 }
 
-// TestFreeAt_NoDirectoryYet: the server makes its directory at the start, so the disk is that of
+// enough is the room on a disk that is just large enough.
+func enough(string) (room vfs.Space, known bool) {
+	return vfs.Space{Size: 1 << 40, Free: leastRoom}, true
+}
+
+// TestSpaceAt_NoDirectoryYet: the server makes its directory at the start, so the disk is that of
 // the nearest directory that exists.
-func TestFreeAt_NoDirectoryYet(t *testing.T) {
+func TestSpaceAt_NoDirectoryYet(t *testing.T) {
 	dir := t.TempDir()
-	_, want := vfs.Free(dir)
-	if _, known := freeAt(filepath.Join(dir, "not", "yet")); known != want {
+	_, want := vfs.SpaceOf(dir)
+	if _, known := spaceAt(filepath.Join(dir, "not", "yet")); known != want {
 		t.Errorf("the room is known: %v, want %v", known, want)
 	}
 }

@@ -5,9 +5,14 @@ import (
 	"slices"
 )
 
-// Free returns how many bytes an unprivileged process can still write to the file system of dir. On
-// some operating systems the number is not known.
-func Free(dir string) (bytes int64, known bool) { return free(dir) }
+// Space is the room on a file system, in bytes.
+type Space struct {
+	Size int64 // of the file system
+	Free int64 // what an unprivileged process can still write
+}
+
+// SpaceOf returns the room on the file system of dir. On some operating systems it is not known.
+func SpaceOf(dir string) (room Space, known bool) { return spaceOf(dir) }
 
 // Full reports whether an operation failed because a disk is full, or what its user may take of it.
 func Full(err error) bool {

@@ -5,4 +5,4 @@ package vfs
 // fullErrors: a program cannot wait for room that it cannot measure.
 var fullErrors []error
 
-func free(string) (bytes int64, known bool) { return 0, false }
+func spaceOf(string) (room Space, known bool) { return Space{}, false }

@@ -6,10 +6,12 @@ import "golang.org/x/sys/unix"
 
 var fullErrors = []error{unix.ENOSPC, unix.EDQUOT}
 
-func free(dir string) (bytes int64, known bool) {
+func spaceOf(dir string) (room Space, known bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, false
+		return Space{}, false
 	}
-	return int64(s.Bavail) * int64(s.Bsize), true //nolint:unconvert // the types differ from system to system
+	//nolint:unconvert // the types differ from system to system
+	blocks, free, size := int64(s.Blocks), int64(s.Bavail), int64(s.Bsize)
+	return Space{Size: blocks * size, Free: free * size}, true
 }

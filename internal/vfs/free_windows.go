@@ -6,14 +6,14 @@ var fullErrors = []error{
 	windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL, windows.ERROR_DISK_QUOTA_EXCEEDED,
 }
 
-func free(dir string) (bytes int64, known bool) {
+func spaceOf(dir string) (room Space, known bool) {
 	name, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
-		return 0, false
+		return Space{}, false
 	}
 	var available, total, all uint64
 	if err := windows.GetDiskFreeSpaceEx(name, &available, &total, &all); err != nil {
-		return 0, false
+		return Space{}, false
 	}
-	return int64(available), true
+	return Space{Size: int64(total), Free: int64(available)}, true
 }
