@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 )
 
 const (
 	defaultSessionTimeout = 30 * time.Second
-	defaultConnectTimeout = 5 * time.Second
+	defaultConnectTimeout = neterr.FirstAnswer
 	defaultMaxBuffer      = 64 << 20
 )
 

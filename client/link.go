@@ -66,16 +66,16 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	if timeout := c.timeout(); timeout > 0 {
 		limit = min(limit, timeout/3)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, neterr.NoAnswer(limit))
 	defer cancel()
 	conn, err := c.cfg.Dial(ctx, address)
 	if err != nil {
-		return nil, err
+		return nil, neterr.Ended(ctx, err)
 	}
 	l := &link{conn: conn, address: address, wake: make(chan struct{}, 1)}
 	l.in = bufio.NewReaderSize(patient{l}, inputBytes)
-	l.patience = limit
-	interrupt := context.AfterFunc(ctx, func() { l.fail(ctx.Err()) })
+	l.patience = 2 * limit // ctx ends first
+	interrupt := context.AfterFunc(ctx, func() { l.fail(neterr.Ended(ctx, ctx.Err())) })
 	if err = c.handshake(l); err == nil {
 		err = c.authenticate(l)
 	}
@@ -83,7 +83,7 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 		err = c.cfg.OnConnect(l.session())
 	}
 	if !interrupt() && err == nil { // ctx ended and closed the connection
-		err = ctx.Err()
+		err = neterr.Ended(ctx, ctx.Err())
 	}
 	if err != nil {
 		if l.fail(err); errors.Is(err, proto.ErrSessionExpired) {

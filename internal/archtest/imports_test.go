@@ -107,6 +107,7 @@ var table = slices.Concat(webTable, []box{
 		{"datatree", "replays the transactions of the source"},
 		{"internal/printable", "the names of its servers"},
 		{"internal/bodyread", "packets of any length"},
+		{"internal/neterr", "how long the first answer may take"},
 		{"internal/serverlist", "the server lines of the source"},
 		{"internal/zkfiles", "the records that a leader sends"},
 		{"proto", "zxids and op codes"},
@@ -291,6 +292,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "cmd/gozkd/internal/adminclient", there: true, may: []arrow{
 		{"cmd/gozkd/internal/admintoken", "the token for a server on this machine"},
 		{"cmd/gozkd/internal/cli", "says where that server has it"},
+		{"internal/neterr", "how long the first answer may take"},
 	}},
 	{pkg: "cmd/gozkd/internal/archive/store", there: true, may: []arrow{
 		{"internal/vfs", "durable directories"},

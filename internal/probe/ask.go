@@ -16,7 +16,7 @@ import (
 
 const (
 	// DefaultTimeout bounds a word, from dialing to the end of the answer.
-	DefaultTimeout = 5 * time.Second
+	DefaultTimeout = neterr.FirstAnswer
 	// DefaultMaxBytes bounds an answer: about 30,000 lines of cons.
 	DefaultMaxBytes = 8 << 20
 )
@@ -38,7 +38,7 @@ type Asker struct {
 // Bound returns a context that ends after Timeout, with the error of a server that did not answer
 // in time. Several words that are asked with it share one limit.
 func (a Asker) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, a.limit(), timeoutError(a.limit()))
+	return context.WithTimeoutCause(ctx, a.limit(), neterr.NoAnswer(a.limit()))
 }
 
 func (a Asker) limit() time.Duration { return cmp.Or(a.Timeout, DefaultTimeout) }
@@ -58,20 +58,19 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 	advice, sought := "", make(chan struct{})
 	seek := time.AfterFunc(a.limit()/2, func() {
 		defer close(sought)
-		advice = a.advise(seeking, address, timeoutError(a.limit()))
+		advice = a.advise(seeking, address, neterr.NoAnswer(a.limit()))
 	})
 	answer, err := a.exchange(bounded, address, word)
 	if err == nil {
 		err = refusal(answer, word)
 	}
-	cause := context.Cause(bounded)
-	if err != nil && cause != nil && !errors.Is(err, ErrTooLarge) {
-		err = cause
+	if !errors.Is(err, ErrTooLarge) {
+		err = neterr.Ended(bounded, err)
 	}
 	if stop(); !seek.Stop() {
 		<-sought
 	}
-	if err != nil && cause == nil { // there may be no time for advice
+	if err != nil && bounded.Err() == nil { // there may be no time for advice
 		advice = cmp.Or(a.advise(bounded, address, err), advice)
 	}
 	switch {
@@ -206,12 +205,3 @@ func Cause(err error) string {
 func Reached(err error) bool {
 	return err == nil || errors.Is(err, ErrNotAllowed) || errors.Is(err, ErrNotServing) || errors.Is(err, ErrTooLarge)
 }
-
-// timeoutError is the error after a timeout of Ask.
-type timeoutError time.Duration
-
-func (t timeoutError) Error() string { return "no answer within " + time.Duration(t).String() }
-
-// Timeout and Is let callers recognize a timeout as for errors of net and os.
-func (t timeoutError) Timeout() bool        { return true }
-func (t timeoutError) Is(target error) bool { return target == os.ErrDeadlineExceeded }

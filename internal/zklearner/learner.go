@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -19,7 +21,7 @@ type Config struct {
 	// listens there.
 	Servers []string
 	// Timeout is how long the leader may send nothing; it sends a ping each half tick. Default: 30
-	// s.
+	// s. Its first packet must come within neterr.FirstAnswer.
 	Timeout time.Duration
 	// Retry is the pause between two rounds through Servers. Default: 200 ms.
 	Retry time.Duration
@@ -28,8 +30,8 @@ type Config struct {
 	Changed func(Status)
 }
 
-// errNotAsked is the reason why there is no leader at first.
-var errNotAsked = errors.New("not all servers have been asked yet")
+// ErrNotAsked is the reason why there is no leader at first.
+var ErrNotAsked = errors.New("not all servers have been asked yet")
 
 // Learner follows an ensemble. Run owns the replica; Status may be called from any goroutine.
 type Learner struct {
@@ -73,7 +75,7 @@ func New(cfg Config) *Learner {
 	if cfg.Changed == nil {
 		cfg.Changed = func(Status) {}
 	}
-	return &Learner{cfg: cfg, replica: newReplica(), do: make(chan func(*Replica) error), status: Status{Why: errNotAsked}}
+	return &Learner{cfg: cfg, replica: newReplica(), do: make(chan func(*Replica) error), status: Status{Why: ErrNotAsked}}
 }
 
 // Status returns the current status.
@@ -131,15 +133,15 @@ func (l *Learner) Do(ctx context.Context, f func(*Replica) error) error {
 
 // follow follows a server until the connection ends.
 func (l *Learner) follow(ctx context.Context, addr string) error {
-	const dialTimeout = 3 * time.Second
-	d := net.Dialer{Timeout: dialTimeout}
-	c, err := d.DialContext(ctx, "tcp", addr)
+	answering, cancel := context.WithTimeoutCause(ctx, neterr.FirstAnswer, neterr.NoAnswer(neterr.FirstAnswer))
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(answering, "tcp", addr)
 	if err != nil {
-		return err
+		return neterr.Ended(answering, err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })() // ends a read
 	defer func() { _ = c.Close() }()                         // the reason for the end is returned
-	timed := &timedConn{c, l.cfg.Timeout}
+	timed := &timedConn{c, min(neterr.FirstAnswer, l.cfg.Timeout), l.cfg.Timeout}
 	l.update(func(s *Status) { s.Announced = 0 })
 	s := session{
 		replica: l.replica, in: bufio.NewReaderSize(timed, chunk), out: timed, publish: l.publish,
@@ -184,14 +186,20 @@ func (l *Learner) update(f func(*Status)) {
 // timedConn bounds how long a read or write may make no progress.
 type timedConn struct {
 	net.Conn
+	silence time.Duration // bounds the next read: timeout after the first
 	timeout time.Duration
 }
 
 func (c *timedConn) Read(b []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = neterr.NoAnswer(c.silence)
+	}
+	c.silence = c.timeout
+	return n, err
 }
 
 func (c *timedConn) Write(b []byte) (int, error) {

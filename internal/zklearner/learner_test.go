@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -180,4 +182,21 @@ func TestLearner_EndsWithADifference(t *testing.T) {
 	if err := <-done; !errors.Is(err, ErrDiffers) {
 		t.Error(err)
 	}
+}
+
+// A server that says nothing is given up soon. A leader may be silent for longer between packets.
+func TestTimedConn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer near.Close() //nolint:errcheck // in memory
+		defer far.Close()  //nolint:errcheck // in memory
+		c, begun := &timedConn{near, neterr.FirstAnswer, 30 * time.Second}, time.Now()
+		if _, err := c.Read(make([]byte, 1)); time.Since(begun) != 5*time.Second || err == nil || err.Error() != "no answer within 5s" {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		time.AfterFunc(29*time.Second, func() { _, _ = far.Write([]byte{1}) }) // the reader notices
+		if n, err := c.Read(make([]byte, 1)); n != 1 || err != nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	})
 }

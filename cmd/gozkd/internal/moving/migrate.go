@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
@@ -158,6 +159,9 @@ func (m *migration) watch(ctx context.Context) error {
 				shown = st
 			case st.Leader == "" && st.Why != nil:
 				m.line("waiting", "for a leader:\n%v", st.Why)
+				if errors.Is(st.Why, zklearner.ErrNotAsked) {
+					tick.Reset(neterr.FirstAnswer)
+				}
 			}
 		}
 	}
