@@ -215,7 +215,7 @@ func readAnswer(resp *http.Response, authorization string) (answer string, err e
 		if strings.HasPrefix(says, "Unknown command") {
 			says += "; " + resp.Request.URL.JoinPath("..").String() + " lists the commands"
 		}
-		return "", fmt.Errorf("%s: %s", resp.Request.URL, says)
+		return "", fmt.Errorf("%s: %s", adminclient.Where(resp.Request.URL), says)
 	}
 	return string(text), nil
 }

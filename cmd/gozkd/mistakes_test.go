@@ -2,12 +2,15 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/internal/testca"
 )
 
@@ -15,17 +18,28 @@ import (
 // what was typed, why that is wrong, and what to type instead. The log of a server never blames a
 // client for a look that a tool took at its port.
 func TestMistakes(t *testing.T) {
-	p := launch(t, "serve", "--memory", "--client-port", "0", "-o", "admin.serverPort=0")
+	const prometheus = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+	p := launch(t, "serve", "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", prometheus,
+		"-o", "metricsProvider.httpPort=0", "-o", "metricsProvider.httpHost=127.0.0.1")
 	dir := t.TempDir()
 	files := testca.New(t, "root").Issue(t, testca.Spec{CN: "server", Hosts: []string{"127.0.0.1"}}).Files(t)
 	members := fmt.Sprintf("127.0.0.1:%d", unusedPort(t))
+	secure := fmt.Sprintf("127.0.0.1:%d", unusedPort(t))
 	member := launch(t, "--data-dir", filepath.Join(dir, "data"), "--id", "1", "--client-port", "0", "-o", "standaloneEnabled=false", "-o", "server.1="+members,
+		"-o", "secureClientPort="+secure[len("127.0.0.1:"):], "-o", "ssl.keyStore.location="+files.Key, "-o", "ssl.clientAuth=none",
 		"-o", "admin.serverPort=0", "-o", "admin.forceHttps=true", "-o", "ssl.quorum.keyStore.location="+files.Key)
 	t.Chdir(dir)
 	text := filepath.Join(dir, "passwd")
 	testca.WriteFile(t, text, []byte(strings.Repeat("root:x:0:0:root:/root:/bin/sh\n", 300)))
 	hostPort := regexp.MustCompile(`[\d.]+:\d+`)
 	clients, admin, https := p.ports.Client, hostPort.FindString(p.ports.Admin), hostPort.FindString(member.ports.Admin)
+	metrics := hostPort.FindString(p.ports.Metrics)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // nothing was accepted
+	silent := l.Addr().String()
 	const (
 		forClients = "this port is for ZooKeeper's clients: name that of the admin server"
 		noFile     = "gozkd backup --from http://HOST:8080 FILE"
@@ -33,8 +47,9 @@ func TestMistakes(t *testing.T) {
 		speaksHTTP = "this port speaks HTTP: name the port for ZooKeeper's clients"
 		inUse      = "data/LOCK (held by process "
 		forMembers = "this port is for the other members: name "
+		isSilent   = "no answer within 5s; check the address, that the server's process is not stopped, "
 	)
-	for _, c := range []struct {
+	mistakes := []struct {
 		args   string
 		status int
 		want   []string
@@ -69,12 +84,12 @@ func TestMistakes(t *testing.T) {
 		{"admin --url https://" + clients + " stat", 1, []string{clients, forClients}},
 		{"why --url http://" + clients + " 0x1", 1, []string{clients, forClients}},
 		{"cli --tls -server " + clients + " ls /", 1, []string{clients, "leave --tls out"}},
-		{"cli -timeout 1s -server " + admin + " ls /", 1, []string{admin, speaksHTTP}},
-		{"status -timeout 1s -server " + admin, 1, []string{admin, speaksHTTP}},
-		{"ruok -timeout 1s -server " + admin, 1, []string{admin, speaksHTTP}},
-		{"ruok --insecure-skip-verify -timeout 1s -server " + https, 1, []string{https, speaksHTTP}},
-		{"cli -timeout 1s -server " + members + " ls /", 1, []string{members, forMembers + "the port for ZooKeeper's clients"}},
-		{"status -timeout 1s -server " + members, 1, []string{members, forMembers + "the port for"}},
+		{"cli -timeout 3s -server " + admin + " ls /", 1, []string{admin, speaksHTTP}},
+		{"status -timeout 3s -server " + admin, 1, []string{admin, speaksHTTP}},
+		{"ruok -timeout 3s -server " + admin, 1, []string{admin, speaksHTTP}},
+		{"ruok --insecure-skip-verify -timeout 3s -server " + https, 1, []string{https, speaksHTTP}},
+		{"cli -timeout 3s -server " + members + " ls /", 1, []string{members, forMembers + "the port for ZooKeeper's clients"}},
+		{"status -timeout 3s -server " + members, 1, []string{members, forMembers + "the port for"}},
 		{"top -once -interval 1s -server " + members, 1, []string{members, forMembers + "the port for"}},
 		{"mirror --from " + clients + " --to " + members, 1, []string{"the target: ", members, forMembers + "the port for"}},
 		{"mirror --from " + members + " --to " + clients, 1, []string{"the source: ", members, forMembers + "the port for"}},
@@ -83,25 +98,48 @@ func TestMistakes(t *testing.T) {
 		{"why --url http://" + members + " 0x1", 1, []string{members, forMembers + "that of the admin server"}},
 		{"backup --from http://" + https + " f", 1, []string{https, "Use https://"}},
 		{"admin --url http://" + https + " stat", 1, []string{https, "Use https://"}},
-		{"cli -timeout 1s -server " + https + " ls /", 1, []string{https, "this port speaks TLS"}},
-	} {
+		{"cli -timeout 3s -server " + https + " ls /", 1, []string{https, speaksHTTP}},
+		{"status -timeout 3s -server " + https, 1, []string{https, speaksHTTP}},
+		{"ruok -timeout 3s -server " + secure, 1, []string{secure, "this port speaks TLS: add --tls"}},
+		{"status --tls -timeout 3s -server " + admin, 1, []string{admin, speaksHTTP}},
+		{"ruok --tls -timeout 3s -server " + members, 1, []string{members, forMembers + "the port for"}},
+		{"backup --insecure-skip-verify --from https://" + secure + " f", 1, []string{secure, forClients}},
+		{"backup --from http://" + secure + " f", 1, []string{secure, forClients}},
+		{"admin --url http://" + metrics + " stat", 1, []string{metrics, "admin.serverPort, 8080), not that of metrics"}},
+		{"cli -timeout 6s -waitforconnection -server " + silent + " ls /", 1, []string{silent, isSilent}},
+		{"mirror --from " + silent + " --to " + clients, 1, []string{"the source: ", silent, isSilent}},
+		{"status -server " + silent, 1, []string{silent, isSilent}},
+		{"ruok --tls -server " + silent, 1, []string{silent, isSilent}},
+		{"admin --url http://" + silent + " stat", 1, []string{silent, isSilent}},
+		{"why --url https://" + silent + " 0x1", 1, []string{silent, isSilent}},
+		{"backup --from http://" + silent + " f", 1, []string{silent, isSilent}},
+		{"export --zookeeper d --from http://" + silent, 1, []string{silent, isSilent}},
+	}
+	parallel.Each(len(mistakes), 8, func(i int) error {
+		c, begun := &mistakes[i], time.Now()
 		var out strings.Builder
 		status := run("gozkd", strings.Fields(c.args), outside(&out, &out))
 		first, _, _ := strings.Cut(out.String(), "\n\n")
+		if took := time.Since(begun); took > 40*time.Second {
+			t.Errorf("%s: it took %v", c.args, took)
+		}
 		for _, want := range c.want {
 			if status != c.status || !strings.Contains(first+"\n", want) {
 				t.Errorf("%s: status %d\n%s\nwant %d, %s", c.args, status, first, c.status, want)
 			}
 		}
-		for _, wrong := range []string{"move the whole data directory", "client: ", "consensus: ", "proto: ", "archive: "} {
+		for _, wrong := range []string{
+			"move the whole data directory", "client: ", "consensus: ", "proto: ", "archive: ", "malformed", "context ",
+		} {
 			if strings.Contains(first, wrong) {
 				t.Errorf("%s: the error says %q:\n%s", c.args, wrong, first)
 			}
 		}
-	}
+		return nil
+	})
 	p.Stop(syscall.SIGTERM)
 	for _, speaks := range []string{"HTTP", "TLS"} {
-		// What was typed asks four times: why and cli ask twice. A server that ends logs some.
+		// What was typed asks three times. A server that ends logs some.
 		if got := strings.Count(p.Stderr.String(), "the client speaks "+speaks); got < 2 || got > 4 {
 			t.Errorf("%d log lines about clients that speak %s, want 4", got, speaks)
 		}

@@ -9,11 +9,14 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
+	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/server/facts"
 )
 
@@ -53,17 +56,26 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 	case *limit < 1:
 		return c.Misused(errors.New("--limit must be 1 or more"))
 	}
-	members := target.members(ctx, c)
-	all, answered := target.stories(ctx, c, members, url.Values{whatIs(words[0]): {words[0]}, "limit": {strconv.Itoa(*limit)}})
-	if answered == 0 {
-		return c.Fail(errors.New("no server answered: name the admin endpoint of one that runs with --url"))
+	members, unnamed, err := target.members(ctx)
+	if err != nil {
+		return c.Fail(adminclient.WithRemedy(err, "--url"))
+	}
+	query := url.Values{whatIs(words[0]): {words[0]}, "limit": {strconv.Itoa(*limit)}}
+	all, tellers := target.stories(ctx, c, members, query)
+	if len(tellers) == 0 {
+		return c.Fail(errors.New("no server told which sessions ended: " +
+			"name with --url the admin endpoints of those that serve"))
+	}
+	if n := len(members) + unnamed; len(tellers) < n {
+		_ = c.Fail(fmt.Errorf("%d of %d servers told which sessions ended, so a part may be missing: "+
+			"--url takes the admin endpoints of all members, with commas between", len(tellers), n))
 	}
 	if whatIs(words[0]) == "address" && len(all) > 0 { // only the server of the connection knows the address
 		var sessions []string
 		for i := range all {
 			sessions = append(sessions, all[i].Session)
 		}
-		all, _ = target.stories(ctx, c, members, url.Values{"session": {strings.Join(sessions, ",")}})
+		all, _ = target.stories(ctx, c, tellers, url.Values{"session": {strings.Join(sessions, ",")}})
 	}
 	all = all[:min(len(all), *limit)]
 	if asJSON {
@@ -81,27 +93,28 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-// stories asks the members for stories, and joins them. answered counts the members that answered.
+// stories asks the members for stories, and joins them. tellers are the members that told theirs.
 func (t *adminTarget) stories(
 	ctx context.Context, c cli.Command, members []string, query url.Values,
-) (told []facts.EndedSession, answered int) {
-	for _, endpoint := range members {
-		var answer struct {
-			Sessions []facts.EndedSession `json:"ended_sessions"`
-		}
-		text, err := t.ask(ctx, endpoint, "ended_sessions", query)
+) (told []facts.EndedSession, tellers []string) {
+	answers := make([]struct {
+		Sessions []facts.EndedSession `json:"ended_sessions"`
+	}, len(members))
+	for i, err := range parallel.Each(len(members), len(members), func(i int) error {
+		text, err := t.ask(ctx, members[i], "ended_sessions", query)
 		if err == nil {
-			err = json.Unmarshal([]byte(text), &answer)
+			err = json.Unmarshal([]byte(text), &answers[i])
 		}
+		return err
+	}) {
 		if err != nil {
-			_ = c.Fail(fmt.Errorf("%w: what this server knows is missing below; --url takes the endpoints of all members, "+
-				"with commas between", err))
+			_ = c.Fail(err)
 			continue
 		}
-		answered++
-		told = append(told, answer.Sessions...)
+		tellers = append(tellers, members[i])
+		told = append(told, answers[i].Sessions...)
 	}
-	return facts.JoinEnded(told), answered
+	return facts.JoinEnded(told), tellers
 }
 
 // whatIs returns which parameter of ended_sessions a word is.
@@ -132,28 +145,30 @@ func deleted(e *facts.EndedSession) string {
 }
 
 // members returns the admin endpoints of the members: those of --url or, if that is one, also those
-// of the hosts that it names as members.
-func (t *adminTarget) members(ctx context.Context, c cli.Command) []string {
-	all := strings.Split(t.endpoint, ",")
-	if len(all) > 1 {
-		return all
+// of the hosts that it names as members. unnamed counts the members without a host of their own.
+func (t *adminTarget) members(ctx context.Context) (all []string, unnamed int, err error) {
+	if all = strings.Split(t.endpoint, ","); len(all) > 1 {
+		return all, 0, nil
 	}
 	var others struct{ Peers []struct{ Address string } }
 	text, err := t.ask(ctx, all[0], "peers", nil)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &others)
 	}
-	u, wrong := url.Parse(all[0])
+	first, wrong := url.Parse(all[0])
 	if err = cmp.Or(err, wrong); err != nil {
-		_ = c.Fail(fmt.Errorf("%w: the other members are not known", err))
-		return all
+		return nil, 0, err
 	}
+	other, hosts := *first, []string{"", adminclient.Host(first)}
 	for _, p := range others.Peers {
-		if host, _, err := net.SplitHostPort(p.Address); err == nil {
-			other := *u
-			other.Host = net.JoinHostPort(host, u.Port())
-			all = append(all, other.String())
+		host, _, _ := net.SplitHostPort(p.Address) // an address that cannot be read has none
+		other.Host = net.JoinHostPort(host, first.Port())
+		if slices.Contains(hosts, adminclient.Host(&other)) {
+			unnamed++
+			continue
 		}
+		hosts = append(hosts, adminclient.Host(&other))
+		all = append(all, other.String())
 	}
-	return all
+	return all, unnamed, nil
 }

@@ -3,11 +3,16 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -80,11 +85,12 @@ func TestWhy_Ensemble(t *testing.T) {
 		{[]string{"--url", all, address}, 0, ended, nil},
 		{[]string{"--url", all, host}, 0, ended, nil},
 		{[]string{"--url", all + "," + urls[1], "/e"}, 0, ended, nil},
-		{[]string{"--url", urls[leader.ID()] + "," + nobody, "/e"}, 0, ended, []string{nobody, "what this server knows is missing"}},
+		{[]string{"--url", urls[leader.ID()] + "," + nobody, "/e"}, 0, ended, []string{nobody, "1 of 2 servers told"}},
 		{[]string{"--url", urls[at.ID()] + "," + urls[at.ID()], "/e"}, 0, unknown, nil},
 		{[]string{"--url", urls[leader.ID()], "--timeout", "1s", "/e"}, 2, "", []string{"-timeout"}},
 		{[]string{"--url", all, "--auth-file", secret, "/f"}, 1, "", []string{"no server that answered knows of an ended session that fits path /f"}},
-		{[]string{"--url", nobody, "/e"}, 1, "", []string{"the other members are not known", "what this server knows is missing", "no server answered: "}},
+		{[]string{"--url", nobody, "/e"}, 1, "", []string{"connection refused; use --url to name the admin endpoint"}},
+		{[]string{"--url", nobody + "," + nobody + "/x", "/e"}, 1, "", []string{nobody, nobody + "/x", "no server told which sessions ended: "}},
 		{[]string{"--url", "ftp://x", "/e"}, 2, "", []string{"allowed: a URL"}},
 		{[]string{"--server", "zk1:2181", "/e"}, 2, "", []string{`why: the admin endpoint is "zk1:2181"; allowed: a URL`, "not that of clients"}},
 		{[]string{"--url", all}, 2, "", []string{"name one session, address or path"}},
@@ -95,21 +101,51 @@ func TestWhy_Ensemble(t *testing.T) {
 			t.Errorf("%q: status %d\n%s%s", q.args, status, out, errs)
 		}
 		for _, part := range q.errs {
-			if !strings.Contains(errs, part) {
-				t.Errorf("%q: the errors do not have %q: %s", q.args, part, errs)
+			if !strings.Contains(errs, part) || q.status != 2 && strings.Count(errs, "\n") > len(q.errs) {
+				t.Errorf("%q: the errors do not have %q, or more than a line for each: %s", q.args, part, errs)
 			}
 		}
 	}
 }
 
 // With one endpoint, the hosts of the other members are asked at its port. If that is not where
-// their endpoints are, the errors say what to do.
+// their endpoints are, the errors say what to do. A server without a quorum is not called silent.
 func TestWhy_Members(t *testing.T) {
-	_, urls, _ := adminEndpoints(t)
-	var errs strings.Builder
-	status := run("gozkd", []string{"why", "--url", urls[1], "/e"}, outside(&strings.Builder{}, &errs))
+	cluster, urls, _ := adminEndpoints(t)
 	port := urls[1][strings.LastIndexByte(urls[1], ':'):]
-	if status != 1 || !strings.Contains(errs.String(), "--url takes the endpoints of all members") || slices.ContainsFunc([]string{"http://m2" + port, "http://m3" + port}, func(u string) bool { return !strings.Contains(errs.String(), u) }) {
-		t.Errorf("status %d, %s", status, &errs)
+	oneHost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"peers": [{"address": "localhost:2888"}, {"address": "127.0.0.2:2888"},
+			{"address": "m2.invalid:2888"}]}`) // the client notices
+	}))
+	t.Cleanup(oneHost.Close)
+	expect := func(endpoint string, lines int, parts ...string) {
+		t.Helper()
+		status, _, errs := why(t, "--url", endpoint, "/e")
+		missing := slices.DeleteFunc(parts, func(part string) bool { return strings.Contains(errs, part) })
+		if status != 1 || len(missing) > 0 || strings.Count(errs, "\n") != lines {
+			t.Errorf("status %d, want %d lines with %q:\n%s", status, lines, missing, errs)
+		}
+	}
+	expect(urls[1], 4, "http://m2"+port, "http://m3"+port, "1 of 3 servers told",
+		"--url takes the admin endpoints of all members", "no server that answered knows")
+	expect(oneHost.URL, 3, "m2.invalid", "1 of 4 servers told", "no server that answered knows")
+	m, err := cluster.Member(1)
+	if err == nil {
+		err = m.Partition()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for late := watchdog.Context(t, time.Minute); m.Server().NotServing() == nil; time.Sleep(10 * time.Millisecond) {
+		if late.Err() != nil {
+			t.Fatal("it still serves without a quorum")
+		}
+	}
+	const refuses = "is not currently serving requests: no leader, or not in touch with it; ask another member"
+	expect(urls[1], 1, refuses)
+	expect(urls[1]+","+urls[1], 3, refuses, "no server told which sessions ended")
+	_, _, errs := adminCommand(t, "--url", urls[1], "stat")
+	if !strings.Contains(errs, refuses) || strings.Count(errs, "\n") != 1 {
+		t.Error(errs)
 	}
 }

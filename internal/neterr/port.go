@@ -5,12 +5,12 @@ import "strings"
 // MemberMagic begins a server's stream to another member.
 const MemberMagic = "gozkdNET"
 
-// WrongPort is the error of a port that is not for ZooKeeper's clients. The value says what the
-// port is for.
+// WrongPort says what a port is for. It is the error of one that is not for ZooKeeper's clients.
 type WrongPort string
 
-// What else listens at a port of a server.
+// What listens at a port of a server.
 const (
+	ForClients WrongPort = "this port is for ZooKeeper's clients"
 	ForHTTP    WrongPort = "this port speaks HTTP"
 	ForMembers WrongPort = "this port is for the other members"
 )

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/neterr"
 )
 
 // nobody is a user that no ACL names. The admin endpoint requires a user in each request.
@@ -41,7 +42,7 @@ func Authorization(endpoint, file string, env cli.Env, serve ...string) (string,
 	if err != nil {
 		return "", err
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Hostname() != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
+	if Host(u) != "localhost" {
 		return nobody, nil
 	}
 	s, err := env.Server(nil, append([]string{"serve"}, serve...))
@@ -56,6 +57,15 @@ func Authorization(endpoint, file string, env cli.Env, serve ...string) (string,
 	return nobody, nil
 }
 
+// Host returns the host of an endpoint: localhost for each name of this machine.
+func Host(endpoint *url.URL) string {
+	host := endpoint.Hostname()
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
+		return "localhost"
+	}
+	return host
+}
+
 // Security is how to connect by TLS, and how to explain an error. It is implemented by
 // clientflags.Security.
 type Security interface {
@@ -64,17 +74,35 @@ type Security interface {
 }
 
 // Send sends a request, whose URL is that of an admin command, and returns the answer, whose body
-// the caller must close. The first byte of the answer must come within patience.
-func Send(req *http.Request, authorization string, patience time.Duration, security Security) (*http.Response, error) {
+// the caller must close. The answer must begin within patience. A command may take long, so the
+// server must first answer a simpler request within neterr.FirstAnswer.
+func Send(
+	req *http.Request, authorization string, patience time.Duration, security Security,
+) (*http.Response, error) {
 	req.Header.Set("Authorization", authorization)
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout, transport.DisableKeepAlives = patience, true
 	security.Transport(transport, req.URL.Hostname())
-	resp, err := transport.RoundTrip(req)
+	const silent = neterr.NoAnswer(neterr.FirstAnswer)
+	ctx, cancel := context.WithTimeoutCause(req.Context(), neterr.FirstAnswer, silent)
+	defer cancel()
+	root := &url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: "/"}
+	first := &http.Request{Method: http.MethodHead, URL: root, Header: http.Header{}}
+	resp, err := transport.RoundTrip(first.WithContext(ctx))
+	if err = neterr.Ended(ctx, err); err == nil {
+		_ = resp.Body.Close() // any answer will do
+		resp, err = transport.RoundTrip(req)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", req.URL, security.ExplainHTTP(req.Context(), req.URL, err))
+		return nil, fmt.Errorf("%s: %w", Where(req.URL), security.ExplainHTTP(req.Context(), req.URL, err))
 	}
 	return resp, nil
+}
+
+// Where returns the URL of a request for an error: without the parameters.
+func Where(u *url.URL) string {
+	where, _, _ := strings.Cut(u.String(), "?")
+	return where
 }
 
 // WithRemedy adds the remedy to an error of Send if no server was reached: flag names the endpoint.
@@ -85,18 +113,24 @@ func WithRemedy(err error, flag string) error {
 	return err
 }
 
-// Refusal returns the error of an answer whose status is not OK.
+// Refusal returns the error of an answer that refuses the request.
 func Refusal(resp *http.Response, authorization string) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // an error does not matter: the status is enough
-	hint := ""
-	if authorization == nobody && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+	hint, status := "", resp.Status+": "
+	switch {
+	case resp.StatusCode == http.StatusOK: // as ZooKeeper refuses
+		status = ""
+	case resp.StatusCode == http.StatusNotFound && !json.Valid(text):
+		hint = "; name the port of the admin server (admin.serverPort, 8080), not that of metrics, " +
+			"with the path of its admin.commandURL"
+	case bytes.Contains(text, []byte("HTTP request to an HTTPS server")): // says net/http
+		hint = " Use https://"
+	case authorization != nobody:
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		hint = "; use --auth-file to name the superuser or a token"
 	}
-	if bytes.Contains(text, []byte("HTTP request to an HTTPS server")) { // says net/http
-		hint = " Use https://"
-	}
 	reason := cmp.Or(Failure(text), strings.Join(strings.Fields(string(text)), " "))
-	return fmt.Errorf("%s: %s: %s%s", resp.Request.URL, resp.Status, reason, hint)
+	return fmt.Errorf("%s: %s%s%s", Where(resp.Request.URL), status, reason, hint)
 }
 
 // Failure returns the error and the reason in an answer, or "" if there is no error in it.
@@ -105,5 +139,9 @@ func Failure(answer []byte) string {
 	if json.Unmarshal(answer, &says) != nil || says.Error == "" {
 		return ""
 	}
-	return strings.TrimSuffix(says.Error+": "+says.Reason, ": ")
+	text := strings.TrimSuffix(says.Error+": "+strings.TrimPrefix(says.Reason, "server: "), ": ")
+	if strings.HasSuffix(says.Error, "is not currently serving requests") {
+		text += "; ask another member: gozkd status says which of them serve"
+	}
+	return text
 }

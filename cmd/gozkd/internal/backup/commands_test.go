@@ -88,7 +88,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, []string{"--from", web.URL, to}, 1, "401"},
 		{Backup, []string{"--from", web.URL + "/half", to}, 1, "the connection broke before the end of the backup"},
 		{Backup, []string{"--from", web.URL + "/bad", to}, 1, "not good"},
-		{Backup, []string{"--from", web.URL + "/looking", to}, 1, "/looking: 200 OK: not serving: no leader\n"},
+		{Backup, []string{"--from", web.URL + "/looking", to}, 1, "/looking: not serving: no leader\n"},
 		{Backup, []string{"--from", web.URL, "--log-dir", data, to}, 1, "--log-dir is for a data directory"},
 		{Backup, []string{"--from", data, "--auth-file", text, to}, 1, "--auth-file is for an admin endpoint"},
 		{Backup, []string{"--from", "http://127.0.0.1:1", to}, 1, "127.0.0.1:1"},

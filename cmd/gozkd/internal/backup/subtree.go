@@ -47,9 +47,6 @@ flags:
 // maxShown bounds the paths of each kind that are shown, except with --dry-run.
 const maxShown = 20
 
-// connectTimeout bounds the wait for a session.
-const connectTimeout = 30 * time.Second
-
 // wantsSubtree reports whether a command line of restore has the flag --subtree.
 func wantsSubtree(args []string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
@@ -152,9 +149,7 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 		return fmt.Errorf("%s has no znode %s at zxid %v: name another path or moment", s.path, r.path, s.tree.LastZxid())
 	}
 	c := client.Config{Servers: r.servers, Chroot: r.chroot, Auths: r.cred}
-	connecting, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	zk, err := r.security.Connect(connecting, c)
+	zk, err := r.security.Connect(ctx, c)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.to, err)
 	}

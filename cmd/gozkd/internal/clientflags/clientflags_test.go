@@ -250,7 +250,7 @@ func TestAdvice_SilentServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if advice := s.Advice(t.Context(), l.Addr().String(), os.ErrDeadlineExceeded); advice != "" {
+	if advice := s.Advice(t.Context(), l.Addr().String(), os.ErrDeadlineExceeded); advice != checkSilent {
 		t.Errorf("advice %q", advice)
 	}
 	var sent []byte

@@ -19,27 +19,32 @@ import (
 // probeTimeout bounds the look at a port that did not answer as expected.
 const probeTimeout = 2 * time.Second
 
+// checkSilent is the advice about a server that has sent nothing.
+const checkSilent = "check the address, that the server's process is not stopped, " +
+	"and that no firewall drops packets to it"
+
 // Advice returns what would help against an error of the connection to a server, or "". It may
 // connect to the server once more to find out what the port speaks.
 func (s *Security) Advice(ctx context.Context, address string, err error) string {
 	if err == nil || errors.Is(err, context.Canceled) || errors.As(err, new(neterr.WrongPort)) {
 		return ""
 	}
-	advice := ""
+	forTLS, notTLS := "", errors.Is(err, clientauth.ErrNotTLS)
 	if s.TLS() {
-		advice = s.adviceForTLS(err)
+		forTLS = s.adviceForTLS(err)
 	}
-	if advice != "" || !dialed(err) {
-		return advice
+	if forTLS != "" && !notTLS || !dialed(err) {
+		return forTLS
 	}
-	spoken := spokenAt(ctx, address, s.Dial)
-	switch wrong := neterr.AsWrongPort([]byte(spoken)); {
-	case wrong != nil:
-		return wrong.Error()
-	case spoken == inTLS && !s.TLS():
+	switch found := s.spokenAt(ctx, address, s.TLS() && !notTLS); {
+	case found.speaks == neterr.ForHTTP || found.speaks == neterr.ForMembers:
+		return found.speaks.Error()
+	case found.tls && !s.TLS():
 		return "this port speaks TLS: add --tls, and --cacert FILE if its certificate is not from a public authority"
+	case errors.Is(err, os.ErrDeadlineExceeded) && found == port{} && !errors.Is(ctx.Err(), context.Canceled):
+		return checkSilent
 	}
-	return ""
+	return forTLS
 }
 
 // Explain adds Advice to an error.
@@ -54,27 +59,30 @@ func advised(err error, advice string) error {
 	return fmt.Errorf("%w; %s", err, advice)
 }
 
-// ExplainHTTP is Explain for an endpoint of HTTP.
+// ExplainHTTP is Explain for an endpoint of HTTP. The error of a port for something else says only
+// which port to name: what its answer looks like to HTTP is noise.
 func (s *Security) ExplainHTTP(ctx context.Context, u *url.URL, err error) error {
-	plain := errors.Is(err, clientauth.ErrNotTLS) || neterr.TLSReason(err) == neterr.NotTLS ||
+	const toName = ": name that of the admin server (admin.serverPort, 8080)"
+	https, reason, forTLS := u.Scheme == "https", neterr.TLSReason(err), ""
+	plain := errors.Is(err, clientauth.ErrNotTLS) || reason == neterr.NotTLS ||
 		strings.Contains(err.Error(), "HTTP response to HTTPS client")
-	advice, spoken := "", protocol("")
-	if plain || dialed(err) && (u.Scheme != "https" || neterr.TLSReason(err) == neterr.HungUp) {
-		spoken = spokenAt(ctx, u.Host, new(Security).Dial)
+	if https && !plain {
+		forTLS = s.adviceForTLS(err)
 	}
-	switch {
-	case spoken == inZooKeeper:
-		advice = "this port is for ZooKeeper's clients: name that of the admin server (admin.serverPort, 8080)"
-	case errors.Is(neterr.AsWrongPort([]byte(spoken)), neterr.ForMembers):
-		advice = string(neterr.ForMembers) + ": name that of the admin server (admin.serverPort, 8080)"
-	case u.Scheme != "https" && spoken == inTLS:
-		advice = "this port speaks TLS: use https://"
+	if forTLS != "" || !dialed(err) || errors.Is(ctx.Err(), context.Canceled) {
+		return advised(err, forTLS)
+	}
+	switch found := s.spokenAt(ctx, u.Host, https && reason == neterr.TimedOut); {
+	case found.speaks == neterr.ForClients || found.speaks == neterr.ForMembers:
+		return errors.New(string(found.speaks) + toName)
+	case !https && found.tls:
+		return errors.New("this port speaks TLS: use https://")
 	case plain:
-		advice = "this port does not speak TLS: use http://"
-	case u.Scheme == "https":
-		advice = s.adviceForTLS(err)
+		return errors.New("this port does not speak TLS: use http://")
+	case errors.Is(err, os.ErrDeadlineExceeded) && found == port{}:
+		return advised(err, checkSilent)
 	}
-	return advised(err, advice)
+	return err
 }
 
 func (s *Security) adviceForTLS(err error) string {
@@ -110,53 +118,65 @@ func dialed(err error) bool {
 	return !errors.As(err, &op) || op.Op != "dial"
 }
 
-// protocol is what the server at a port speaks, by the first bytes of an answer; "" if that is not
-// known.
-type protocol string
+// port is what a look at a port has found. The zero value means that nothing was found.
+type port struct {
+	tls    bool             // it answers a handshake, if only to refuse it
+	speaks neterr.WrongPort // in TLS, if tls is set; "" if that is not known
+}
 
-const (
-	inZooKeeper protocol = "imok"
-	inTLS       protocol = "TLS" // the server answers a handshake, if only to refuse it
-)
-
-// spokenAt finds out what a port speaks, with connections of dial. A port for clients that does not
-// speak TLS is not tried with TLS, because its server would log that as a mistake.
-func spokenAt(ctx context.Context, address string, dial func(context.Context, string) (net.Conn, error)) protocol {
+// spokenAt finds out what a port speaks, with connections of its own. A port for clients that does
+// not speak TLS is not tried with TLS, unless secure is set, because its server would log that as a
+// mistake.
+func (s *Security) spokenAt(ctx context.Context, address string, secure bool) (found port) {
 	if ctx.Err() != nil { // what failed may have failed because its time was up
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := dial(ctx, address)
-	if err != nil {
-		return ""
+	if !secure {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return port{}
+		}
+		if found.speaks, err = converse(ctx, conn); found.speaks != "" || errors.Is(err, os.ErrDeadlineExceeded) {
+			return found
+		}
 	}
+	dial := s.Dial
+	if !s.TLS() { // no data is sent or received, so any certificate will do
+		dial = func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+			if err != nil {
+				return nil, err
+			}
+			return clientauth.TLS(ctx, conn, &tls.Config{InsecureSkipVerify: true}, address)
+		}
+	}
+	conn, err := dial(ctx, address)
+	if err == nil {
+		found.speaks, _ = converse(ctx, conn)
+	}
+	op := (*net.OpError)(nil)
+	found.tls = err == nil || errors.As(err, &op) && op.Op == "remote error"
+	return found
+}
+
+// converse says something on a connection, and returns what the answer comes from. It closes the
+// connection.
+func converse(ctx context.Context, conn net.Conn) (neterr.WrongPort, error) {
 	defer conn.Close() //nolint:errcheck // nothing was sent that matters
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline) // the read fails otherwise
 	// A word, and the end of a request, as long as the beginning of a member's hello: every server
 	// refuses it at once, or answers.
-	answer := make([]byte, len(inZooKeeper))
-	if _, err = io.WriteString(conn, "ruok\r\n\r\n\r\n\r\n"); err == nil {
-		_, err = io.ReadFull(conn, answer)
+	if _, err := io.WriteString(conn, "ruok\r\n\r\n\r\n\r\n"); err != nil {
+		return "", err
 	}
-	switch spoken := protocol(answer); {
-	case err == nil && spoken == "ruok": // is not in the whitelist
-		return inZooKeeper
-	case err == nil && (spoken == inZooKeeper || neterr.AsWrongPort(answer) != nil):
-		return spoken
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return ""
+	answer, speaks := make([]byte, 4), neterr.WrongPort("")
+	_, err := io.ReadFull(conn, answer)
+	if says := string(answer); says == "imok" || says == "ruok" { // is not in the whitelist
+		speaks = neterr.ForClients
 	}
-	secure, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return ""
-	}
-	defer secure.Close() //nolint:errcheck // nothing was sent that matters
-	// No data is sent or received, so any certificate will do.
-	err = tls.Client(secure, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
-	if op := (*net.OpError)(nil); err == nil || errors.As(err, &op) && op.Op == "remote error" {
-		return inTLS
-	}
-	return ""
+	errors.As(neterr.AsWrongPort(answer), &speaks)
+	return speaks, err
 }

@@ -1,12 +1,14 @@
 package clientflags
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/clientauth"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -58,11 +61,15 @@ func (s *Security) Configure(cfg *client.Config) {
 	cfg.Dial, cfg.SASL = s.Dial, s.mechanism
 }
 
-// Connect connects a client so, unless cfg has a Dial of its own. An error is explained.
+// Connect connects a client so, unless cfg has a Dial of its own, within the session timeout, which
+// is 30 s by default. An error is explained.
 func (s *Security) Connect(ctx context.Context, cfg client.Config) (*client.Client, error) {
 	if cfg.Dial == nil {
 		s.Configure(&cfg)
 	}
+	patience := cmp.Or(cfg.SessionTimeout, 30*time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, neterr.NoAnswer(patience))
+	defer cancel()
 	zk, err := client.Connect(ctx, cfg)
 	if err != nil {
 		return nil, s.Explain(ctx, cfg.Servers[0], err)

@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	connectTimeout = 30 * time.Second
-	firstPause     = 50 * time.Millisecond // after an error
-	lastPause      = 30 * time.Second
-	conflicts      = 3  // attempts for changes that conflict, before the whole subtrees are compared
-	maxPasses      = 10 // of --once
+	firstPause = 50 * time.Millisecond // after an error
+	lastPause  = 30 * time.Second
+	conflicts  = 3  // attempts for changes that conflict, before the whole subtrees are compared
+	maxPasses  = 10 // of --once
 )
 
 // errFatal marks an error that another attempt does not cure.
@@ -120,8 +119,6 @@ func open(ctx context.Context, old *client.Client, to endpoint) (*client.Client,
 	if old != nil {
 		_ = old.Close() // the session has ended
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
 	return to.security.Connect(ctx, to.Config)
 }
 

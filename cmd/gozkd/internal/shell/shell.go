@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,9 +75,6 @@ func (s *Shell) find(name string) *command {
 // connected reports whether there is a session, including one that is reconnecting.
 func (s *Shell) connected() bool { return s.zk != nil && !s.zk.State().Ended() }
 
-// connectTimeout bounds how long a server may take to accept a session if others can be tried.
-const connectTimeout = 5 * time.Second
-
 // readOnlyPatience bounds the look for a server that only answers reads.
 const readOnlyPatience = 2 * time.Second
 
@@ -94,13 +90,13 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	if err != nil {
 		return usageError(printable.Error(err))
 	}
-	limited, cancel := context.WithTimeout(ctx, s.settings.timeout)
+	limited, cancel := context.WithTimeoutCause(ctx, s.settings.timeout, neterr.NoAnswer(s.settings.timeout))
 	defer cancel()
 	cfg := client.Config{
 		Servers:        servers,
 		Chroot:         chroot,
 		SessionTimeout: s.settings.timeout,
-		ConnectTimeout: min(s.settings.timeout/time.Duration(len(servers)), connectTimeout),
+		ConnectTimeout: min(s.settings.timeout/time.Duration(len(servers)), neterr.FirstAnswer),
 		ReadOnly:       s.settings.readOnly,
 		OnEvent:        s.event,
 	}
@@ -108,7 +104,10 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	zk, err := client.Connect(limited, cfg)
 	for err != nil && s.settings.wait && !errors.Is(err, proto.ErrAuthFailed) &&
 		backoff.Sleep(limited, retryInterval) {
-		zk, err = client.Connect(limited, cfg)
+		again, next := client.Connect(limited, cfg)
+		if zk = again; next == nil || limited.Err() == nil { // otherwise next says only that the time is up
+			err = next
+		}
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -143,7 +142,7 @@ func (s *Shell) adviceFor(ctx context.Context, cfg client.Config, err error) str
 	switch {
 	case neterr.Is(err, syscall.ECONNREFUSED):
 		return "name another server with -server, or start one there, such as gozkd serve"
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF):
 		return "if no server is paused, name the port for clients: clientPort in zoo.cfg, mostly 2181"
 	}
 	return ""

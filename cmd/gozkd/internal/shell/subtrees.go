@@ -159,10 +159,8 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 		return side, nil, usageError(printable.Error(err))
 	}
 	path = cmp.Or(path, "/")
-	ctx, cancel := context.WithTimeout(ctx, c.settings.timeout)
-	defer cancel()
 	cfg := client.Config{
-		Servers: servers, SessionTimeout: c.settings.timeout, ConnectTimeout: min(c.settings.timeout, connectTimeout), Auths: c.auths,
+		Servers: servers, SessionTimeout: c.settings.timeout, Auths: c.auths,
 	}
 	zk, err := c.settings.security.Connect(ctx, cfg) // credentials must not be sent in the clear if the session uses TLS
 	if err != nil {
