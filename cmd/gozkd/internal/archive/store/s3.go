@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,6 +20,7 @@ import (
 type bucket struct {
 	client    *minio.Client
 	transport *http.Transport
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	name      string
 	prefix    string // empty, or it ends in a slash
 }
@@ -48,13 +50,14 @@ func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
 		}),
-		Secure: e.Scheme == "https", Transport: steady{transport}, MaxRetries: 3,
+		Secure: e.Scheme == "https", Transport: transport, MaxRetries: 3,
 		Region: cmp.Or(q.Get("region"), getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	b := &bucket{client: client, transport: transport, name: u.Host, prefix: strings.Trim(u.Path, "/")}
+	b.dial, transport.DialContext = transport.DialContext, b.dialSteady
 	if b.prefix != "" {
 		b.prefix += "/"
 	}

@@ -311,7 +311,7 @@ func TestS3_Stalls(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := s.(*bucket)
-				b.transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+				b.dial = func(context.Context, string, string) (net.Conn, error) {
 					ours, theirs := net.Pipe()
 					go func() { // ends with the connection
 						defer theirs.Close()
