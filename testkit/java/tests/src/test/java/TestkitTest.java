@@ -199,6 +199,10 @@ class TestkitTest {
             assertEquals("1", second.tree("/a").get("/a"));
             assertThrows(TestkitException.class, () -> new TestingServer(second.getPort()));
             assertThrows(TestkitException.class, () -> new TestingServer(-1, second.getTempDirectory()));
+            second.stop();
+            try (TestingServer third = new TestingServer(second.getPort(), second.getTempDirectory())) {
+                assertEquals("1", third.tree("/a").get("/a"));
+            }
         }
         first.close();
         TestingCluster ensemble = new TestingCluster(3);

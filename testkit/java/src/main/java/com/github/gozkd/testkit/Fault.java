@@ -13,7 +13,7 @@ public final class Fault {
     }
 
     /** How often it has happened. */
-    public long count() { return servers.get(at, "count"); }
+    public long count() { return servers.<Number>get(at, "count").longValue(); }
 
     /** Waits until it has happened as often as it should; false: it has not. */
     public boolean await(Duration atMost) { return servers.get(at + "?wait=" + Servers.micros(atMost), "done"); }

@@ -13,7 +13,7 @@ public class InstanceSpec {
     private static final AtomicInteger NEXT = new AtomicInteger(1);
 
     private final File dataDirectory;
-    private final boolean onDisk;
+    private volatile boolean onDisk;
     private volatile int port;
     private final int electionPort;
     private final int quorumPort;
@@ -23,24 +23,29 @@ public class InstanceSpec {
     private final int maxClientCnxns;
     private boolean tls;
 
-    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId) {
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort,
+            boolean deleteDataDirectoryOnClose, int serverId) {
         this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, -1, -1);
     }
 
     /** A number of -1 is the default. */
-    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
-            int tickTime, int maxClientCnxns) {
-        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime, maxClientCnxns, null);
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort,
+            boolean deleteDataDirectoryOnClose, int serverId, int tickTime, int maxClientCnxns) {
+        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime,
+                maxClientCnxns, null);
     }
 
-    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
-            int tickTime, int maxClientCnxns, Map<String, Object> customProperties) {
-        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime, maxClientCnxns, customProperties, null);
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort,
+            boolean deleteDataDirectoryOnClose, int serverId, int tickTime, int maxClientCnxns,
+            Map<String, Object> customProperties) {
+        this(dataDirectory, port, electionPort, quorumPort, deleteDataDirectoryOnClose, serverId, tickTime,
+                maxClientCnxns, customProperties, null);
     }
 
     /** Servers listen on 127.0.0.1; other names of hosts are refused. */
-    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort, boolean deleteDataDirectoryOnClose, int serverId,
-            int tickTime, int maxClientCnxns, Map<String, Object> customProperties, String hostname) {
+    public InstanceSpec(File dataDirectory, int port, int electionPort, int quorumPort,
+            boolean deleteDataDirectoryOnClose, int serverId, int tickTime, int maxClientCnxns,
+            Map<String, Object> customProperties, String hostname) {
         if (hostname != null && !hostname.equals("localhost") && !hostname.equals(getHostname())) {
             throw new IllegalArgumentException("test servers listen on 127.0.0.1, not on " + hostname);
         }
@@ -102,6 +107,12 @@ public class InstanceSpec {
 
     void assign(int port) { this.port = port; }
 
+    /** Is about the server of another spec from now on. */
+    void takeOver(InstanceSpec before) {
+        port = before.port;
+        onDisk = before.onDisk;
+    }
+
     /** The members of an ensemble have the numbers from 1 on. */
     void number(int id) { serverId = id; }
 
@@ -126,11 +137,15 @@ public class InstanceSpec {
     boolean tls() { return tls; }
 
     @Override
-    public String toString() { return "InstanceSpec{" + getConnectString() + ", " + dataDirectory + ", serverId=" + serverId + "}"; }
+    public String toString() {
+        return "InstanceSpec{" + getConnectString() + ", " + dataDirectory + ", serverId=" + serverId + "}";
+    }
 
     /** Two specs are equal if they have the same port. */
     @Override
-    public boolean equals(Object o) { return this == o || o instanceof InstanceSpec && port >= 0 && port == ((InstanceSpec) o).port; }
+    public boolean equals(Object o) {
+        return this == o || o instanceof InstanceSpec && port >= 0 && port == ((InstanceSpec) o).port;
+    }
 
     /** The same for all: a spec in a map gets its port later. */
     @Override

@@ -11,13 +11,15 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.BiPredicate;
+import java.util.function.ToIntFunction;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** What a single server and an ensemble have in common. Methods return when their effect is complete. */
 public abstract class Servers implements Closeable {
@@ -29,21 +31,15 @@ public abstract class Servers implements Closeable {
 
     /** Reserves the ports, and starts the members or leaves them down. */
     Servers(List<InstanceSpec> specs, boolean start) {
-        specs.forEach(spec -> members.add(new TestingZooKeeperServer(this, spec, members.size() + 1)));
-        // A server that was stopped gives way to another one: with its directory, or with its port.
+        // Servers that were stopped give way to new ones: with their directories, or with their ports.
         for (Servers before : OPEN) {
-            boolean port = before.shares(specs, (one, other) -> one.assigned() == other.assigned());
-            boolean data = before.shares(specs, (one, other) -> one.getDataDirectory().equals(other.getDataDirectory()));
-            boolean down = (port || data) && before.members.stream().allMatch(Member::isDown);
-            // All members, or some.
-            List<TestingZooKeeperServer> same = specs.stream().flatMap(spec -> before.members.stream().filter(m -> (spec.assigned() == 0
-                    || spec.assigned() == m.spec.assigned()) && spec.getDataDirectory().equals(m.spec.getDataDirectory()))).collect(Collectors.toList());
-            boolean adopt = down && same.size() == specs.size();
-            if (data && !(down && before.onDisk() || adopt)) {
-                throw new TestkitException("the directory of " + specs + " is that of " + before.members + ": stop it, and use its port or -1", null);
+            List<Member> same = before.withDirectories(specs);
+            if (same.isEmpty() && !before.hasPortOf(specs)) {
+                continue;
             }
-            if (data && adopt && !before.onDisk()) {
-                takeOver(before, same);
+            boolean down = before.areDown();
+            if (!same.isEmpty() && !(down && onDisk(before.specs()))) {
+                takeOver(before, same, specs);
                 if (start) {
                     startMembers();
                 }
@@ -53,16 +49,29 @@ public abstract class Servers implements Closeable {
                 before.end();
             }
         }
-        at = Testkit.url() + "/servers/" + begin(specs, start);
+        Object answer = Testkit.ask("POST", Testkit.url() + "/servers", request(specs, start));
+        at = Testkit.url() + "/servers/" + part(answer, "id");
+        for (Object place : Servers.<List<?>>part(answer, "members")) {
+            String address = part(place, "client");
+            InstanceSpec spec = specs.get(members.size());
+            spec.assign(Integer.parseInt(address.split(":")[1]));
+            members.add(new TestingZooKeeperServer(this, spec, members.size() + 1));
+        }
         OPEN.add(this);
     }
 
-    /** Goes on with these members of other servers, which are down and are closed from now on. */
-    private void takeOver(Servers before, List<TestingZooKeeperServer> same) {
-        for (int i = 0; i < same.size(); i++) {
-            InstanceSpec spec = members.get(i).spec;
-            spec.assign(same.get(i).spec.assigned());
-            members.set(i, new TestingZooKeeperServer(this, spec, same.get(i).number()));
+    /** Goes on with these members of other servers, whose data is in memory, and closes those. */
+    private void takeOver(Servers before, List<Member> same, List<InstanceSpec> specs) {
+        boolean all = same.size() == specs.size() && IntStream.range(0, same.size())
+                .allMatch(i -> specs.get(i).assigned() == 0 || specs.get(i).equals(same.get(i).spec)); // the same port
+        if (!all || !before.areDown()) {
+            throw new TestkitException("the directory of " + specs + " is that of " + same
+                    + ": stop it, and use its port or -1", null);
+        }
+        for (Member m : same) {
+            InstanceSpec spec = specs.get(members.size());
+            spec.takeOver(m.spec);
+            members.add(new TestingZooKeeperServer(this, spec, m.number()));
         }
         at = before.at;
         whole = before.whole && same.size() == before.members.size();
@@ -71,54 +80,58 @@ public abstract class Servers implements Closeable {
         OPEN.add(this);
     }
 
-    /** Asks for new servers, and returns their id. */
-    private static long begin(List<InstanceSpec> specs, boolean start) {
-        Map<String, Object> body = new LinkedHashMap<>();
-        Map<String, Object> config = new LinkedHashMap<>();
-        for (InstanceSpec spec : specs) {
-            if (spec.getTickTime() > 0) {
-                body.put("tick", spec.getTickTime() + "ms");
-            }
-            if (spec.getMaxClientCnxns() > 0) {
-                config.put("MaxClientConns", spec.getMaxClientCnxns());
-            }
-        }
+    /** The body of POST /servers. */
+    private static Map<String, Object> request(List<InstanceSpec> specs, boolean start) {
         // The properties of this JVM, as for a server that runs in it.
-        config.put("ReconfigEnabled", reconfigEnabled());
-        config.put("ReadOnlyMode", Boolean.getBoolean("readonlymode.enabled"));
-        config.put("SuperDigest", System.getProperty("zookeeper.DigestAuthenticationProvider.superDigest", ""));
-        config.put("ContainerInterval", Long.getLong("znode.container.checkIntervalMs", 0) * 1_000_000);
-        body.put("config", config);
-        body.put("ensemble", specs.size());
-        body.put("ports", specs.stream().map(InstanceSpec::assigned).collect(Collectors.toList()));
-        if (specs.stream().anyMatch(InstanceSpec::onDisk)) {
-            body.put("dirs", specs.stream().map(s -> s.getDataDirectory().getAbsolutePath()).collect(Collectors.toList()));
-        }
-        body.put("tls", specs.stream().anyMatch(InstanceSpec::tls));
-        body.put("down", !start);
-        Object answer = Testkit.ask("POST", Testkit.url() + "/servers", body);
-        List<Object> places = part(answer, "members");
-        for (int i = 0; i < specs.size(); i++) {
-            String address = part(places.get(i), "client");
-            specs.get(i).assign(Integer.parseInt(address.substring(address.lastIndexOf(':') + 1)));
-        }
-        return part(answer, "id");
+        Map<String, Object> config = Map.of("ReconfigEnabled", reconfigEnabled(),
+                "ReadOnlyMode", Boolean.getBoolean("readonlymode.enabled"),
+                "SuperDigest", System.getProperty("zookeeper.DigestAuthenticationProvider.superDigest", ""),
+                "ContainerInterval", Long.getLong("znode.container.checkIntervalMs", 0) * 1_000_000,
+                "MaxClientConns", given(specs, InstanceSpec::getMaxClientCnxns).orElse(0)); // 0: as many as want
+        return Map.of("ensemble", specs.size(), "down", !start, "config", config,
+                "tick", given(specs, InstanceSpec::getTickTime).orElse(500) + "ms",
+                "ports", specs.stream().map(InstanceSpec::assigned).collect(Collectors.toList()),
+                "dirs", onDisk(specs) ? directories(specs) : List.of(),
+                "tls", specs.stream().anyMatch(InstanceSpec::tls));
+    }
+
+    /** A number of the first spec that has one. */
+    private static OptionalInt given(List<InstanceSpec> specs, ToIntFunction<InstanceSpec> number) {
+        return specs.stream().mapToInt(number).filter(n -> n > 0).findFirst();
     }
 
     /** What ZooKeeper's class says, which Curator's users set: false without ZooKeeper's server classes. */
     private static boolean reconfigEnabled() {
         try {
-            return (Boolean) Class.forName("org.apache.zookeeper.server.quorum.QuorumPeerConfig").getMethod("isReconfigEnabled").invoke(null);
+            Class<?> config = Class.forName("org.apache.zookeeper.server.quorum.QuorumPeerConfig");
+            return (Boolean) config.getMethod("isReconfigEnabled").invoke(null);
         } catch (ReflectiveOperationException | LinkageError e) {
             return false;
         }
     }
 
-    private boolean onDisk() { return members.stream().anyMatch(m -> m.spec.onDisk()); }
+    private static boolean onDisk(List<InstanceSpec> specs) { return specs.stream().anyMatch(InstanceSpec::onDisk); }
 
-    private boolean shares(List<InstanceSpec> others, BiPredicate<InstanceSpec, InstanceSpec> what) {
-        return members.stream().anyMatch(m -> others.stream().anyMatch(o -> what.test(m.spec, o)));
+    private static List<String> directories(List<InstanceSpec> specs) {
+        return specs.stream().map(s -> s.getDataDirectory().getAbsolutePath()).collect(Collectors.toList());
     }
+
+    List<InstanceSpec> specs() {
+        return members.stream().map(Member::getInstanceSpec).collect(Collectors.toList());
+    }
+
+    /** The members with the directories of these specs, in the order of the specs. */
+    private List<Member> withDirectories(List<InstanceSpec> specs) {
+        List<String> ours = directories(specs());
+        return directories(specs).stream().filter(ours::contains).map(d -> members.get(ours.indexOf(d)))
+                .collect(Collectors.toList());
+    }
+
+    private boolean hasPortOf(List<InstanceSpec> specs) {
+        return members.stream().anyMatch(m -> specs.stream().anyMatch(s -> s.assigned() == m.spec.assigned()));
+    }
+
+    private boolean areDown() { return members.stream().allMatch(Member::isDown); }
 
     /** The addresses for clients. */
     public String getConnectString() {
@@ -147,7 +160,8 @@ public abstract class Servers implements Closeable {
     @Override
     public void close() throws IOException {
         if (end()) {
-            members.stream().map(Member::getInstanceSpec).filter(InstanceSpec::deleteDataDirectoryOnClose).forEach(s -> delete(s.getDataDirectory()));
+            specs().stream().filter(InstanceSpec::deleteDataDirectoryOnClose).map(InstanceSpec::getDataDirectory)
+                    .forEach(Servers::delete);
         }
     }
 
@@ -185,18 +199,23 @@ public abstract class Servers implements Closeable {
     /** Answers the next such request with an error code, such as -101, and does not carry it out. */
     public Fault fail(Op op, int code) { return fail(op, "", code); }
 
-    public Fault fail(Op op, String path, int code) { return arm(Map.of("kind", "fail", "op", op.word, "path", path, "code", code)); }
+    public Fault fail(Op op, String path, int code) {
+        return arm(Map.of("kind", "fail", "op", op.word, "path", path, "code", code));
+    }
 
     /** Any fault, with the fields of POST /faults: also times, -1 for always, and session. */
-    public Fault arm(Map<String, ?> fault) { return new Fault(this, part(ask("POST", "/faults", fault), "id")); }
+    public Fault arm(Map<String, ?> fault) { return new Fault(this, number(ask("POST", "/faults", fault), "id")); }
 
     /** Removes all faults. */
     public void disarm() { ask("DELETE", "/faults", null); }
 
     /** The ids of all sessions. */
     public List<Long> sessions() {
-        return ((List<?>) ask("GET", "/sessions", null)).stream().map(s -> Long.parseUnsignedLong(Servers.<String>part(s, "id").substring(2), 16))
-                .collect(Collectors.toList());
+        List<Long> all = new ArrayList<>();
+        for (Object session : (List<?>) ask("GET", "/sessions", null)) {
+            all.add(Long.parseUnsignedLong(Servers.<String>part(session, "id").substring(2), 16));
+        }
+        return all;
     }
 
     /** Ends a session, whose client is told that it has expired. */
@@ -210,17 +229,20 @@ public abstract class Servers implements Closeable {
 
     /** The data of a znode and of all below it, by path; as text, null if there is none. */
     public Map<String, String> tree(String path) {
-        Map<String, String> all = new LinkedHashMap<>();
+        Map<String, String> all = new TreeMap<>();
         bytes(path).forEach((p, data) -> all.put(p, data == null ? null : new String(data, StandardCharsets.UTF_8)));
         return all;
     }
 
     /** The same as bytes. */
     public Map<String, byte[]> bytes(String path) {
-        Map<String, byte[]> all = new LinkedHashMap<>();
+        Map<String, byte[]> all = new TreeMap<>();
         Object found = ask("GET", "/tree?path=" + URLEncoder.encode(path, StandardCharsets.UTF_8), null);
-        ((Map<?, ?>) found).forEach((p, data) -> all.put((String) p, data instanceof Map ? Base64.getDecoder().decode(Servers.<String>part(data, "base64"))
-                : data == null ? null : ((String) data).getBytes(StandardCharsets.UTF_8)));
+        ((Map<?, ?>) found).forEach((p, data) -> {
+            boolean text = data instanceof String;
+            all.put((String) p, text ? ((String) data).getBytes(StandardCharsets.UTF_8)
+                    : data == null ? null : Base64.getDecoder().decode(Servers.<String>part(data, "base64")));
+        });
         return all;
     }
 
@@ -228,7 +250,7 @@ public abstract class Servers implements Closeable {
     public void load(Map<String, String> tree) { ask("PUT", "/tree", tree); }
 
     /** Saves all znodes, for reset. */
-    public long snapshot() { return part(ask("POST", "/snapshot", null), "id"); }
+    public long snapshot() { return number(ask("POST", "/snapshot", null), "id"); }
 
     /** Makes the znodes those of a snapshot again; sessions stay. Removes all faults. */
     public void reset(long snapshot) {
@@ -236,7 +258,7 @@ public abstract class Servers implements Closeable {
         ask("POST", "/rewind", Map.of("id", snapshot));
     }
 
-    /** Makes the servers like new ones with the znodes of a snapshot: all run, without faults, partitions and sessions. */
+    /** Makes the servers like new ones with the znodes of a snapshot, without faults, partitions and sessions. */
     public void renew(long snapshot) { ask("POST", "/rewind", Map.of("id", snapshot, "all", true)); }
 
     /** Members, sessions and znodes, for a person. */
@@ -249,10 +271,13 @@ public abstract class Servers implements Closeable {
     public Map<String, String> clientProperties(String name, Path directory) {
         Object answer = ask("POST", "/certificate", Map.of("name", name));
         try {
-            Path own = Files.writeString(directory.resolve("client.pem"), Servers.<String>part(answer, "key") + part(answer, "cert"));
+            String pem = Servers.<String>part(answer, "key") + part(answer, "cert");
+            Path own = Files.writeString(directory.resolve("client.pem"), pem);
             Path authority = Files.writeString(directory.resolve("ca.pem"), part(answer, "ca"));
-            return Map.of("zookeeper.client.secure", "true", "zookeeper.clientCnxnSocket", "org.apache.zookeeper.ClientCnxnSocketNetty",
-                    "zookeeper.ssl.keyStore.location", own.toString(), "zookeeper.ssl.trustStore.location", authority.toString());
+            return Map.of("zookeeper.client.secure", "true",
+                    "zookeeper.clientCnxnSocket", "org.apache.zookeeper.ClientCnxnSocketNetty",
+                    "zookeeper.ssl.keyStore.location", own.toString(),
+                    "zookeeper.ssl.trustStore.location", authority.toString());
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -260,6 +285,8 @@ public abstract class Servers implements Closeable {
 
     /** Asks for a path, and returns a field of the answer. */
     <T> T get(String path, String field) { return part(ask("GET", path, null), field); }
+
+    static long number(Object answer, String field) { return Servers.<Number>part(answer, field).longValue(); }
 
     @SuppressWarnings("unchecked")
     private static <T> T part(Object answer, String field) { return (T) ((Map<?, ?>) answer).get(field); }

@@ -8,9 +8,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.function.Consumer;
-import java.util.stream.Collectors;
 
 /** An ensemble, with the constructors and methods of Curator's class, and faults. It must be started. */
 public class TestingCluster extends Servers {
@@ -33,7 +31,9 @@ public class TestingCluster extends Servers {
         }
     }
 
-    public static Map<InstanceSpec, Collection<InstanceSpec>> makeSpecs(int instanceQty) { return makeSpecs(instanceQty, true); }
+    public static Map<InstanceSpec, Collection<InstanceSpec>> makeSpecs(int instanceQty) {
+        return makeSpecs(instanceQty, true);
+    }
 
     public static Map<InstanceSpec, Collection<InstanceSpec>> makeSpecs(int instanceQty, boolean resetServerIds) {
         if (resetServerIds) {
@@ -49,19 +49,21 @@ public class TestingCluster extends Servers {
     /** The same as members. */
     public List<TestingZooKeeperServer> getServers() { return new ArrayList<>(members); }
 
-    public Collection<InstanceSpec> getInstances() { return members.stream().map(Member::getInstanceSpec).collect(Collectors.toList()); }
+    public Collection<InstanceSpec> getInstances() { return specs(); }
 
     public List<Member> members() { return new ArrayList<>(members); }
 
     /** The member that leads; waits until there is one. */
     public Member leader() {
-        int number = this.<Long>get("/leader", "id").intValue();
+        int number = this.<Number>get("/leader", "id").intValue();
         return members.stream().filter(m -> m.number() == number).findFirst().get();
     }
 
     /** Cuts the links between members of different groups of numbers, such as List.of(1), List.of(2, 3). */
     @SafeVarargs
-    public final void partition(List<Integer>... groups) { ask("POST", "/partition", Map.of("groups", Arrays.asList(groups))); }
+    public final void partition(List<Integer>... groups) {
+        ask("POST", "/partition", Map.of("groups", Arrays.asList(groups)));
+    }
 
     /** Restores all links. */
     public void heal() { ask("POST", "/heal", null); }
@@ -73,9 +75,11 @@ public class TestingCluster extends Servers {
     public boolean restartServer(InstanceSpec instance) throws Exception { return with(instance, Member::restart); }
 
     private boolean with(InstanceSpec instance, Consumer<Member> what) {
-        Optional<? extends Member> found = members.stream().filter(m -> m.getInstanceSpec().equals(instance)).findFirst();
-        found.ifPresent(what);
-        return found.isPresent();
+        int at = specs().indexOf(instance);
+        if (at >= 0) {
+            what.accept(members.get(at));
+        }
+        return at >= 0;
     }
 
     /** The member that a ZooKeeper is connected to, or null. */
@@ -84,6 +88,7 @@ public class TestingCluster extends Servers {
                 .getDeclaredMethod("testableRemoteSocketAddress");
         m.setAccessible(true);
         InetSocketAddress address = (InetSocketAddress) m.invoke(client);
-        return getInstances().stream().filter(s -> address != null && s.getPort() == address.getPort()).findFirst().orElse(null);
+        return address == null ? null
+                : specs().stream().filter(s -> s.getPort() == address.getPort()).findFirst().orElse(null);
     }
 }

@@ -5,8 +5,6 @@ import java.util.List;
 
 /** A single server, with the constructors and methods of Curator's class, and faults. */
 public class TestingServer extends Servers {
-    private final InstanceSpec spec;
-
     /** A server on a free port. */
     public TestingServer() throws Exception { this(true); }
 
@@ -18,19 +16,16 @@ public class TestingServer extends Servers {
 
     public TestingServer(int port, File tempDirectory) throws Exception { this(port, tempDirectory, true); }
 
-    /** A port of -1 is a free one. The directory, null for a new one, may have the data of a server that was stopped. */
+    /** A port of -1 is a free one. The directory, null for a new one, may have the data of a stopped server. */
     public TestingServer(int port, File tempDirectory, boolean start) throws Exception {
         this(new InstanceSpec(tempDirectory, port, -1, -1, true, -1), start);
     }
 
-    public TestingServer(InstanceSpec spec, boolean start) throws Exception {
-        super(List.of(spec), start);
-        this.spec = spec;
-    }
+    public TestingServer(InstanceSpec spec, boolean start) throws Exception { super(List.of(spec), start); }
 
-    public int getPort() { return spec.getPort(); }
+    public int getPort() { return member().spec.getPort(); }
 
-    public File getTempDirectory() { return spec.getDataDirectory(); }
+    public File getTempDirectory() { return member().spec.getDataDirectory(); }
 
     /** Stops it if it runs, and starts it. */
     public void restart() throws Exception { member().restart(); }

@@ -40,7 +40,8 @@ public class GozkdExtension implements ParameterResolver, AfterEachCallback {
         boolean ours = type == TestingServer.class || type == TestingCluster.class
                 || type == String.class && parameter.isAnnotated(ConnectString.class);
         // Servers of a method are none for BeforeAll, nor for a constructor.
-        return ours && parameter.getDeclaringExecutable() instanceof Method && (perClass(context) || context.getTestMethod().isPresent());
+        boolean alive = perClass(context) || context.getTestMethod().isPresent();
+        return ours && alive && parameter.getDeclaringExecutable() instanceof Method;
     }
 
     @Override

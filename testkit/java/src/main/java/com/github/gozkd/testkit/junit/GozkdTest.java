@@ -16,7 +16,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @Inherited
 @ExtendWith(GozkdExtension.class)
 public @interface GozkdTest {
-    /** PER_METHOD: each test has servers of its own. PER_CLASS: all of a class share them, and each finds them empty. */
+    /** PER_METHOD: each test has servers of its own. PER_CLASS: those of a class share them, and find them empty. */
     Scope value() default Scope.PER_METHOD;
 
     /** The lives of servers. */
