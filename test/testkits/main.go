@@ -77,20 +77,25 @@ func run(ctx context.Context, args []string) {
 
 const platform = runtime.GOOS + "-" + runtime.GOARCH
 
-// project copies the tests of a kit, and the examples of the page about it, to a new directory.
-func (b *build) project(kit, language string, examples func(dir, code string)) (dir string) {
+// project copies the tests of a kit to a new directory, and the code of the page about it to the
+// file example there. container, unless empty, is the file for the page about Testcontainers.
+func (b *build) project(kit, example, container string) (dir string) {
 	dir = filepath.Join(b.dir, kit+"-project")
 	must.Do(os.CopyFS(dir, os.DirFS(filepath.Join(b.root, "testkit", kit, "tests"))))
-	page := string(must.Get(os.ReadFile(filepath.Join(b.root, "docs", "guide", "testkits", kit+".md"))))
-	var code []string
-	for _, block := range strings.Split(page, "```"+language+"\n")[1:] {
-		text, _, _ := strings.Cut(block, "```")
-		code = append(code, text)
+	for page, file := range map[string]string{kit: example, "testcontainers": container} {
+		text := string(must.Get(os.ReadFile(filepath.Join(b.root, "docs", "guide", "testkits", page+".md"))))
+		var code []string
+		for _, block := range strings.Split(text, "```"+kit+"\n")[1:] {
+			text, _, _ := strings.Cut(block, "```")
+			code = append(code, text)
+		}
+		if len(code) == 0 {
+			must.Failf("testkits: docs/guide/testkits/%s.md has no code in %s", page, kit)
+		}
+		if file != "" {
+			must.Do(os.WriteFile(filepath.Join(dir, file), []byte(strings.Join(code, "\n")), 0o644))
+		}
 	}
-	if len(code) == 0 {
-		must.Failf("testkits: docs/guide/testkits/%s.md has no code in %s", kit, language)
-	}
-	examples(dir, strings.Join(code, "\n"))
 	return dir
 }
 
@@ -108,9 +113,7 @@ func (b *build) python(ctx context.Context) {
 	// From nowhere but the file.
 	pip := []string{"-m", "pip", "install", "-q", "--no-index", "--no-deps", "--force-reinstall"}
 	install.Output(ctx, "", interpreter, append(pip, wheels...)...)
-	project := b.project("python", "python", func(dir, code string) {
-		must.Do(os.WriteFile(filepath.Join(dir, "test_page.py"), []byte(code), 0o644))
-	})
+	project := b.project("python", "test_page.py", "")
 	pytest := []string{"-m", "pytest", "-q", "-rP", "-n", "2", "-p", "no:cacheprovider"}
 	fmt.Print(install.Offline(ctx, project, interpreter, pytest...))
 }
@@ -136,15 +139,13 @@ func (b *build) java(ctx context.Context) {
 	must.Do(os.WriteFile(pom, []byte(text), 0o644))
 	install.Mvn(ctx, b.root, source, "-q", "install", "-Dprograms="+programs)
 	must.Do(os.MkdirAll(b.out, 0o755))
-	for _, jar := range must.Get(filepath.Glob(filepath.Join(source, "target", "*.jar"))) {
+	for _, jar := range must.Get(filepath.Glob(filepath.Join(source, "target", "gozkd-testkit-*.jar"))) {
 		must.Do(os.WriteFile(filepath.Join(b.out, filepath.Base(jar)), must.Get(os.ReadFile(jar)), 0o644))
 	}
 	if b.all {
 		return
 	}
-	project := b.project("java", "java", func(dir, code string) {
-		must.Do(os.WriteFile(filepath.Join(dir, "src", "test", "java", "PageTest.java"), []byte(code), 0o644))
-	})
+	project := b.project("java", "src/test/java/PageTest.java", "src/test/java/ZooKeeperContainer.java")
 	test := []string{"test", "-Dtestkit.version=" + b.version, "-Dplatform=" + platform}
 	install.Mvn(ctx, b.root, project, append(test, "-Dtest=PerMethodTest")...) // fetches all that a test needs
 	fmt.Print(install.Mvn(ctx, b.root, project, append(test, "-o")...))
@@ -158,9 +159,7 @@ func (b *build) js(ctx context.Context) {
 	if b.all {
 		return
 	}
-	project := b.project("js", "js", func(dir, code string) {
-		must.Do(os.WriteFile(filepath.Join(dir, "page.test.js"), []byte(code), 0o644))
-	})
+	project := b.project("js", "page.test.js", "container.js")
 	packages := must.Get(filepath.Glob(filepath.Join(b.out, "gozkd-testkit-*.tgz")))
 	// The packages of other platforms are not there to be asked for.
 	npm := []string{"install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--omit=optional"}
