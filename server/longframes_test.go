@@ -79,21 +79,9 @@ func TestLongFrames_ShareABudget(t *testing.T) {
 					}
 				})
 			}
-			done := make(chan struct{})
-			go func() { whole.Wait(); close(done) }()
-			for i := int32(3); ; i++ {
-				sent := time.Now()
-				other.call(i, proto.OpCreate, create{path: fmt.Sprint("/z", i)})
-				if took := time.Since(sent); took > 0 {
-					t.Fatalf("seed %d: a short request took %v", seed, took)
-				}
-				select {
-				case <-done:
-				case <-time.After(50 * time.Millisecond):
-					continue
-				}
-				break
-			}
+			othersGoOn(t, fmt.Sprint("seed ", seed), &whole, 50*time.Millisecond, func(xid int32) {
+				other.call(xid, proto.OpCreate, create{path: fmt.Sprint("/z", xid)})
+			})
 			if took := time.Since(start); took > time.Duration(n)*patience {
 				t.Errorf("seed %d: %d long requests took %v", seed, n, took)
 			}

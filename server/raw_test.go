@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,26 @@ func serverBubble(t *testing.T, cfg server.Config, f func(t *testing.T, s *serve
 			return &raw{t: t, nc: nc}
 		})
 	})
+}
+
+// othersGoOn sends requests of another client, at intervals, until the goroutines of load have ended.
+// In a bubble none of these requests may take any time.
+func othersGoOn(t *testing.T, name string, load *sync.WaitGroup, interval time.Duration, send func(xid int32)) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { load.Wait(); close(done) }()
+	for xid := int32(2); ; xid++ {
+		sent := time.Now()
+		send(xid)
+		if took := time.Since(sent); took > 0 {
+			t.Fatalf("%s: a request of another client took %v", name, took)
+		}
+		select {
+		case <-done:
+			return
+		case <-time.After(interval):
+		}
+	}
 }
 
 // raw speaks the protocol byte by byte.

@@ -93,22 +93,10 @@ func TestRefused_Wait(t *testing.T) {
 					}
 				})
 			}
-			done := make(chan struct{})
-			go func() { sending.Wait(); close(done) }()
-			for i := int32(2); ; i++ {
-				sent := time.Now()
-				other.call(i, proto.OpGetData, &proto.PathWatchRequest{Path: "/p"})
-				other.call(i, proto.OpDelete, &proto.PathVersionRequest{Path: "/missing", Version: -1})
-				if took := time.Since(sent); took > 0 {
-					t.Errorf("%s: others wait for %v", what, took)
-				}
-				select {
-				case <-done:
-				case <-time.After(10 * time.Millisecond):
-					continue
-				}
-				break
-			}
+			othersGoOn(t, what, &sending, 10*time.Millisecond, func(xid int32) {
+				other.call(xid, proto.OpGetData, &proto.PathWatchRequest{Path: "/p"})
+				other.call(xid, proto.OpDelete, &proto.PathVersionRequest{Path: "/missing", Version: -1})
+			})
 			if sentBytes < most/3 {
 				t.Errorf("%s: only %d of %d bytes were sent, so this test shows nothing", what, sentBytes, most)
 			}

@@ -147,9 +147,9 @@ func TestAttack_RebindingByProxy(t *testing.T) {
 func TestAttack_ManyAddresses(t *testing.T) {
 	s := byProxy(t, web.Options{})
 	for i := range 64 {
-		s.want(201, "", "POST", "/sessions/v1?op=create&expire=60", "", "X-User: ann", fmt.Sprintf("X-Forwarded-For: 10.0.0.%d", i))
+		s.want(201, "", "POST", "/sessions/v1?op=create&expire=3600", "", "X-User: ann", fmt.Sprintf("X-Forwarded-For: 10.0.0.%d", i))
 	}
-	s.want(429, "sessions", "POST", "/sessions/v1?op=create&expire=60", "", "X-User: ann", "X-Forwarded-For: 10.0.1.1")
+	s.want(429, "sessions", "POST", "/sessions/v1?op=create&expire=3600", "", "X-User: ann", "X-Forwarded-For: 10.0.1.1")
 }
 
 // The pool of client sessions gives way to new callers.

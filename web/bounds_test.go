@@ -43,7 +43,7 @@ func TestBounds_RateOnThisMachine(t *testing.T) {
 func TestBounds_Stats(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Write})
 	s.stream("/znodes/v2/?watch", "").want("")
-	s.want(201, "", "POST", "/sessions/v1?op=create&expire=10", "")
+	s.want(201, "", "POST", "/sessions/v1?op=create&expire=3600", "")
 	s.want(404, "", "GET", "/znodes/v2/a", "")
 	s.want(404, "", "GET", "/<b>", "")
 	st := s.h.Stats()

@@ -28,9 +28,9 @@ func TestV1_README(t *testing.T) {
 	s.want(200, `/znodes/v1/cluster2/{child}</child_uri_template><children><child>leader</child></children></child>`, "GET", "/znodes/v1/cluster2?view=children", "", asXML)
 	s.want(201, `<path><path>/cluster2/&lt;b&gt;</path><uri>`, "POST", "/znodes/v1/cluster2?op=create&name=%3Cb%3E", "", octets, asXML)
 	s.want(404, `<error><request>GET /znodes/v1/none</request><message>`, "GET", "/znodes/v1/none", "", asXML)
-	s.want(201, `<session><id>`, "POST", "/sessions/v1/?op=create&expire=10", "", octets, asXML)
+	s.want(201, `<session><id>`, "POST", "/sessions/v1/?op=create&expire=3600", "", octets, asXML)
 	s.want(406, "JSONP", "GET", "/znodes/v1/cluster2/leader?callback=f", "", "Accept: application/javascript")
-	session := decode[struct{ ID, URI string }](t, s.want(201, "", "POST", "/sessions/v1/?op=create&expire=10", "", octets))
+	session := decode[struct{ ID, URI string }](t, s.want(201, "", "POST", "/sessions/v1/?op=create&expire=3600", "", octets))
 	if session.URI != s.url+"/sessions/v1/"+session.ID || len(session.ID) != 36 {
 		t.Errorf("%+v", session)
 	}
@@ -99,14 +99,14 @@ func TestV1_Statuses(t *testing.T) {
 // A session belongs to the identities that made it.
 func TestV1_SessionsOfOthers(t *testing.T) {
 	s := open(t, users(nil), web.Options{Anonymous: web.Write, Roles: roles(t, "write=sasl:bob")})
-	session := decode[struct{ ID string }](t, s.want(201, "", "POST", "/sessions/v1?op=create&expire=10", "", basic("bob", "secret")))
+	session := decode[struct{ ID string }](t, s.want(201, "", "POST", "/sessions/v1?op=create&expire=3600", "", basic("bob", "secret")))
 	s.want(404, "", "PUT", "/sessions/v1/"+session.ID, "")
 	s.want(404, "", "DELETE", "/sessions/v1/"+session.ID, "")
 	s.want(404, "", "POST", "/znodes/v2/?name=e&mode=ephemeral&session="+session.ID, "")
 	s.want(200, "", "PUT", "/sessions/v1/"+session.ID, "", basic("bob", "secret"))
-	s.want(401, "", "POST", "/sessions/v1?op=create&expire=10", "", elsewhere)
+	s.want(401, "", "POST", "/sessions/v1?op=create&expire=3600", "", elsewhere)
 	for range 63 {
-		s.want(201, "", "POST", "/sessions/v1?op=create&expire=10", "", basic("bob", "secret"))
+		s.want(201, "", "POST", "/sessions/v1?op=create&expire=3600", "", basic("bob", "secret"))
 	}
-	s.want(429, "sessions", "POST", "/sessions/v1?op=create&expire=10", "", basic("bob", "secret"))
+	s.want(429, "sessions", "POST", "/sessions/v1?op=create&expire=3600", "", basic("bob", "secret"))
 }
