@@ -31,15 +31,19 @@ build:    ## build bin/gozkd and bin/gozkd-testkit, without cgo
 # Many tests wait for timers, sockets and disks: one package more than there are processors runs at a time.
 # go test begins packages in the order given: server takes longest, and would be left to run alone.
 # The race detector takes four fifths of the time of the packages in UNRACED and would find nothing there that is
-# shipped: neither they nor their tests start a goroutine (internal/archtest checks that), but those of test/mutants,
-# which type-check patches of planted bugs. make race has them too.
+# shipped: neither they nor their tests start a goroutine (internal/archtest checks that), except for tests named
+# TestRace_, which also run with it, and those of test/mutants, which type-check patches of planted bugs. The same holds
+# for the simulations of consensus, TestSim_, of which only TestSim runs with it. make race has them all.
 UNRACED = ./test/mutants ./wal ./test/mutants/generate ./cmd/gozkd/internal/config ./consensus/internal/core \
-	./internal/archtest ./internal/zkfiles ./test/compat/diff/generate
+	./internal/archtest ./internal/zkfiles ./test/compat/diff/generate ./datatree ./consensus/internal/checkpoint \
+	./consensus/internal/turn ./server/internal/liveness ./server/internal/tenant
 test:     ## all tests; with the race detector where a C compiler is found
 	flags="-p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -timeout 40m" failed=0 && \
 	all=$$($(GO) list work) && unraced=$$($(GO) list $(UNRACED)) && \
 	{ $(GO) test $$flags $$unraced || failed=1; } && \
-	$(GO) test $$flags $(RACE) ./server $$(echo "$$all" | grep -vxF "$$unraced") && exit $$failed
+	{ $(GO) test $$flags -run '^TestSim_' ./consensus || failed=1; } && \
+	{ $(GO) test $$flags $(RACE) -run '^TestRace_' ./datatree ./consensus/internal/checkpoint || failed=1; } && \
+	$(GO) test $$flags $(RACE) -skip '^TestSim_' ./server $$(echo "$$all" | grep -vxF "$$unraced") && exit $$failed
 race:     ## all tests with the race detector, never without
 	CGO_ENABLED=1 $(GO) test -timeout 40m -race work
 inv:      ## all tests with the invariant checks compiled in

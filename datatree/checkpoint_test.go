@@ -236,9 +236,8 @@ func TestRestore_RefusesTwice(t *testing.T) {
 	}
 }
 
-// TestCapture_IsReadWhileTheTreeMovesOn checks, also under the race detector, that a capture does
-// not change.
-func TestCapture_IsReadWhileTheTreeMovesOn(t *testing.T) {
+// TestRace_CaptureIsReadWhileTheTreeMovesOn checks that a capture does not change.
+func TestRace_CaptureIsReadWhileTheTreeMovesOn(t *testing.T) {
 	tree := goldenTree(t)
 	session := slices.Collect(tree.Sessions())[0]
 	c := tree.Capture()

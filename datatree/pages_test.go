@@ -332,9 +332,9 @@ func TestPage_LongNames(t *testing.T) {
 	}
 }
 
-// TestPage_ReadersAtOnce: goroutines may read pages of one list, and drop its index, at once. A
+// TestRace_ReadersOfPages: goroutines may read pages of one list, and drop its index, at once. A
 // page is in order whatever the others do. The race detector checks the rest.
-func TestPage_ReadersAtOnce(t *testing.T) {
+func TestRace_ReadersOfPages(t *testing.T) {
 	m := newPagesModel()
 	for i := range 200 {
 		m.createAt(fmt.Sprintf("/p/%03d", i*7%200), nil)

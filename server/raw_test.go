@@ -53,8 +53,8 @@ func serverBubble(t *testing.T, cfg server.Config, f func(t *testing.T, s *serve
 	})
 }
 
-// othersGoOn sends requests of another client, at intervals, until the goroutines of load have ended.
-// In a bubble none of these requests may take any time.
+// othersGoOn sends requests of another client, at intervals, until the goroutines of load have
+// ended. None of these requests may take any time. The test must be in a bubble.
 func othersGoOn(t *testing.T, name string, load *sync.WaitGroup, interval time.Duration, send func(xid int32)) {
 	t.Helper()
 	done := make(chan struct{})

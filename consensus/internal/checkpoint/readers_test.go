@@ -25,7 +25,7 @@ import (
 
 // A tool reads the file of a running server for longer than a second. It reads one transaction. Two
 // checkpoints wait meanwhile, and do not fail, which would stop the server.
-func TestC4_ReaderOfARunningServersFile(t *testing.T) {
+func TestRace_ReaderOfARunningServersFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the file is not locked")
 	}
