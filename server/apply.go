@@ -222,6 +222,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
 		s.conns.relieve()
+		s.writes.Answered(w.bytes(), w.received, now)
 		s.writes.Release(w.bytes(), w.big())
 		if w.free {
 			a.free = append(a.free, w)

@@ -364,6 +364,8 @@ func (c *conn) write(r *received) pause {
 		return pauseBig
 	case big && !r.turn: // Refusal takes some time
 		return pauseTurn
+	case c.MustEnter():
+		return pauseWindow
 	case !s.writes.Try(len(body), big):
 		return pauseWrites
 	}

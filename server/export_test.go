@@ -133,6 +133,9 @@ func BoundWrites(s *Server, bytes int) { s.writes.Init(s.cfg.maxWrites(), bytes,
 // HeldByLong returns how many bytes long requests hold.
 func HeldByLong(s *Server) int { return s.writes.Long.Held() }
 
+// UnderWay returns how many writes of clients were proposed and are not applied.
+func UnderWay(s *Server) int { return s.writes.Outstanding() }
+
 // AwaitedClients returns for how many clients the server waits, for the rest of a frame or until
 // they take their replies, and how many large buffers the inputs of all connections hold.
 func AwaitedClients(s *Server) (n, large int) {

@@ -376,3 +376,60 @@ func TestLongFrames_LongPathsOnFullServer(t *testing.T) {
 		}
 	})
 }
+
+// Of long writes that have arrived, few are under way at the same time, so that few are before a
+// short write in the log. All are answered in order, and those of clients that are gone keep no
+// others out.
+func TestLongFrames_FewUnderWay(t *testing.T) {
+	var d disk
+	cfg := onDisk(t, &d)
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		server.BoundWrites(s, 16<<20)
+		const longest, n = 200_000, 12
+		set := func(xid int32, path string) []byte {
+			return frame(xid, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: make([]byte, longest), Version: -1})
+		}
+		clients := make([]*raw, n)
+		for i := range clients {
+			clients[i] = dial()
+			clients[i].connect(3_600_000, 0, nil)
+			clients[i].call(1, proto.OpCreate, create{path: fmt.Sprint("/z", i)})
+		}
+		other := dial()
+		other.connect(3_600_000, 0, nil)
+		for round := range int32(3) {
+			gone := dial()
+			gone.connect(3_600_000, 0, nil)
+			resume := d.stall()
+			for i, c := range clients {
+				c.writeAll(append(set(2+2*round, fmt.Sprint("/z", i)), frame(3+2*round, proto.OpExists, &proto.PathWatchRequest{Path: fmt.Sprint("/z", i)})...))
+			}
+			synctest.Wait()
+			if got := server.UnderWay(s); got < 1 || got > 1<<20/longest {
+				t.Errorf("%d of %d long writes are under way", got, n)
+			}
+			gone.writeAll(set(1, "/z0"))
+			synctest.Wait()
+			_ = gone.nc.Close()
+			long := server.UnderWay(s)
+			other.writeAll(frame(1+round, proto.OpCreate, create{path: fmt.Sprint("/short", round)}))
+			if synctest.Wait(); server.UnderWay(s) != long+1 {
+				t.Error("a short write waits for long ones that are not under way")
+			}
+			resume(nil)
+			if h, _ := other.reply(); h.Err != proto.OK {
+				t.Errorf("the short write: %v", h.Err)
+			}
+			for i, c := range clients {
+				for xid := 2 + 2*round; xid <= 3+2*round; xid++ {
+					if h, _ := c.reply(); h.Err != proto.OK || h.Xid != xid {
+						t.Fatalf("client %d: reply to %d is %+v", i, xid, h)
+					}
+				}
+			}
+			if synctest.Wait(); server.HeldByLong(s) != 0 || server.UnderWay(s) != 0 {
+				t.Errorf("in the end long requests hold %d bytes, %d writes are under way", server.HeldByLong(s), server.UnderWay(s))
+			}
+		}
+	})
+}

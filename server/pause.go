@@ -57,6 +57,12 @@ func pauseUntilFree(big bool) pause {
 	return &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitWrites(big) }}
 }
 
+// pauseWindow: the next request is a long write, and those under way delay all others.
+var pauseWindow pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool {
+	c.EnterWindow()
+	return true
+}}
+
 // pauseBudget: the next request is over a budget. Pings that come meanwhile are the next requests.
 var pauseBudget pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
 	in.ReadAhead(&c.Link, c.spending.until, pingFrame)

@@ -20,6 +20,7 @@ type Places struct {
 	// before the first call of Take; nil: never.
 	Lost    func(since, now time.Time) time.Duration
 	crowded atomic.Bool // frames wait
+	window  *Window     // bounds the writes among the requests
 
 	mu       sync.Mutex // guards all below
 	limit    int
@@ -38,10 +39,11 @@ type line struct {
 
 // Place is the place of a frame.
 type Place struct {
-	Bytes int
-	owner Sender
-	taken chan struct{} // closed when the place is taken
-	since time.Time     // when it was taken; set before taken is closed
+	Bytes   int
+	owner   Sender
+	entered bool          // the window
+	taken   chan struct{} // closed when the place is taken
+	since   time.Time     // when it was taken; set before taken is closed
 	// progress is the time from since until the last bytes of the frame came. It no longer changes
 	// once whole is set: the frame has arrived.
 	progress atomic.Int64
@@ -159,6 +161,24 @@ func (p *Places) Accepted(of *Place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.arriving, of)
+}
+
+// HasEntered reports whether the request of a frame may be proposed. Its reader asks.
+func (of *Place) HasEntered() bool { return of.entered }
+
+// Enter waits until the write in a frame that has arrived may be proposed, see [Window].
+func (p *Places) Enter(of *Place, patience time.Duration) {
+	p.window.Accepted(p.window.Take(of.Bytes, of.owner, patience))
+	of.entered = true
+}
+
+// Abandon gives back the place of a frame whose request is not proposed.
+func (p *Places) Abandon(of *Place) {
+	p.Accepted(of)
+	p.Release(of.Bytes)
+	if of.entered {
+		p.window.Release(of.Bytes)
+	}
 }
 
 // Release gives a place back.

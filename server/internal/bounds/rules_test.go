@@ -59,7 +59,7 @@ func TestWrites_LongAreApart(t *testing.T) {
 	var l Writes
 	l.Init(9, body, 0, 0)
 	for range 3 {
-		l.Long.Take(body+1+proto.RequestHeaderBytes, &closer{}, time.Hour)
+		l.Long.Enter(l.Long.Take(body+1+proto.RequestHeaderBytes, &closer{}, time.Hour), time.Hour)
 		if !l.Try(body+1, false) || l.Long.Held() == 0 || !l.Try(1, false) {
 			t.Fatalf("no room: long writes have %d bytes, short ones %d of %d", l.Long.Held(), l.bytes, body)
 		}

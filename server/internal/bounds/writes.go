@@ -19,7 +19,8 @@ type Writes struct {
 	bytes, maxBytes int
 	// Long has as many bytes for long frames. A long write that is released gives its place back.
 	Long   Places
-	big    int // how many of the writes are big
+	window Window // of the long writes
+	big    int    // how many of the writes are big
 	closed bool
 
 	// A request is large if its frame has more than largeAbove bytes, which is 0 if none is. The
@@ -34,7 +35,9 @@ type Writes struct {
 // if that is 0; maxLarge bounds the bytes of large frames.
 func (l *Writes) Init(limit, maxBytes, largeAbove, maxLarge int) {
 	l.max, l.maxBytes, l.largeAbove, l.maxLarge = limit, maxBytes, largeAbove, maxLarge
-	l.Long.limit = maxBytes
+	l.Long.limit, l.Long.window = maxBytes, &l.window
+	l.window.most = maxBytes
+	l.window.resize(0, time.Time{})
 	l.room.L = &l.mu
 }
 
@@ -140,10 +143,19 @@ func (l *Writes) Wait(big bool, patience time.Duration) bool {
 	return !l.blocked(big)
 }
 
-// Release removes a write that Try or Take added. Its frame must have a place if it is long.
+// Answered notes when a write was proposed that is answered now. The caller releases it.
+func (l *Writes) Answered(bytes int, proposed, now time.Time) {
+	if frame := bytes + proto.RequestHeaderBytes; IsLong(frame) {
+		l.window.note(frame, proposed, now)
+	}
+}
+
+// Release removes a write that Try or Take added. Its frame must have a place, and have entered the
+// window, if it is long.
 func (l *Writes) Release(bytes int, big bool) {
 	if frame := bytes + proto.RequestHeaderBytes; IsLong(frame) {
 		l.Long.Release(frame)
+		l.window.Release(frame)
 	}
 	l.mu.Lock()
 	wasFull := l.full() || big
@@ -171,6 +183,7 @@ func (l *Writes) Close() {
 	l.room.Broadcast()
 	l.mu.Unlock()
 	l.Long.Close()
+	l.window.Close()
 }
 
 // Take adds a write even if the limit is reached: for connect requests. A client can have only a

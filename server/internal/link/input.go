@@ -198,6 +198,13 @@ func (l *Link) takePlace(frame, held int) {
 // HasPlace reports whether the frame that is read has a place.
 func (l *Link) HasPlace() bool { return l.place != nil }
 
+// MustEnter reports whether the request that was read must not be proposed before EnterWindow has
+// returned: see [bounds.Window].
+func (l *Link) MustEnter() bool { return l.place != nil && !l.place.HasEntered() }
+
+// EnterWindow waits for the frame's turn.
+func (l *Link) EnterWindow() { l.host.Long.Enter(l.place, l.host.Patience()) }
+
 // KeepPlace leaves the place of the frame that was read to its request, which gives it back.
 func (l *Link) KeepPlace() {
 	if l.place != nil {
@@ -215,8 +222,8 @@ func (l *Link) Drop(in *Input) {
 
 func (l *Link) dropPlace() {
 	if l.place != nil {
-		l.host.Long.Release(l.place.Bytes)
-		l.KeepPlace()
+		l.host.Long.Abandon(l.place)
+		l.place = nil
 	}
 }
 

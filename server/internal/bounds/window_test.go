@@ -1,0 +1,126 @@
+package bounds
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gozkd/gozkd/proto"
+)
+
+// pipe is the way of writes through log and followers: it takes so many bytes per second, one write
+// after another, and each write arrives a while later.
+type pipe struct {
+	rate  float64 // bytes per second
+	first float64 // the same at first, for an eighth of the time; 0: rate
+	delay time.Duration
+	free  time.Time // when it has taken all that was sent
+}
+
+// send returns when a write of that many bytes is answered that is sent now.
+func (p *pipe) send(bytes int) time.Time {
+	if now := time.Now(); p.free.Before(now) {
+		p.free = now
+	}
+	p.free = p.free.Add(time.Duration(float64(bytes) / p.rate * 1e9))
+	return p.free.Add(p.delay)
+}
+
+// Clients that always have a long write to send use most of what the pipe takes, whatever its rate
+// and delay, also when it has become slower. A short write of another client waits for the least
+// window or a few writes, and for what is under way without delaying others much: not for the bytes
+// of all clients.
+func TestWindow_FitsThePipe(t *testing.T) {
+	const most, length = 32 << 20, 4 * time.Second
+	for _, rate := range []float64{20e6, 200e6} {
+		for _, delay := range []time.Duration{0, 40 * time.Millisecond} {
+			for _, p := range []pipe{{rate: rate, delay: delay}, {rate: rate, delay: delay, first: 15 * rate}} {
+				for _, bytes := range []int{40_000, 1_000_000} {
+					used, worst := throughWindow(t, most, bytes, p, length)
+					if used < 0.5 || used > 1.1 {
+						t.Errorf("%+v, %d bytes: %.0f %% of the rate are used", p, bytes, used*100)
+					}
+					may := float64(max(leastWindow, bytes)+2*bytes)/rate + 3*mayDelay.Seconds()
+					if worst.Seconds() > may || worst == 0 {
+						t.Errorf("%+v, %d bytes: a short write waits for %v, want at most %.3f s", p, bytes, worst, may)
+					}
+				}
+			}
+		}
+	}
+}
+
+// throughWindow lets clients of three hosts send long writes for some time, all that places may
+// hold at once. It returns which part of the pipe's rate they used, and for how long a short write
+// would have waited at worst, both in the second half of the time.
+func throughWindow(t *testing.T, most, bytes int, p pipe, length time.Duration) (used float64, worst time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Writes
+		l.Init(1000, most, 0, 0)
+		var mu sync.Mutex // guards p and answered
+		begin, answered, later := time.Now(), 0, p.rate
+		p.rate = max(p.rate, p.first)
+		for i := range most / bytes {
+			go func() { // ends after length
+				for time.Since(begin) < length {
+					place := l.Long.Take(bytes, &closer{host: string(rune('a' + i%3))}, time.Hour)
+					l.Long.Enter(place, time.Hour)
+					if l.Long.Accepted(place); !place.HasEntered() {
+						t.Error("a write has not entered")
+					}
+					proposed := time.Now()
+					if mu.Lock(); time.Since(begin) > length/8 {
+						p.rate = later
+					}
+					end := p.send(bytes)
+					mu.Unlock()
+					time.Sleep(time.Until(end))
+					l.Answered(bytes-proto.RequestHeaderBytes, proposed, time.Now())
+					l.Release(bytes-proto.RequestHeaderBytes, false)
+					if mu.Lock(); time.Since(begin) > length/2 && time.Since(begin) < length {
+						answered += bytes
+					}
+					mu.Unlock()
+				}
+			}()
+		}
+		for time.Since(begin) < length {
+			time.Sleep(7 * time.Millisecond)
+			if mu.Lock(); time.Since(begin) > length/2 {
+				worst = max(worst, time.Until(p.free))
+			}
+			mu.Unlock()
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		used = float64(answered) / p.rate / (length / 2).Seconds()
+		if l.Long.Held() != 0 || l.window.Held() != 0 {
+			t.Errorf("in the end places hold %d bytes, the window %d", l.Long.Held(), l.window.Held())
+		}
+	})
+	return used, worst
+}
+
+// The window does not grow unless others wait: a client that sends one write after another says
+// nothing about many at once. Whoever enters and proposes nothing leaves it.
+func TestWindow_Alone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l Writes
+		l.Init(1000, 32<<20, 0, 0)
+		for range 1000 {
+			place := l.Long.Take(100_000, &closer{}, time.Hour)
+			if l.Long.Enter(place, time.Hour); l.window.Held() != 100_000 || l.Long.Held() != 100_000 {
+				t.Fatalf("a write of 100,000 bytes holds %d, and %d of the window", l.Long.Held(), l.window.Held())
+			}
+			proposed := time.Now()
+			time.Sleep(5 * time.Millisecond)
+			l.Answered(100_000, proposed, time.Now())
+			l.Long.Abandon(place)
+		}
+		if l.Long.Held() != 0 || l.window.Held() != 0 || l.window.limit != leastWindow {
+			t.Errorf("in the end places hold %d bytes, the window of %d holds %d", l.Long.Held(), l.window.limit, l.window.Held())
+		}
+	})
+}
