@@ -12,7 +12,7 @@ type RetentionLimits struct {
 	// checkpoint.
 	Bytes int
 	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or
-	// by a checkpoint.
+	// by a checkpoint, or that is connected: it may merely be slow.
 	MaxBytes int
 	// ArchiveBytes bounds the entries kept because they are not in the archive yet; see KeepFrom.
 	// 0: there is no archive.
@@ -152,11 +152,12 @@ func (t *Retention) KeepFrom(index uint64) {
 // Archives reports whether entries are kept for an archive.
 func (t *Retention) Archives() bool { return t.limits.ArchiveBytes > 0 }
 
-// neededFrom returns the index up to which every member that is being served has the log.
+// neededFrom returns the index up to which every member has the log that is being served, or is
+// connected. A member with little processor time may not be heard for an election timeout.
 func (t *Retention) neededFrom() uint64 {
 	needed := t.applied
 	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr raftProgress) {
-		if id != t.id && pr.RecentActive && pr.Match > 0 {
+		if id != t.id && (pr.RecentActive || t.connected[id] != 0) && pr.Match > 0 {
 			needed = min(needed, pr.Match)
 		}
 	})

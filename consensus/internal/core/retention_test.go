@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
 	"go.etcd.io/raft/v3"
@@ -208,6 +209,50 @@ func TestRetention_NeededFrom(t *testing.T) {
 	expect("what a member has is not known", r.applied)
 	l.hears(1, added)
 	expect("a member has only the initial state", 1)
+}
+
+// A member that is 8 MB behind catches up by entries, also with 64 MiB, if it is connected, even if
+// raft has not heard from it for an election timeout. One without a connection gets a checkpoint.
+func TestRetention_SlowMemberCatchesUp(t *testing.T) {
+	const request, n = 500_000, 16
+	for _, connected := range []bool{true, false} {
+		w := newWorld(t, 1, 3)
+		for _, m := range w.members {
+			m.memory = 64 << 20
+			m.start()
+		}
+		w.calm(func() bool { l := w.leader(); return l != nil && l.core.Current() && w.equal() })
+		l := w.leader()
+		slow, other := w.members[l.id%3].id, w.members[(l.id+1)%3].id
+		if l.core.Unreachable(slow, false); connected {
+			l.core.Reachable(slow)
+		}
+		match := l.core.applied
+		for range n {
+			l.forgets([]uint64{other})
+			l.core.Propose(make([]byte, request), nil)
+			w.nowMs += batchIntervalMs
+			for range 2 { // the second is when it is committed
+				out, err := l.core.Ready(w.nowMs)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.queue = append(l.queue, out.Appends...)
+				l.write(len(l.queue))
+				l.hears(l.core.last, other)
+			}
+		}
+		l.hears(match, slow)
+		out, err := l.core.Ready(w.nowMs)
+		if checkpoint := slices.Contains(out.NeedCheckpoint, slow); checkpoint == connected || err != nil {
+			t.Errorf("connected: %v; a checkpoint is sent: %v, %v", connected, checkpoint, err)
+		}
+		if entries := slices.ContainsFunc(out.Messages, func(m Message) bool {
+			return m.To == slow && m.Raft != nil && len(m.Raft.GetEntries()) > 0 && m.Raft.GetIndex() == match
+		}); entries != connected || l.core.applied-match < n-1 {
+			t.Errorf("connected: %v; entries are sent: %v, %d were applied", connected, entries, l.core.applied-match)
+		}
+	}
 }
 
 // With little memory a leader sends little to a member that does not answer, and goes on when it
