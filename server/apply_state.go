@@ -45,8 +45,9 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 			s.meter.Count(meter.SessionsExpired)
 			s.meter.LostSinceElection.Add(1)
 		}
-		if _, ours := ref.(*clientWrite); !ours { // the client's connection, if it is here, closes without a reply
-			s.conns.bind(req.Session, nil)
+		// If its client ended the session, the connection closes after the reply.
+		if old := s.conns.swap(req.Session, nil); old != nil && clientRequestOf(ref) == nil {
+			old.closeFor(sessionMoved)
 		}
 	}
 }

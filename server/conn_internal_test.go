@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/link"
@@ -64,6 +65,21 @@ func TestForget_ClosedDuringAttach(t *testing.T) {
 	if s.conns.ofSession(7) != nil {
 		t.Error("the session still has the connection")
 	}
+}
+
+// Nothing is kept of a session that its client has ended, as would be of one that lives on.
+func TestForget_EndedByItsClient(t *testing.T) {
+	s, c := tableServer(t)
+	c.NoteHeard(time.Now().Add(time.Second))
+	s.conns.bind(7, c)
+	newApplier(s).noteSession(&datatree.Request{Op: proto.OpCloseSession, Session: 7}, &datatree.Result{},
+		&clientWrite{clientRequest: clientRequest{conn: c}}, time.Now())
+	if c.IsClosed() {
+		t.Error("the connection is closed before the reply")
+	}
+	s.forget(c, true)
+	s.life.Goroutines.Wait()
+	s.conns.heardSince(time.Time{}, func(id proto.SessionID, _ time.Time) { t.Errorf("session %v is kept", id) })
 }
 
 // A client's claim of its session is newer than what its previous connection heard, and counts,

@@ -120,17 +120,22 @@ func (t *connTable) count() int {
 // bind makes c the connection of a session, and closes the previous connection, which can do
 // nothing for the session any more. c is nil if the session is connected elsewhere, or is over.
 func (t *connTable) bind(id proto.SessionID, c *conn) {
+	if old := t.swap(id, c); old != nil && old != c {
+		old.closeFor(sessionMoved)
+	}
+}
+
+// swap is bind without closing the previous connection, which it returns.
+func (t *connTable) swap(id proto.SessionID, c *conn) (old *conn) {
 	t.mu.Lock()
-	old := t.bySession[id]
+	defer t.mu.Unlock()
+	old = t.bySession[id]
 	if c != nil && !c.removed {
 		t.bySession[id], c.bound = c, id
 	} else {
 		delete(t.bySession, id)
 	}
-	t.mu.Unlock()
-	if old != nil && old != c {
-		old.closeFor(sessionMoved)
-	}
+	return old
 }
 
 // remove removes a connection. Its session is released later, by release.
