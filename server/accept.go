@@ -78,7 +78,7 @@ func (s *Server) forget(c *conn, linger bool) {
 	c.Unlock()
 	s.conns.remove(c)
 	c.Lock()
-	closeSocket(linger)
+	linger = closeSocket(linger)
 	c.Unlock()
 	s.sessions.expiry.Touch(id, c.LastAlive()) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because c is closed.
@@ -86,5 +86,8 @@ func (s *Server) forget(c *conn, linger bool) {
 	had := s.conns.release(c)
 	if s.conns.locals.Release(id, c) || had {
 		s.endings.Left(id, c.story(s.cfg.Now()), s.cfg.Now())
+	}
+	if linger {
+		c.Linger()
 	}
 }

@@ -166,14 +166,14 @@ func (l *Link) IsClosed() bool {
 func (l *Link) ClosedLocked() bool { return l.closed }
 
 // CloseLocked is Close while l.mu is held.
-func (l *Link) CloseLocked() { l.EndOutput()(false) }
+func (l *Link) CloseLocked() { _ = l.EndOutput()(false) }
 
 // EndOutput marks the link as closed and drops its output. The returned function closes the socket,
-// after some time if linger is set (see lingering), and does not block. l.mu must be held when
-// EndOutput and when the returned function is called.
-func (l *Link) EndOutput() (closeSocket func(linger bool)) {
+// and does not block. With linger it leaves the socket to Linger if it returns true. l.mu must be
+// held when EndOutput and when the returned function is called.
+func (l *Link) EndOutput() (closeSocket func(linger bool) bool) {
 	if l.closed && !l.socketOpen {
-		return func(bool) {}
+		return func(bool) bool { return false }
 	}
 	whole := l.socketOpen || l.Out.sealed == nil && !l.flushing // no record is sent in part
 	l.closed, l.socketOpen = true, false
@@ -181,31 +181,40 @@ func (l *Link) EndOutput() (closeSocket func(linger bool)) {
 	l.Recount(true)
 	l.room.Broadcast()
 	l.unpark()
-	return func(linger bool) { l.closeSocket(whole, linger) }
+	return func(linger bool) bool { return l.closeSocket(whole, linger) }
 }
 
-// closeSocket closes the socket. With TLS, whole says that no record was sent in part. l.mu is
-// held.
-func (l *Link) closeSocket(whole, linger bool) {
+// closeSocket closes the socket, unless linger is set, which it returns. With TLS, whole says that
+// no record was sent in part. l.mu is held.
+func (l *Link) closeSocket(whole, linger bool) bool {
 	if l.raw != nil && l.tls != nil && whole {
 		l.tls.goodbye(l.raw)
 	}
-	if l.raw != nil && !linger { // closing a socket does not block
+	switch {
+	case linger: // Linger closes it
+	case l.raw != nil: // closing a socket does not block
 		_ = l.nc.Close() // the only error would be that it is closed already
-		return
+	default: // the rest may block, and locks are held here
+		l.host.Goroutines.Go(func() { // ends by itself; Close of the server awaits it
+			l.endTLS()
+			_ = l.nc.Close() // as above
+		})
 	}
-	// The rest may block, and locks are held here. Ends by itself; Close of the server awaits it.
-	l.host.Goroutines.Go(func() {
-		if l.raw == nil && l.tls != nil {
-			_ = l.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
-			_ = l.tls.conn.Close()
-		}
-		if linger {
-			l.host.lingering.close(l.nc)
-			return
-		}
-		_ = l.nc.Close() // as above
-	})
+	return linger
+}
+
+// Linger closes the socket as lingering describes. The reader calls it, at its end.
+func (l *Link) Linger() {
+	l.endTLS()
+	l.host.lingering.close(l.nc)
+}
+
+// endTLS tells the client of a connection that is no socket that it ends.
+func (l *Link) endTLS() {
+	if l.raw == nil && l.tls != nil {
+		_ = l.nc.SetWriteDeadline(time.Now().Add(goodbyePatience))
+		_ = l.tls.conn.Close()
+	}
 }
 
 // Finish makes the link close when its output is sent, or after the time of a handshake: there is
