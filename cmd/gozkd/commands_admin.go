@@ -204,18 +204,9 @@ func askAdmin(ctx context.Context, where *url.URL, authorization string, securit
 // readAnswer reads an answer, and closes its body.
 func readAnswer(resp *http.Response, authorization string) (answer string, err error) {
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	if resp.StatusCode != http.StatusOK {
-		return "", adminclient.Refusal(resp, authorization)
-	}
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return "", err
+	if err == nil && (resp.StatusCode != http.StatusOK || adminclient.Failure(text) != "") {
+		err = adminclient.Refusal(resp, text, authorization)
 	}
-	if says := adminclient.Failure(text); says != "" {
-		if strings.HasPrefix(says, "Unknown command") {
-			says += "; " + resp.Request.URL.JoinPath("..").String() + " lists the commands"
-		}
-		return "", fmt.Errorf("%s: %s", adminclient.Where(resp.Request.URL), says)
-	}
-	return string(text), nil
+	return string(text), err
 }

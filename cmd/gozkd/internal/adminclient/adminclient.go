@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -94,13 +93,13 @@ func Send(
 		resp, err = transport.RoundTrip(req)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", Where(req.URL), security.ExplainHTTP(req.Context(), req.URL, err))
+		return nil, fmt.Errorf("%s: %w", where(req.URL), security.ExplainHTTP(req.Context(), req.URL, err))
 	}
 	return resp, nil
 }
 
-// Where returns the URL of a request for an error: without the parameters.
-func Where(u *url.URL) string {
+// where returns the URL of a request for an error: without the parameters.
+func where(u *url.URL) string {
 	where, _, _ := strings.Cut(u.String(), "?")
 	return where
 }
@@ -113,13 +112,14 @@ func WithRemedy(err error, flag string) error {
 	return err
 }
 
-// Refusal returns the error of an answer that refuses the request.
-func Refusal(resp *http.Response, authorization string) error {
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // an error does not matter: the status is enough
+// Refusal returns the error of an answer that refuses the request with this text.
+func Refusal(resp *http.Response, text []byte, authorization string) error {
 	hint, status := "", resp.Status+": "
 	switch {
 	case resp.StatusCode == http.StatusOK: // as ZooKeeper refuses
-		status = ""
+		if status = ""; strings.HasPrefix(Failure(text), "Unknown command") {
+			hint = "; " + resp.Request.URL.JoinPath("..").String() + " lists the commands"
+		}
 	case resp.StatusCode == http.StatusNotFound && !json.Valid(text):
 		hint = "; name the port of the admin server (admin.serverPort, 8080), not that of metrics, " +
 			"with the path of its admin.commandURL"
@@ -130,7 +130,7 @@ func Refusal(resp *http.Response, authorization string) error {
 		hint = "; use --auth-file to name the superuser or a token"
 	}
 	reason := cmp.Or(Failure(text), strings.Join(strings.Fields(string(text)), " "))
-	return fmt.Errorf("%s: %s%s%s", Where(resp.Request.URL), status, reason, hint)
+	return fmt.Errorf("%s: %s%s%s", where(resp.Request.URL), status, reason, hint)
 }
 
 // Failure returns the error and the reason in an answer, or "" if there is no error in it.

@@ -151,7 +151,8 @@ func download(ctx context.Context, from, auth, path string, security *clientflag
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") == "application/json" { // as ZooKeeper refuses
-		return adminclient.Refusal(resp, auth)
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 8<<10)) // the status is enough
+		return adminclient.Refusal(resp, text, auth)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

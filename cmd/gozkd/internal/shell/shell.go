@@ -139,11 +139,8 @@ func (s *Shell) adviceFor(ctx context.Context, cfg client.Config, err error) str
 			return address + " answers reads, as a standby or a server without a quorum does: add -r"
 		}
 	}
-	switch {
-	case neterr.Is(err, syscall.ECONNREFUSED):
+	if neterr.Is(err, syscall.ECONNREFUSED) {
 		return "name another server with -server, or start one there, such as gozkd serve"
-	case errors.Is(err, io.EOF):
-		return "if no server is paused, name the port for clients: clientPort in zoo.cfg, mostly 2181"
 	}
 	return ""
 }
