@@ -283,6 +283,35 @@ func TestAttack_SlowReaderOfWalk(t *testing.T) {
 	}
 }
 
+// closedWriter is a ResponseWriter whose connection is closed as soon as the answer has begun.
+type closedWriter struct{ *httptest.ResponseRecorder }
+
+func (w *closedWriter) SetWriteDeadline(time.Time) error {
+	if w.Flushed {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// A stream whose connection is closed ends, and is no failure of the server. A stream that would
+// not be bounded does not begin.
+func TestAttack_ReaderGone(t *testing.T) {
+	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
+	unbounded := httptest.NewRecorder()
+	for status, w := range map[int]http.ResponseWriter{http.StatusOK: &closedWriter{httptest.NewRecorder()}, http.StatusNotImplemented: unbounded} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/znodes/v2/?watch", nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		s.h.ServeHTTP(w, r)
+		route := web.Route{Path: "/znodes/v2", Class: fmt.Sprintf("%dxx", status/100)}
+		if st := s.h.Stats(); st.Requests[route] != 1 || st.Streams != 0 {
+			t.Errorf("%d: %+v", status, st)
+		}
+	}
+	if unbounded.Code != http.StatusNotImplemented {
+		t.Error(unbounded.Code, unbounded.Body)
+	}
+}
+
 // unread is a ResponseWriter whose reader reads nothing until the channel is closed.
 type unread struct {
 	*httptest.ResponseRecorder

@@ -46,8 +46,12 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 		return err
 	}
 	defer stream.Close()
-	answer.Events(w)
 	to := http.NewResponseController(w)
+	bound := func() error { return to.SetWriteDeadline(time.Now().Add(writePatience)) }
+	if errors.Is(bound(), http.ErrNotSupported) {
+		return answer.Errorf(http.StatusNotImplemented, "this program cannot bound how long a stream's reader takes")
+	}
+	answer.Events(w)
 	if to.Flush() != nil { // the reader learns at once that the watch is set
 		return nil //nolint:nilerr // the reader has gone
 	}
@@ -56,11 +60,8 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 		if err != nil {
 			return nil //nolint:nilerr // the reader has gone, or reconnects and then gets a reset
 		}
-		if !c.LoggedIn() {
+		if !c.LoggedIn() || bound() != nil { // the connection is closed
 			return nil
-		}
-		if to.SetWriteDeadline(time.Now().Add(writePatience)) != nil {
-			return answer.Errorf(http.StatusNotImplemented, "this program cannot bound how long a stream's reader takes")
 		}
 		if _, err := io.WriteString(w, text); err != nil || to.Flush() != nil {
 			return nil //nolint:nilerr // the same
