@@ -70,3 +70,38 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestLoad_AskedForAnotherKind: ZooKeeper computes the digest of a container for the persistent
+// znode that it makes if a client asks for a container with the request create, and vice versa. The
+// digests of the transactions in its pipeline inherit that. Other wrong digests count.
+func TestLoad_AskedForAnotherKind(t *testing.T) {
+	for _, c := range []struct {
+		op    proto.OpCode
+		kinds int
+	}{{proto.OpCreate, 1}, {proto.OpCreate2, 1}, {proto.OpCreateContainer, 2}} {
+		for kind := range c.kinds {
+			dir, list := t.TempDir(), tenTransactions()
+			list[1].Txn.Op, list[2].Txn.Op = c.op, c.op
+			digests(list)
+			write := func() {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(dir, "log.1"), logOf(list), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			one, two := otherKinds(list[1])[kind], otherKinds(list[2])[kind]
+			list[1].Digest += one
+			list[2].Digest += one + two
+			list[3].Digest += one + two
+			write()
+			if l := mustLoad(t, dir, Options{}); l.Compared != 9 || l.Tree.LastZxid() != 10 {
+				t.Errorf("%v: %d digests compared, zxid %v", c.op, l.Compared, l.Tree.LastZxid())
+			}
+			list[5].Digest += one
+			write()
+			if _, err := Load(t.Context(), mustFind(t, dir), Options{}); !errors.Is(err, zkfiles.ErrDamaged) {
+				t.Errorf("%v: a digest that is ahead again: %v", c.op, err)
+			}
+		}
+	}
+}
