@@ -30,7 +30,7 @@ var archiveURL = kind{
 func archiveKeys(c *Config) []key {
 	return []key{
 		row("gozkd.archive.url", archiveURL, "", &c.Archive.URL,
-			"place of the [archive](../guide/backup.md), the same on all servers").hidden(),
+			"place of the [archive](../guide/backup.md), the same on all servers"),
 		row("gozkd.archive.intervalMs", property32(100, 3_600_000), "3000", &c.Archive.Interval,
 			"ms until a write must be in the archive"),
 		row("gozkd.archive.baseHours", integer(1, 8760), "24", units(&c.Archive.BaseInterval, time.Hour),

@@ -185,6 +185,25 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 		"zoo.cfg:4: secureClientPort: is 2281, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)")
 }
 
+// What is in the place of a directory is named, and of a URL only a password is hidden.
+func TestLoad_NamesTheValue(t *testing.T) {
+	file := filepath.ToSlash(filepath.Join(t.TempDir(), "file"))
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const allowed = "; allowed: a URL, file:///DIRECTORY or s3://BUCKET/PREFIX"
+	for text, want := range map[string]string{
+		"dataDir=" + file:                                  "zoo.cfg:1: dataDir: is " + file + ", which is a file or below one: name a directory",
+		"dataDir=d\ndataLogDir=" + file + "/log":           "zoo.cfg:2: dataLogDir: is " + file + "/log, which is a file or below one: name a directory",
+		"dataDir=d\ngozkd.archive.url=ftp://h/d":           `zoo.cfg:2: gozkd.archive.url: is "ftp://h/d"` + allowed,
+		"dataDir=d\ngozkd.archive.url=s3://me:key@h/d":     `zoo.cfg:2: gozkd.archive.url: is "(hidden)"` + allowed,
+		"dataDir=d\nelectionAlg=0":                         `zoo.cfg:2: electionAlg: is "0"; allowed: 3`,
+		"dataDir=" + file + "/d\ndatadir.autocreate=false": "zoo.cfg:1: dataDir: is " + file + "/d, which is a file or below one: name a directory",
+	} {
+		wantLines(t, problems(t, text, nil), want)
+	}
+}
+
 func TestLoad_Doubtful(t *testing.T) {
 	const shell = "no shell replaces ~, variables and quotes, and a comment needs a line of its own"
 	const twice = "the server will not start; choose another port for one of them"

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/serverlist"
@@ -333,7 +334,7 @@ func (r *resolver) identity(c *Config) self {
 	}
 	me.file = filepath.Join(c.Server.Dir, "myid")
 	data, err := os.ReadFile(me.file)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // which is a problem of dataDir
 		return me
 	}
 	from := Origin{Source: me.file, Line: 1}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/fourletter"
@@ -202,7 +203,8 @@ func (r *resolver) resolve(memory bool) Config {
 func (r *resolver) check(name string) {
 	w := r.won[name]
 	shown := w.value
-	if w.row.secret && w.value != "" {
+	_, rest, _ := strings.Cut(w.value, "://") // a URL may have a password
+	if w.row.secret && w.value != "" || strings.Contains(rest, "@") {
 		shown = "(hidden)"
 	}
 	v, ok := w.row.kind.parse(w.value)
@@ -290,17 +292,19 @@ func (r *resolver) directories(c *Config) {
 		return
 	}
 	c.Server.LogDir = cmp.Or(c.Server.LogDir, c.Server.Dir)
-	if !c.AutoCreate {
-		r.mustExist("dataDir", c.Server.Dir)
-		if c.Server.LogDir != c.Server.Dir {
-			r.mustExist("dataLogDir", c.Server.LogDir)
-		}
+	r.directory("dataDir", c.Server.Dir, c.AutoCreate)
+	if c.Server.LogDir != c.Server.Dir {
+		r.directory("dataLogDir", c.Server.LogDir, c.AutoCreate)
 	}
 }
 
-// mustExist adds a problem if a directory does not exist.
-func (r *resolver) mustExist(key, dir string) {
-	if _, err := os.Stat(dir); err != nil {
+// directory adds a problem if a file is in the place of a directory, or the directory must exist
+// and does not.
+func (r *resolver) directory(key, dir string, autoCreate bool) {
+	switch info, err := os.Stat(dir); {
+	case err == nil && !info.IsDir(), errors.Is(err, syscall.ENOTDIR):
+		r.problem(r.won[key].from, key, "is %s, which is a file or below one: name a directory", dir)
+	case err != nil && !autoCreate:
 		r.problem(r.won[key].from, key, "is %s, which cannot be used, and datadir.autocreate is false: %v", dir, err)
 	}
 }
