@@ -77,8 +77,11 @@ func (s *session) introduce() error {
 		return err
 	}
 	head, err := s.in.Peek(headBytes)
-	if bytes.HasPrefix(head, []byte("gozkd")) {
+	switch {
+	case bytes.HasPrefix(head, []byte("gozkd")):
 		return errors.New("a server of gozkd answers: copy its data with gozkd mirror, or with gozkd backup and restore")
+	case bytes.HasPrefix(head, []byte("HTTP")):
+		return errors.New("this port speaks HTTP: name the port for other servers, 2888 mostly")
 	}
 	var p Packet
 	if err == nil {

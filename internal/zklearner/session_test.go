@@ -246,6 +246,7 @@ func TestSession_Hostile(t *testing.T) {
 	}{
 		{nil, "no leader answers"},
 		{[]byte("gozkdNET and 8 bytes"), "a server of gozkd answers: copy its data with gozkd mirror"},
+		{[]byte("HTTP/1.1 400 Bad Request\r\n"), "this port speaks HTTP: name the port for other servers"},
 		{packet(NewLeader, 0, nil), "names its epoch"},
 		{slices.Concat(leads(1), packet(Inform, 0, nil)), "sends its state"},
 		{slices.Concat(leads(1), diff, packet(Commit, 1, nil)), "without its proposal"},

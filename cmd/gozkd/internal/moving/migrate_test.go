@@ -211,10 +211,12 @@ func TestMigrate_SaysAtOnce(t *testing.T) {
 		m.learner = zklearner.New(zklearner.Config{Servers: []string{"nowhere.invalid:2888"}})
 		var watching sync.WaitGroup
 		watching.Go(func() { _ = m.watch(t.Context()) })
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if !strings.Contains(out.String(), "waiting     for a leader:") {
-			t.Errorf("after a second: %q", &out)
+		for _, after := range []time.Duration{time.Second, time.Minute} { // said once
+			time.Sleep(after)
+			synctest.Wait()
+			if strings.Count(out.String(), "waiting     for a leader:") != 1 {
+				t.Errorf("after %v: %q", after, &out)
+			}
 		}
 		m.end(nil)
 		watching.Wait()
