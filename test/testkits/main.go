@@ -33,10 +33,13 @@ func run(ctx context.Context, args []string) {
 	flags := flag.NewFlagSet("testkits", flag.ContinueOnError)
 	flags.BoolVar(&b.all, "all", false, "build the packages of all platforms, and test nothing")
 	flags.StringVar(&b.out, "out", "", "keep the packages in this directory")
-	flags.StringVar(&b.version, "version", "0.0.0", "the version of the packages")
+	flags.StringVar(&b.version, "version", "", "the version of the packages (that of HEAD's tag, or of a prerelease)")
 	only := flags.String("only", "python,java,js", "the kits, separated by commas")
 	built := flags.String("programs", "", "take gozkd-testkit from OS/ARCH in this directory, and do not build it")
 	must.Parsed(flags.Parse(args))
+	if b.version == "" {
+		b.version = versionOf(ctx, b.root)
+	}
 	b.dir = must.Get(os.MkdirTemp("", "gozkd-testkits-"))
 	defer must.Finally(func() error { return os.RemoveAll(b.dir) })
 	if b.out == "" {
@@ -73,6 +76,17 @@ func run(ctx context.Context, args []string) {
 			must.Doing(kit.name, func() { kit.do(&b, ctx) })
 		}
 	}
+}
+
+// versionOf returns the version of the tag of HEAD. Without a tag it returns a version with the
+// number of commits, which Maven, PEP 440 and npm take for one before that of go.work.
+func versionOf(ctx context.Context, root string) string {
+	if tags := strings.Fields(install.Output(ctx, root, "git", "tag", "--points-at", "HEAD", "v*")); len(tags) > 0 {
+		return tags[0][1:]
+	}
+	workspace := string(must.Get(os.ReadFile(filepath.Join(root, "go.work"))))
+	_, next, _ := strings.Cut(workspace, "github.com/gozkd/gozkd v")
+	return strings.Fields(next)[0] + "-alpha." + strings.TrimSpace(install.Output(ctx, root, "git", "rev-list", "--count", "HEAD"))
 }
 
 const platform = runtime.GOOS + "-" + runtime.GOARCH

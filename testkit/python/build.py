@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import pathlib
+import re
 import sys
 import zipfile
 
@@ -57,6 +58,7 @@ def wheel(version: str, system: str, arch: str, program: pathlib.Path, out: path
 
 
 def main(version: str, out: str, programs: str) -> None:
+    version = re.sub(r"-(a|b|rc)[a-z]*\.", r"\1", version)  # 0.1.0-alpha.7 is 0.1.0a7 to PEP 440
     pathlib.Path(out).mkdir(parents=True, exist_ok=True)
     for system, arch in TAGS:
         for program in pathlib.Path(programs).glob(f"gozkd-testkit-{system}-{arch}*"):
