@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -47,7 +48,7 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 		if h.taken != nil && r.Context().Err() == nil { // a client that leaves uses up its interval
 			h.taken.Give("", time.Now())
 		}
-		refuse(http.StatusInternalServerError, err.Error())
+		refuse(http.StatusInternalServerError, printable.Error(err))
 		return
 	}
 	defer b.Close() //nolint:errcheck // what remains is removed at the next start

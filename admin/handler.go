@@ -13,6 +13,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/httplocal"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -116,7 +117,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		}
 	}
 	if err := h.server.NotServing(); err != nil && !c.always {
-		fail(http.StatusOK, notServing, field{"reason", err.Error()})
+		fail(http.StatusOK, notServing, field{"reason", printable.Error(err)})
 		return
 	}
 	status, err := h.admit(r, c.access)

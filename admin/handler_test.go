@@ -136,7 +136,7 @@ func TestHandler_NotServing(t *testing.T) {
 			t.Errorf("the list %s: status %d", when, w.Code)
 		}
 	}
-	check("before the start", "server: not started")
+	check("before the start", "not started")
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestHandler_NotServing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	check("after the end", "server: closed")
+	check("after the end", "closed")
 }
 
 func TestCommands_Clients(t *testing.T) {
@@ -287,7 +287,7 @@ func TestCommands_Ensemble(t *testing.T) {
 			t.Fatal("a leader without followers serves for a minute")
 		}
 	}
-	if status, answer := ask(t, s, "srvr"); status != 200 || answer["reason"] != server.ErrNoLeader.Error() {
+	if status, answer := ask(t, s, "srvr"); status != 200 || "server: "+fmt.Sprint(answer["reason"]) != server.ErrNoLeader.Error() {
 		t.Errorf("without a leader: status %d, %v", status, answer)
 	}
 	if _, answer := ask(t, s, "zabstate"); answer["zabstate"] != "election" {

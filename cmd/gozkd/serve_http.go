@@ -210,20 +210,13 @@ func adminHandler(
 		return refuseForeignHosts(mux, c.AdminAddress)
 	}
 	all := http.NewServeMux()
-	commandsAndProfiles := refuseForeignHosts(mux, c.AdminAddress)
-	all.Handle("/", commandsAndProfiles)
+	all.Handle("/", refuseForeignHosts(mux, c.AdminAddress))
 	toPage := func(w http.ResponseWriter, req *http.Request) {
 		http.Redirect(w, req, httplocal.Prefix(req)+"/ui/", http.StatusFound)
 	}
 	all.HandleFunc("GET /ui", toPage)
 	if c.AdminCommandURL != "" { // otherwise / is the list of commands
-		all.HandleFunc("GET /{$}", func(w http.ResponseWriter, req *http.Request) {
-			if strings.Contains(req.Header.Get("Accept"), "text/html") { // a browser
-				toPage(w, req)
-				return
-			}
-			commandsAndProfiles.ServeHTTP(w, req)
-		})
+		all.HandleFunc("GET /{$}", toPage)
 	}
 	for _, path := range web.Paths {
 		all.Handle(path, pages) // which knows gozkd.web.hosts

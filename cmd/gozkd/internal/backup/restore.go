@@ -277,15 +277,21 @@ func CheckEmpty(dir string, besides ...string) error {
 	if err != nil {
 		return err
 	}
+	found := ""
 	for _, e := range entries {
-		if !slices.Contains(append(besides, "myid", "initialize", "admin.token", "lost+found"), e.Name()) {
-			if err := consensus.CheckUnused(dir); err != nil && !slices.Contains(besides, "LOCK") {
-				return err
-			}
-			return fmt.Errorf("%s is not empty, it holds %s: a new state is never written to a directory with data; move it away, or choose another one", dir, e.Name())
+		other := !slices.Contains(append(besides, "myid", "initialize", "admin.token", "lost+found"), e.Name())
+		if other && (found == "" || found == "LOCK") { // of a stopped server
+			found = e.Name()
 		}
 	}
-	return nil
+	if found == "" {
+		return nil
+	}
+	if err := consensus.CheckUnused(dir); err != nil && !slices.Contains(besides, "LOCK") {
+		return err
+	}
+	return fmt.Errorf("%s is not empty, it holds %s: a new state is never written to a directory with data; "+
+		"move it away, or choose another one", dir, found)
 }
 
 // roleOf describes the member that the state comes from.

@@ -56,13 +56,13 @@ func OfServer(source *tlsconf.Source) *Security {
 // TLS reports whether connections are encrypted.
 func (s *Security) TLS() bool { return s.source != nil }
 
-// Configure makes a client of package client connect so.
+// Configure gives the settings of a client of package client these flags' Dial and SASL.
 func (s *Security) Configure(cfg *client.Config) {
 	cfg.Dial, cfg.SASL = s.Dial, s.mechanism
 }
 
-// Connect connects a client so, unless cfg has a Dial of its own, within the session timeout, which
-// is 30 s by default. An error is explained.
+// Connect connects a client with these settings, unless cfg has a Dial of its own, within the
+// session timeout, which is 30 s by default. An error is explained.
 func (s *Security) Connect(ctx context.Context, cfg client.Config) (*client.Client, error) {
 	if cfg.Dial == nil {
 		s.Configure(&cfg)
@@ -108,8 +108,8 @@ func (s *Security) config(host string) *tls.Config {
 	return cfg
 }
 
-// Transport makes a transport of HTTP connect so to https URLs of a host, directly or through a
-// proxy. Without TLS it stays as it is.
+// Transport makes a transport of HTTP connect to https URLs of a host with these settings, directly
+// or through a proxy. Without TLS it stays as it is.
 func (s *Security) Transport(t *http.Transport, host string) {
 	if !s.TLS() {
 		return

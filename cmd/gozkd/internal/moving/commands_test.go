@@ -247,8 +247,10 @@ func TestImport_LogDirectory(t *testing.T) {
 func TestImport_Refusals(t *testing.T) {
 	dir, _ := zkcorpus.Unpack(t, "3.9.5")
 	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "precious"), nil, 0o644); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"LOCK", "precious"} {
+		if err := os.WriteFile(filepath.Join(full, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []struct {
 		main   cli.Main
