@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -24,16 +25,21 @@ func (h *handler) alive() []check {
 }
 
 // ready checks that clients can be sent to the server. A server that refuses growth is ready: it
-// serves all other requests, and those who delete something.
+// serves all other requests, and those who delete something. A server whose archive is closed,
+// because a standby was promoted, is ready too: otherwise whoever may write to the archive, also by
+// mistake, could take the ensemble out of service.
 func (h *handler) ready(r *http.Request) []check {
 	st, why := h.server.Status(), h.server.NotServing()
 	started, leader, current := check{name: "started"}, check{name: "leader"}, check{name: "current"}
 	if why != nil && !errors.Is(why, server.ErrNoLeader) {
-		started.reason = strings.TrimPrefix(why.Error(), "server: ")
+		started.reason = printable.Error(why)
 	}
 	switch {
 	case started.reason != "":
 		leader.reason, current.reason = started.reason, started.reason
+	case st.Standby:
+		leader.reason = printable.Error(server.ErrStandby)
+		current.reason = leader.reason
 	case st.Leader == 0:
 		leader.reason = "no leader is known: no quorum of voters with data is in touch, or they elect one"
 		current.reason = leader.reason
@@ -53,11 +59,15 @@ func (h *handler) ready(r *http.Request) []check {
 		}
 		checks = append(checks, own)
 	}
-	if text := h.growth(r); text != "" {
-		checks = append(checks, check{name: "growth", note: text})
-	}
-	if text := h.server.Facts().Stats().Crowd.String(); text != "" {
-		checks = append(checks, check{name: "connections", note: text})
+	stats := h.server.Facts().Stats()
+	for _, c := range []check{
+		{name: "growth", note: h.growth(r)},
+		{name: "connections", note: stats.Crowd.String()},
+		{name: "archive", note: stats.Fenced},
+	} {
+		if c.note != "" {
+			checks = append(checks, c)
+		}
 	}
 	return checks
 }

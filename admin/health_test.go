@@ -55,11 +55,13 @@ func TestHealth_Standalone(t *testing.T) {
 	probe(t, "after the end", h, "/readyz", 503, not("closed"))
 }
 
-// A server that refuses growth is ready, and says why it does. The paths are for callers on this
-// machine.
+// A server that refuses growth is ready, and says why it does, and so is one whose archive is
+// closed. The paths are for callers on this machine.
 func TestHealth_Full(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := server.New(server.Config{DataLimit: 1, InProcess: true})
+		s, err := server.New(server.Config{DataLimit: 1, InProcess: true, ArchiveStats: func() server.ArchiveStats {
+			return server.ArchiveStats{Fenced: "closed"}
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,9 +72,9 @@ func TestHealth_Full(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		h := admin.Handler(s)
 		probe(t, "full", h, "/readyz", 200, "ok")
-		const text, paths, end = "data limit reached: 0.0 MiB of 0.0 MiB; least memory: server 1; growth is refused until below 0.0 MiB; ",
-			"largest subtrees: /zookeeper 0.0 MiB, / 0.0 MiB; ", "delete znodes, or raise gozkd.dataLimitKB or the memory of that server"
-		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\nreadyz check passed\n")
+		const text, paths, end = "data limit reached: 0.4 KiB of 0.0 KiB; least memory: server 1; growth is refused, because that leaves no room for data; ",
+			"largest subtrees: /zookeeper 0.3 KiB, / 0.1 KiB; ", "raise gozkd.dataLimitKB or the memory of that server"
+		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\n[+]archive warning: closed\nreadyz check passed\n")
 		for from, want := range map[string]string{"127.0.0.1:4711": text + paths + end, "10.0.0.1:4711": text + end} {
 			for path, key := range map[string]string{"/readyz": "note", "/commands/monitor": "gozkd_data_status"} {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

@@ -1,26 +1,34 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/server"
 )
 
-// mntr shows when the archive was verified, and whether that failed.
-func TestArchiveStats_Verification(t *testing.T) {
+// mntr shows when the archive was verified, and whether that failed, and srvr that it is closed.
+func TestArchiveStats_Words(t *testing.T) {
 	for _, c := range []struct {
 		stats      server.ArchiveStats
 		at, failed string
+		closed     string
 	}{
-		{server.ArchiveStats{}, "0", "0"},
-		{server.ArchiveStats{Verified: time.Unix(1e9, 5)}, "1000000000", "0"},
-		{server.ArchiveStats{Verified: time.Unix(1e9, 0), VerifyFailed: true}, "1000000000", "1"},
+		{server.ArchiveStats{}, "0", "0", ""},
+		{server.ArchiveStats{Verified: time.Unix(1e9, 5)}, "1000000000", "0", ""},
+		{server.ArchiveStats{Verified: time.Unix(1e9, 0), VerifyFailed: true}, "1000000000", "1", ""},
+		{server.ArchiveStats{Fenced: "closed"}, "0", "0", "Archive: closed\n"},
 	} {
 		cfg := server.Config{Words: []string{"mntr"}, ArchiveStats: func() server.ArchiveStats { return c.stats }}
-		got := monitor(t, start(t, cfg).ConnectString())
+		s := start(t, cfg)
+		got := monitor(t, s.ConnectString())
 		if at, failed := got["zk_gozkd_archive_verified_seconds"], got["zk_gozkd_archive_verify_failed"]; at != c.at || failed != c.failed {
 			t.Errorf("%+v: at %q, failed %q", c.stats, at, failed)
+		}
+		_, archive, _ := strings.Cut(ask(t, s.ConnectString(), "srvr"), "Node count: 5\n")
+		if fenced := got["zk_gozkd_archive_fenced"] == "1"; archive != c.closed || fenced != (c.closed != "") {
+			t.Errorf("%+v: fenced %t, srvr says %q", c.stats, fenced, archive)
 		}
 	}
 }

@@ -90,8 +90,11 @@ func (b *Backups) Make(ctx context.Context) (*Backup, error) {
 
 // Capture is the first half of Make, without the file.
 func (b *Backups) Capture(ctx context.Context) (*Capture, error) {
-	if !b.life.Accepting.Load() {
+	switch {
+	case !b.life.Accepting.Load():
 		return nil, b.life.WhyNot()
+	case b.cfg.Standby: // no leader would tell what is committed
+		return nil, ErrStandby
 	}
 	alive, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -265,7 +268,7 @@ func (b *Backups) addFacts(l *facts.Values) {
 	l.Add("gozkd_archive_bytes_total", a.Bytes)
 	l.Add("gozkd_archive_errors_total", a.Errors)
 	l.Add("gozkd_archive_gaps_total", a.Gaps)
-	l.Add("gozkd_archive_fenced", flag(a.Fenced))
+	l.Add("gozkd_archive_fenced", flag(a.Fenced != ""))
 	l.Add("gozkd_archive_verified_seconds", max(0, a.Verified.Unix())) // the zero time is before 1970
 	l.Add("gozkd_archive_verify_failed", flag(a.VerifyFailed))
 }

@@ -72,6 +72,9 @@ func (f *Facts) Stats() facts.Stats {
 	st.ReplyBytes, st.ProposalBytes = f.meter.Replies.Read(), f.meter.Proposals.Read()
 	st.MinLatencyMs, st.AvgLatencyMs, st.MaxLatencyMs = f.meter.Latencies()
 	st.Crowd = f.conns.growth.crowdFacts()
+	if f.cfg.ArchiveStats != nil {
+		st.Fenced = f.cfg.ArchiveStats().Fenced
+	}
 	if f.life.Accepting.Load() {
 		st.Mode, st.Uptime = f.mode(), max(0, f.cfg.Now().Sub(f.startedWall))
 	}

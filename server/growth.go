@@ -15,6 +15,7 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
@@ -286,7 +287,8 @@ func (g *growth) look() {
 	case now.full && !was.full:
 		g.cfg.Logger.Error("the data are full: requests that add data are refused with -125", "reason", text)
 	case was.full && !now.full:
-		g.cfg.Logger.Warn("the data are no longer full: requests that add data are accepted again", "limit", data.Limit)
+		g.cfg.Logger.Warn("the data are no longer full: requests that add data are accepted again",
+			"limit", printable.Size(data.Limit))
 	case now.near && !was.near:
 		g.cfg.Logger.Warn("soon requests that add data will be refused", "reason", text)
 	}

@@ -67,7 +67,7 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 		}
 		time.Sleep(2 * growthInterval)
 		g := s.Facts().Stats().Growth
-		if text := g.String(); len(g.Largest) != 3 || g.Largest[0].Path != "/10" || g.Largest[0].Weight != g.Largest[2].Weight || !strings.Contains(text, "largest subtrees: /10 0.0 MiB, /11 ") {
+		if text := g.String(); len(g.Largest) != 3 || g.Largest[0].Path != "/10" || g.Largest[0].Weight != g.Largest[2].Weight || !strings.Contains(text, "largest subtrees: /10 9.9 KiB, /11 ") {
 			t.Errorf("full, and the facts say %q", text)
 		}
 		refused := func() int64 { return s.meter.Counted(meter.GrowthRefused) }
@@ -124,7 +124,7 @@ func TestGrowth_SaysWhatIsFull(t *testing.T) {
 		{func() { g.Weight, g.Full = 100<<20, true }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
 			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
 		{func() { g.Cause, g.Largest = "disk", nil }, "data limit reached: 100.0 MiB of 100.0 MiB; least disk: server 2; growth is refused until below 95.0 MiB" +
-			"; delete znodes, make room on that disk, or lower gozkd.diskReserveKB"},
+			"; delete znodes, or make room on that disk, or lower gozkd.diskReserveKB"},
 	} {
 		if c.change(); g.String() != c.want {
 			t.Errorf("%s\nwant\n%s", g, c.want)

@@ -17,6 +17,8 @@ var (
 	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot
 	// reach the leader, or has not caught up yet. That may pass.
 	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
+	// ErrStandby means that a server cannot do what needs a leader, because it is a standby.
+	ErrStandby = errors.New("server: a standby has no leader, and serves only reads until it is promoted")
 )
 
 // service is the service that a server gives its clients at a moment. Every statement about whether
@@ -127,7 +129,7 @@ func (s *Server) Ready(ctx context.Context) error {
 
 // Status returns a recent summary of the server.
 func (s *Server) Status() facts.Status {
-	st := Status{Member: int(s.cfg.MemberID)}
+	st := Status{Member: int(s.cfg.MemberID), Standby: s.cfg.Standby}
 	now, node := s.service()
 	if now.stage == stageClosed {
 		return st

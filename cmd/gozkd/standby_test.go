@@ -24,6 +24,7 @@ import (
 func TestStandby_AllMembersLost(t *testing.T) {
 	tr := newTrio(t)
 	place, dir, port := t.TempDir(), filepath.Join(t.TempDir(), "standby"), reservePorts(t, 1)[0]
+	admin := reservePorts(t, 1)[0]
 	url := "file:///" + strings.TrimPrefix(filepath.ToSlash(place), "/")
 	tr.lines = append(tr.lines, "-o", "gozkd.archive.url="+url, "-o", "gozkd.archive.intervalMs=300")
 	tr.start(0, 1, 2)
@@ -46,7 +47,7 @@ func TestStandby_AllMembersLost(t *testing.T) {
 		return status, stdout.String() + stderr.String()
 	}
 	cmd := program.Command("standby", url, "--into", dir, "--client-port", port, "--client-address", "127.0.0.1",
-		"-o", "admin.enableServer=false", "-o", "gozkd.archive.intervalMs=300")
+		"-o", "admin.serverAddress=127.0.0.1", "-o", "admin.serverPort="+admin, "-o", "gozkd.archive.intervalMs=300")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +79,14 @@ func TestStandby_AllMembersLost(t *testing.T) {
 	var said strings.Builder
 	if run("gozkd", []string{"status", "-server", "127.0.0.1:" + port}, outside(&said, &said)); !strings.Contains(said.String(), "it is a standby, which has all that its archive had") {
 		t.Errorf("status: %s", &said)
+	}
+	if status, text := fetch(t, "http://127.0.0.1:"+admin+"/readyz"); status != 503 || !strings.Contains(text, "[-]leader failed: a standby has no leader") {
+		t.Errorf("readyz: %d %s", status, text)
+	}
+	said.Reset()
+	if status := run("gozkd", []string{"backup", "--from", "http://127.0.0.1:" + admin, "--auth-file", filepath.Join(dir, "standby", "admin.token"), "x"}, outside(&said, &said)); status == 0 ||
+		!strings.Contains(said.String(), "a standby has no leader") {
+		t.Errorf("backup: %d %s", status, &said)
 	}
 	said.Reset()
 	const answersReads = " answers reads, as a standby or a server without a quorum does: add -r\n"

@@ -27,6 +27,9 @@ func writeStats(w *bufio.Writer, st *facts.Stats) {
 		p := st.ProposalBytes
 		say(w, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)
 	}
+	if st.Fenced != "" {
+		say(w, "Archive: %s\n", st.Fenced)
+	}
 }
 
 // writeSettings writes lines of the form key=value.

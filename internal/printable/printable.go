@@ -24,6 +24,14 @@ func Text(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
+// Size returns a number of bytes in KiB or MiB.
+func Size(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
 // Dotted returns text with a dot for each character that is not printable, for a table on a
 // terminal.
 func Dotted(text string) string {

@@ -35,6 +35,8 @@ type State struct {
 	// Mode is standalone, leader, follower, observer or read-only.
 	Mode   string
 	Znodes int64
+	// Archive says that the archive is closed to a gozkd, and what to do; otherwise it is empty.
+	Archive string
 }
 
 // Latency is minimum, average and maximum, in milliseconds.
@@ -88,6 +90,8 @@ func ParseState(srvr string) (State, error) {
 			s.Zxid = proto.Zxid(hex(value))
 		case "Mode":
 			s.Mode = safe(value)
+		case "Archive":
+			s.Archive = safeUpTo(1000, value)
 		default:
 			if count := counts[key]; count != nil {
 				*count = number(value)
@@ -171,6 +175,14 @@ func (m Monitor) Int(key string) (int64, bool) {
 
 // Float returns a finite value.
 func (m Monitor) Float(key string) (float64, bool) { return float(m[key]) }
+
+// WhyReadOnly returns why a server that answers reads takes no writes.
+func (m Monitor) WhyReadOnly() string {
+	if lag, ok := m.Float("gozkd_standby_lag_seconds"); ok {
+		return fmt.Sprintf("it is a standby, which has all that its archive had %.1f s ago", lag)
+	}
+	return "it is not part of a quorum"
+}
 
 // DataStatus returns the sentence with which the first of several gozkds that has one says that the
 // data are near their limit, or "".
@@ -355,7 +367,7 @@ const (
 	peerInStep    = "in step"
 	peerBehind    = "behind"    // connected, but not in step with the leader
 	peerConnected = "connected" // and the leader gave no answer
-	peerCutOff    = "cut off"   // no member that answered can send messages to it
+	PeerCutOff    = "cut off"   // no member that answered can send messages to it
 	peerUnknown   = "unknown"
 )
 
@@ -384,7 +396,7 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 	for _, m := range answers {
 		of := func(name string) (int64, bool) { return m.Int(fmt.Sprintf("gozkd_peer_%d_%s", p.ID, name)) }
 		if connected, ok := of("connected"); ok {
-			p.Role, reached = peerCutOff, reached || connected > 0
+			p.Role, reached = PeerCutOff, reached || connected > 0
 		}
 		if inStep, ok := of("in_step"); ok {
 			judged = map[bool]string{true: peerInStep, false: peerBehind}[inStep > 0]
@@ -406,8 +418,9 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 	return p
 }
 
-// OtherPeers returns the members that gave none of the answers: every answer calls them a peer.
-func OtherPeers(answers []Monitor) []Peer {
+// OtherPeers returns the members that gave none of the answers: every answer calls them a peer. It
+// returns none if each may be one of the asked servers that gave no answer, and so no number.
+func OtherPeers(answers []Monitor, asked int) []Peer {
 	others := []Peer{}
 	for number := 0; number <= memberid.MaxNumber && len(answers) > 0; number++ {
 		key, all := fmt.Sprintf("gozkd_peer_%d_connected", number), true
@@ -417,6 +430,9 @@ func OtherPeers(answers []Monitor) []Peer {
 		if all {
 			others = append(others, PeerOf(memberid.Of(number), answers))
 		}
+	}
+	if len(others) <= asked-len(answers) {
+		return []Peer{}
 	}
 	return others
 }

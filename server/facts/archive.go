@@ -45,7 +45,7 @@ type ArchiveStats struct {
 	Objects, Bytes int64         // written
 	Errors         int64         // failed requests to the storage
 	Gaps           int64         // breaks of the log that a new base had to mend
-	Fenced         bool          // a standby was promoted, so nothing is archived any more
+	Fenced         string        // a standby was promoted, so nothing is archived any more: why, and what to do
 	Verified       time.Time     // when the last verification of the archive began; zero: never
 	VerifyFailed   bool          // it failed
 }

@@ -31,6 +31,8 @@ type Status struct {
 	// first, as can happen to the last member when a new ensemble is formed. Until that learner
 	// votes, the ensemble tolerates fewer failures.
 	Whole bool
+	// Standby: this server follows an archive instead of a leader, and serves only reads.
+	Standby bool
 	// LeavesClients: this server leads, and refuses clients because the other members serve them.
 	LeavesClients bool
 }
@@ -54,6 +56,7 @@ type Stats struct {
 	Uptime                     time.Duration
 	Growth                     Growth
 	Crowd                      Crowd
+	Fenced                     string // of ArchiveStats
 }
 
 // Crowd says how much memory the connections of a server's clients and their watches take, and may
@@ -69,10 +72,9 @@ func (c Crowd) String() string {
 		return ""
 	}
 	return fmt.Sprintf("connections and watches take %s of %s: new sessions are refused here; "+
-		"close idle clients, add servers, or give this server more memory", mib(c.Bytes), mib(c.Limit))
+		"close idle clients, add servers, or give this server more memory",
+		printable.Size(c.Bytes), printable.Size(c.Limit))
 }
-
-func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // Growth says how large the data may become. See docs/guide/capacity.md.
 type Growth struct {
@@ -104,20 +106,28 @@ func (g Growth) String() string {
 	if !g.Near() {
 		return ""
 	}
-	how, until := "data limit reached", "growth is refused until below "+mib(g.Resumes)
-	if !g.Full {
+	how, until := "data limit reached", "growth is refused until below "+printable.Size(g.Resumes)
+	remedy := "; delete znodes, or "
+	switch {
+	case !g.Full:
 		how, until = "data near their limit", "at the limit growth is refused"
+	case g.Resumes < leastWeight:
+		until, remedy = "growth is refused, because that leaves no room for data", "; "
 	}
 	text := fmt.Sprintf("%s: %s of %s; least %s: server %d; %s",
-		how, mib(g.Weight), mib(g.Limit), g.Cause, g.Server, until)
+		how, printable.Size(g.Weight), printable.Size(g.Limit), g.Cause, g.Server, until)
 	for i, s := range g.Largest {
-		text += [...]string{"; largest subtrees: ", ", "}[min(i, 1)] + printable.Shortened(printable.Text(s.Path), maxPath) + " " + mib(s.Weight)
+		path := printable.Shortened(printable.Text(s.Path), maxPath)
+		text += [...]string{"; largest subtrees: ", ", "}[min(i, 1)] + path + " " + printable.Size(s.Weight)
 	}
 	if g.Cause == "disk" {
-		return text + "; delete znodes, make room on that disk, or lower gozkd.diskReserveKB"
+		return text + remedy + "make room on that disk, or lower gozkd.diskReserveKB"
 	}
-	return text + "; delete znodes, or raise gozkd.dataLimitKB or the memory of that server"
+	return text + remedy + "raise gozkd.dataLimitKB or the memory of that server"
 }
+
+// leastWeight is more than an empty state weighs, in bytes: nothing can be deleted to get below it.
+const leastWeight = 1 << 10
 
 // maxPath bounds the paths in texts, in bytes.
 const maxPath = 100

@@ -53,16 +53,19 @@ func Fence(ctx context.Context, s store.Store, name, text string) error {
 var ErrOtherFence = errors.New("another standby was promoted")
 
 // errFenced means that a standby was promoted.
-var errFenced = errors.New("a standby was promoted, so another ensemble goes on with this history, and this " +
-	"one archives no more: stop its servers, or, if the promotion was in vain, delete the object")
+var errFenced = errors.New("a standby was promoted, so another ensemble goes on with this history; this one " +
+	"archives no more, and what its clients write is lost: stop its servers, or, if the promotion was in vain, " +
+	"delete the object")
 
 // checkFence returns an error if a listing shows a fence.
 func (s *Shipper) checkFence(c *catalog) error {
-	fenced := len(c.fences) > 0
-	if s.stats.fenced.Store(fenced); fenced {
-		s.active = false
-		s.dropBase()
-		return fmt.Errorf("%w %s", errFenced, c.fences[0])
+	if len(c.fences) == 0 {
+		s.stats.fenced.Store("")
+		return nil
 	}
-	return nil
+	s.active = false
+	s.dropBase()
+	err := fmt.Errorf("%w %s", errFenced, c.fences[0])
+	s.stats.fenced.Store(err.Error())
+	return err
 }

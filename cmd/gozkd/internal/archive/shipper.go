@@ -80,7 +80,7 @@ type sighting struct {
 type shipperStats struct {
 	waiting                     atomic.Int64 // Unix nanoseconds since when an entry waits; 0: none does
 	active                      atomic.Bool
-	fenced                      atomic.Bool
+	fenced                      atomic.Value // string: the error of checkFence, or ""
 	objects, bytes, errs, holes atomic.Int64
 	verified                    atomic.Pointer[Verification] // the last one; nil: none is known
 }
@@ -92,8 +92,9 @@ func New(cfg Config) *Shipper { return &Shipper{cfg: cfg} }
 func (s *Shipper) Stats() facts.ArchiveStats {
 	a := facts.ArchiveStats{
 		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(),
-		Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(), Fenced: s.stats.fenced.Load(),
+		Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(),
 	}
+	a.Fenced, _ = s.stats.fenced.Load().(string)
 	if since := s.stats.waiting.Load(); since != 0 {
 		a.Lag = max(time.Since(time.Unix(0, since)), 0)
 	}
@@ -230,7 +231,7 @@ func (s *Shipper) settle() {
 	s.stats.waiting.Store(since)
 	s.stats.active.Store(s.active)
 	keep := s.pos.index // with the last entry, for sameHistory
-	if len(s.seen) > 0 && s.stats.fenced.Load() {
+	if len(s.seen) > 0 && s.Stats().Fenced != "" {
 		keep = s.seen[len(s.seen)-1].index // nothing waits for the archive any more
 	}
 	s.source.KeepLog(keep)

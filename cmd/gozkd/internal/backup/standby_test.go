@@ -269,7 +269,7 @@ func (p *standing) checkFenced() {
 	p.revive()
 	time.Sleep(2 * wholeRounds * shipInterval)
 	for id, proc := range p.procs {
-		if !proc.shipper.Stats().Fenced {
+		if proc.shipper.Stats().Fenced == "" {
 			p.t.Errorf("member %d is not fenced\n%s", id, p.log.String())
 		}
 	}
@@ -317,7 +317,7 @@ func TestStandby_BeginsAnew(t *testing.T) {
 		}
 		last := s.archived()
 		time.Sleep(time.Minute)
-		if s.archived() == last || s.procs[1].shipper.Stats().Fenced {
+		if s.archived() == last || s.procs[1].shipper.Stats().Fenced != "" {
 			t.Error("the archive is still closed")
 		}
 		cancel()

@@ -95,8 +95,11 @@ type serverJSON struct {
 	PeerLinksTLS *int64 `json:"peer_links_tls,omitempty"`
 }
 
-// writeJSON writes {"ok":…,"servers":[…],"others":[…],"data_status":…,"problems":[…]}.
-func writeJSON(w io.Writer, servers []server, others []probe.Peer, data string, problems []string) error {
+// writeJSON writes {"ok":…,"servers":[…],"others":[…],"data_status":…,"archive_status":…,
+// "problems":[…]}.
+func writeJSON(
+	w io.Writer, servers []server, others []probe.Peer, data, archive string, problems []string,
+) error {
 	list := make([]serverJSON, len(servers))
 	for i := range servers {
 		s := &servers[i]
@@ -122,7 +125,8 @@ func writeJSON(w io.Writer, servers []server, others []probe.Peer, data string, 
 		OK         bool         `json:"ok"`
 		Servers    []serverJSON `json:"servers"`
 		Others     []probe.Peer `json:"others"`
-		DataStatus string       `json:"data_status,omitempty"` // the data are near their limit
+		DataStatus string       `json:"data_status,omitempty"`    // the data are near their limit
+		Archive    string       `json:"archive_status,omitempty"` // the archive is closed to this ensemble
 		Problems   []string     `json:"problems"`
-	}{len(problems) == 0, list, others, data, problems})
+	}{len(problems) == 0, list, others, data, archive, problems})
 }

@@ -6,6 +6,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -29,8 +30,8 @@ flags:
   -timeout TIME          limit for all answers; all servers are asked at once (5s)
   -output text|json      output format (text)
 ` + clientflags.Usage + `
-Exit status: 0 if the server serves clients and, of several servers, exactly one leads and the others
-follow; 1 otherwise; 2 if the command line is wrong.
+Exit status: 0 if the server serves clients and, of several servers, exactly one leads, the others
+follow, and no other member is cut off from them; 1 otherwise; 2 if the command line is wrong.
 `
 
 const ruokUsage = `usage: gozkd ruok [flags] [zoo.cfg]
@@ -59,19 +60,25 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	}
 	servers := ask(ctx, t, true)
 	answers := answers(servers)
-	others, data := probe.OtherPeers(answers), probe.DataStatus(answers)
+	others, data := probe.OtherPeers(answers, len(servers)), probe.DataStatus(answers)
 	problems := judge(servers, others)
+	archive := ""
+	for i := range servers {
+		archive = cmp.Or(archive, servers[i].state.Archive)
+	}
 	var err error
 	switch {
 	case json:
-		err = writeJSON(env.Out, servers, others, data, problems)
+		err = writeJSON(env.Out, servers, others, data, archive, problems)
 	case len(servers) == 1:
 		err = writeOne(env.Out, t, servers[0])
 	default:
 		err = writeTable(env.Out, servers, others)
 	}
-	if !json && data != "" && err == nil {
-		_, err = fmt.Fprintln(env.Out, data)
+	for _, warning := range []string{data, archive} {
+		if !json && warning != "" && err == nil {
+			_, err = fmt.Fprintln(env.Out, warning)
+		}
 	}
 	if err != nil {
 		problems = append(problems, "writing the answer: "+err.Error())
@@ -89,7 +96,7 @@ func Ruok(ctx context.Context, args []string, env cli.Env) int {
 		return status
 	}
 	var problems []string
-	servers := ask(ctx, t, false)
+	servers := ask(ctx, t, *ready)
 	for i := range servers {
 		if p := servers[i].problem(*ready); p != "" {
 			problems = append(problems, servers[i].address+": "+p)
@@ -170,16 +177,9 @@ func (s *server) problem(ready bool) string {
 	case s.err != nil:
 		return probe.Cause(s.err)
 	case ready && s.state.Mode == probe.ModeReadOnly:
-		return "alive, but serves only reads: it is not part of a quorum"
+		return "alive, but serves only reads: " + s.monitor.WhyReadOnly()
 	}
 	return ""
-}
-
-func (s *server) whyReadOnly() string {
-	if lag, ok := s.monitor.Float("gozkd_standby_lag_seconds"); ok {
-		return fmt.Sprintf("it is a standby, which has all that its archive had %.1f s ago", lag)
-	}
-	return "it is not part of a quorum"
 }
 
 // judge returns a sentence for each problem of the servers: none if every server serves
@@ -195,7 +195,7 @@ func judge(servers []server, others []probe.Peer) []string {
 			problems = append(problems, s.address+": "+probe.Cause(s.err))
 			known = false
 		case s.state.Mode == probe.ModeReadOnly:
-			problems = append(problems, s.address+": serves only reads: "+s.whyReadOnly())
+			problems = append(problems, s.address+": serves only reads: "+s.monitor.WhyReadOnly())
 		case s.state.Mode == probe.ModeStandalone && len(servers) > 1:
 			problems = append(problems, s.address+": is standalone, not a member of an ensemble")
 		case s.state.Mode == probe.ModeLeader:
@@ -213,6 +213,11 @@ func judge(servers []server, others []probe.Peer) []string {
 		problems = append(problems, "no server leads")
 	default:
 		problems = append(problems, "no server that answered leads")
+	}
+	for _, p := range others {
+		if p.Role == probe.PeerCutOff && len(servers) > 1 {
+			problems = append(problems, fmt.Sprintf("server.%d: cut off from the servers that answered", p.ID))
+		}
 	}
 	return problems
 }

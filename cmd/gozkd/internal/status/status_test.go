@@ -203,17 +203,19 @@ func TestStatus_JSON(t *testing.T) {
 	}
 }
 
-// A full server serves, and the last line says what is full, without its control characters.
-func TestStatus_Full(t *testing.T) {
+// A full server serves, and so does one whose archive is closed: the last lines say so, without
+// their control characters.
+func TestStatus_Warnings(t *testing.T) {
 	servers := serveWords(t, func(word string) string {
 		if word == "srvr" {
-			return member("standalone")
+			return member("standalone") + "Archive: closed: \x1b\n"
 		}
 		return "zk_gozkd_data_status\tdata limit reached: \x1b\nzk_gozkd_data_full\t1\n"
 	})
 	for want, args := range map[string][]string{
-		"Mode: standalone\ndata limit reached: ·\n":   {"-server", servers},
-		"\"data_status\": \"data limit reached: ·\",": {"-server", servers, "--output", "json"},
+		"Mode: standalone\ndata limit reached: ·\nclosed: ·\n": {"-server", servers},
+		"\"data_status\": \"data limit reached: ·\",":          {"-server", servers, "--output", "json"},
+		"\"archive_status\": \"closed: ·\",":                   {"-server", servers, "--output", "json"},
 	} {
 		if status, out, _ := call(t, Main, nil, args...); status != 0 || !strings.Contains(out, want) {
 			t.Errorf("status %d, %s\nwant %s", status, out, want)
@@ -377,6 +379,19 @@ func TestStatus_Others(t *testing.T) {
 	status, out, errs = call(t, Main, nil, "-server", leads+","+two)
 	if status != 0 || errs != "" || !regexp.MustCompile(`(?m)^server\.3 +behind +as the others see it$`).MatchString(out) {
 		t.Errorf("status %d: %s\n%s", status, errs, out)
+	}
+	// A member that the others cannot reach is a problem of the ensemble, and one that was asked is
+	// listed once.
+	cut := monitored(t, "leader", "zk_gozkd_leader_id\t1\nzk_gozkd_term\t4\nzk_gozkd_peer_2_connected\t1\nzk_gozkd_peer_3_connected\t0\n")
+	follows, down := monitored(t, "follower", follower("zk_gozkd_peer_3_connected\t0\n")), nobody(t)
+	for servers, want := range map[string]string{
+		cut + "," + follows:              "server.3: cut off from the servers that answered",
+		cut + "," + follows + "," + down: down + ": connection refused",
+	} {
+		status, out, errs = call(t, Main, nil, "-server", servers)
+		if status != 1 || errs != "gozkd status: "+want+"\n" || strings.Count(out, "\n") != 4 {
+			t.Errorf("status %d: %s\n%s", status, errs, out)
+		}
 	}
 	status, out, errs = call(t, Main, nil, "-server", leads, "-output", "json")
 	var got struct{ Others []map[string]any }

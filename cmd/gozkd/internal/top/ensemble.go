@@ -242,6 +242,7 @@ func (e *ensemble) problems() []string {
 	var list []string
 	sampled := 0
 	var standalone, readers []string
+	fenced := ""
 	for _, m := range e.members {
 		if m.hasSample {
 			sampled++
@@ -250,7 +251,10 @@ func (e *ensemble) problems() []string {
 			standalone = append(standalone, m.Address)
 		}
 		if m.up() && m.last.State.Mode == probe.ModeReadOnly {
-			readers = append(readers, m.Address)
+			readers = append(readers, m.Address+": serves only reads: "+m.last.Monitor.WhyReadOnly())
+		}
+		if m.up() {
+			fenced = cmp.Or(fenced, m.last.State.Archive)
 		}
 	}
 	leaders := e.leaders()
@@ -272,11 +276,11 @@ func (e *ensemble) problems() []string {
 	case len(standalone) > 0 && len(e.members) > 1:
 		list = append(list, "standalone, not in one ensemble with the others: "+strings.Join(standalone, ", "))
 	}
-	if len(readers) > 0 {
-		list = append(list, "without a quorum, serving only reads: "+strings.Join(readers, ", "))
-	}
-	if text := probe.DataStatus(e.answers()); text != "" {
-		list = append(list, text)
+	list = append(list, readers...)
+	for _, text := range []string{probe.DataStatus(e.answers()), fenced} {
+		if text != "" {
+			list = append(list, text)
+		}
 	}
 	if note, bad := e.archive(); bad {
 		list = append(list, note)

@@ -96,7 +96,7 @@ func TestEnsemble_Problems(t *testing.T) {
 		{[]string{"follower", "follower", ""}, "no leader: writes are not possible"},
 		{[]string{"leader", "leader", "follower"}, "2 members claim to lead: 10.0.0.1:2181, 10.0.0.2:2181"},
 		{[]string{"leader", "standalone"}, "standalone, not in one ensemble with the others: 10.0.0.2:2181"},
-		{[]string{"read-only", "", ""}, "no leader: writes are not possible|without a quorum, serving only reads: 10.0.0.1:2181"},
+		{[]string{"read-only", "", ""}, "no leader: writes are not possible|10.0.0.1:2181: serves only reads: it is not part of a quorum"},
 	} {
 		var fakes []*fake
 		for i, mode := range c.modes {
