@@ -83,6 +83,9 @@ func (p *serverPorts) serve(run context.Context, accept func(net.Listener, portK
 
 // listen opens a port for clients.
 func (c *Config) listen(ctx context.Context, address string) (net.Listener, error) {
+	if c.hooks.Listen != nil {
+		return c.hooks.Listen(address)
+	}
 	keepAlive := time.Duration(-1) // none
 	if c.ClientKeepAlive {
 		keepAlive = 0 // the runtime's default

@@ -16,6 +16,7 @@ type Hooks struct {
 	// Attached is called when a session is attached to a client's connection, before the client is
 	// told, and with session 0 before the reply that ends the connection. nil: not called.
 	Attached func(nc net.Conn, session int64)
+	Listen   func(address string) (net.Listener, error) // for clients; nil: TCP
 }
 
 // Of returns the hooks in a *server.Config.

@@ -37,6 +37,7 @@ type member struct {
 	role   role // as far as is known
 	unsure bool // a reconfig may have changed the role
 
+	clientPort           int   // that the member's line should have
 	peerPort, formerPort int   // for other members; formerPort: is open, too, unless it is 0
 	changedAt            int64 // zxid of the last reconfig of this member
 
@@ -72,12 +73,18 @@ func (m *member) lineAs(r role) string {
 		return ""
 	}
 	text := map[role]string{observer: "observer", voter: "participant"}[r]
-	return fmt.Sprintf("server.%d=%s:3888:%s;%s:2181", m.id, m.peerAddress(), text, m.host())
+	return fmt.Sprintf("server.%d=%s:3888:%s;%s", m.id, m.peerAddress(), text, m.clientAddressAt(m.clientPort))
 }
 
 func (m *member) peerAddress() string { return fmt.Sprintf("%s:%d", m.host(), m.peerPort) }
 
-func (m *member) clientAddress() string { return m.host() + ":2181" }
+// The port for clients is one of two, and the first one in the beginning and in the end.
+const firstClientPort, secondClientPort = 2181, 2182
+
+func (m *member) clientAddressAt(port int) string { return fmt.Sprintf("%s:%d", m.host(), port) }
+
+// clientAddress returns where clients look for the member first.
+func (m *member) clientAddress() string { return m.clientAddressAt(firstClientPort) }
 
 // start starts the member unless it runs.
 func (m *member) start() {
@@ -101,7 +108,7 @@ func (m *member) start() {
 		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
 		RelayedObservers: m.w.plan.modes.relays,
 		SnapCount:        m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},
-		Listener: m.w.listen(m.clientAddress()), PeerListener: l.peers,
+		Listen: m.clientAddress(), PeerListener: l.peers,
 		ReconfigEnabled: true, SuperDigest: operatorDigest, PeerSecret: m.w.plan.modes.peerSecret(),
 		PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
 			if l.dead.Load() {
@@ -117,6 +124,12 @@ func (m *member) start() {
 		Rand: rand.NewChaCha8([32]byte{byte(m.id), byte(m.starts), byte(m.starts >> 8), byte(m.w.plan.seed), byte(m.w.plan.seed >> 8)}),
 	}
 	confighook.Of(&cfg).LogFS, confighook.Of(&cfg).DataFS = disk, disk
+	confighook.Of(&cfg).Listen = func(address string) (net.Listener, error) {
+		if l.dead.Load() {
+			return nil, net.ErrClosed
+		}
+		return m.w.network.Listen(address)
+	}
 	m.room.configure(&cfg, &confighook.Of(&cfg).MemoryUsed, &confighook.Of(&cfg).DiskFree)
 	s, err := server.New(cfg)
 	if err != nil {

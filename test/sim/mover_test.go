@@ -69,7 +69,7 @@ func (v *mover) overdue() bool {
 func (v *mover) dial(m *member) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 	defer cancel()
-	return v.w.network.Dial(ctx, probeHost, m.clientAddress())
+	return v.w.dial(ctx, probeHost, m.clientAddress())
 }
 
 // visit attaches the session, or makes one, and uses it for a while.

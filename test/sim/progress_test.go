@@ -179,7 +179,7 @@ func (w *world) prepared() bool {
 func (w *world) probeConnect(m *member) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), probePatience)
 	defer cancel()
-	c, err := w.network.Dial(ctx, probeHost, m.clientAddress())
+	c, err := w.dial(ctx, probeHost, m.clientAddress())
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ func reconfigurations() []*fault {
 		{name: "left by itself", weight: 2, reconfigures: true, inject: stages("left by itself", leave)},
 		{name: "replaced", weight: 4, reconfigures: true, inject: stages("replaced", replace)},
 		{name: "port moved", weight: 2, reconfigures: true, inject: stages("port moved", movePort)},
+		{name: clientPortMoved, weight: 2, reconfigures: true, inject: stages(clientPortMoved, moveClientPort)},
 		{name: "added", weight: 3, reconfigures: true, inject: add},
 	}
 }
@@ -141,6 +142,17 @@ func movePort(m *member, _ step) []*stage {
 			_ = m.life.peers.Add(m.w.listen(m.peerAddress())) // fails if the process is ending
 		}
 	}}}
+}
+
+const clientPortMoved = "client port moved"
+
+// moveClientPort moves a member's port for clients, and back.
+func moveClientPort(m *member, _ step) []*stage {
+	if m.home == outside {
+		return nil
+	}
+	moveTo := func(port int) *stage { return &stage{to: m.home, before: func() { m.clientPort = port }} }
+	return []*stage{moveTo(secondClientPort), moveTo(firstClientPort)}
 }
 
 // add adds the member that is not one of the first.
@@ -288,7 +300,7 @@ func (q *request) once(ctx context.Context) error {
 	cfg := client.Config{
 		Servers: q.w.addresses(), SessionTimeout: 5 * tick, Auths: []client.Auth{{Scheme: "digest", Credential: []byte(operator)}},
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
-			return q.w.network.Dial(ctx, probeHost, address)
+			return q.w.dial(ctx, probeHost, address)
 		},
 	}
 	if q.life != nil {

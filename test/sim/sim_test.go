@@ -95,6 +95,9 @@ func TestSim(t *testing.T) {
 	if sum.Rested > 2*time.Hour && sum.Expired == 0 {
 		t.Error("no session expired at rest")
 	}
+	if moves := sum.Changed[clientPortMoved+": "+voter.String()]; moves > 20 && sum.Elsewhere == 0 {
+		t.Errorf("no client was connected to a member whose port for clients had moved, in %d moves", moves)
+	}
 	if sum.Virtual > 2*time.Hour && (sum.Watched == 0 || sum.CaughtUp == 0) {
 		t.Errorf("watchers compared %d changes, and caught up %d times", sum.Watched, sum.CaughtUp)
 	}
@@ -219,7 +222,9 @@ type result struct {
 	// Changes that watchers compared with their events, and how often they returned with and
 	// without all of these.
 	Watched, CaughtUp, Missed int64
-	Trace                     uint64 // of a single run, if wanted: hash of the history
+	// Connections to members whose port for clients had moved.
+	Elsewhere int64
+	Trace     uint64 // of a single run, if wanted: hash of the history
 
 	problems []string
 }
@@ -235,6 +240,7 @@ func (r *result) add(o result) {
 	r.Watched += o.Watched
 	r.CaughtUp += o.CaughtUp
 	r.Missed += o.Missed
+	r.Elsewhere += o.Elsewhere
 	r.Changing += o.Changing
 	r.Faults, r.Changed = sumOf(r.Faults, o.Faults), sumOf(r.Changed, o.Changed)
 }
@@ -297,6 +303,7 @@ func runPlan(t *testing.T, p *plan) result {
 		r.Virtual, r.Longest, r.problems = w.now(), w.longest, w.problems
 		r.Rested, r.Expired = w.rested, int(w.expired.Load())
 		r.Watched, r.CaughtUp, r.Missed = w.watched.Load(), w.caughtUp.Load(), w.missed.Load()
+		r.Elsewhere = w.elsewhere.Load()
 	})
 	if p.modes.local {
 		history = withoutLocalLosses(history)

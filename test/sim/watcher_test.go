@@ -46,7 +46,7 @@ func (v *watcher) run(stop <-chan struct{}) {
 		c, err := client.Connect(ctx, client.Config{
 			Servers: v.w.addresses(), SessionTimeout: sessionTimeout, OnEvent: v.event,
 			Dial: func(ctx context.Context, address string) (net.Conn, error) {
-				return v.w.network.Dial(ctx, clientHost(v.name), address)
+				return v.w.dial(ctx, clientHost(v.name), address)
 			},
 		})
 		if err != nil {

@@ -2,14 +2,17 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -60,8 +63,10 @@ type world struct {
 	watched  atomic.Int64 // changes that watchers compared with their events
 	caughtUp atomic.Int64 // returns of watchers with all events
 	missed   atomic.Int64 // and without
-	upgrades tally        // of requests that make a local session global
-	returns  tally        // of the first returns of such a session to its member
+	// Connections to members whose port for clients had moved.
+	elsewhere atomic.Int64
+	upgrades  tally // of requests that make a local session global
+	returns   tally // of the first returns of such a session to its member
 }
 
 type link struct{ from, to string }
@@ -75,7 +80,7 @@ func newWorld(p *plan, log io.Writer) *world {
 	}
 	w.logs = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Info, TimeFormat: "15:04:05.000", TimeFn: time.Now})
 	for id := 1; id <= p.members+p.observers+1; id++ {
-		m := &member{w: w, id: id, home: voter, peerPort: 2888, disk: newDisk(), clock: newClock()}
+		m := &member{w: w, id: id, home: voter, clientPort: firstClientPort, peerPort: 2888, disk: newDisk(), clock: newClock()}
 		switch {
 		case id > p.members+p.observers:
 			m.home = outside
@@ -91,7 +96,7 @@ func newWorld(p *plan, log io.Writer) *world {
 	w.rec.Dial = func(client, address string, limit time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		return w.network.Dial(ctx, clientHost(client), address)
+		return w.dial(ctx, clientHost(client), address)
 	}
 	// A server lets a client wait for a tick before it refuses.
 	w.rec.Handshake = tick + time.Second
@@ -132,6 +137,19 @@ func (w *world) addresses() (all []string) {
 		}
 	}
 	return all
+}
+
+// dial connects a host to a member, whose first address for clients is given, at either port for
+// clients.
+func (w *world) dial(ctx context.Context, from, address string) (net.Conn, error) {
+	c, err := w.network.Dial(ctx, from, address)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		host, _, _ := strings.Cut(address, ":")
+		if c, err = w.network.Dial(ctx, from, fmt.Sprintf("%s:%d", host, secondClientPort)); err == nil {
+			w.elsewhere.Add(1)
+		}
+	}
+	return c, err
 }
 
 func (w *world) listen(address string) net.Listener {
@@ -268,6 +286,9 @@ func (w *world) sameState() {
 			return
 		}
 	}
+	if !w.await(w.clientPortsBack, 30*time.Second) {
+		w.complain("not all members, and only they, have their first ports for clients again")
+	}
 	want, _, err := serverlist.ParseConfig(strings.Join(w.lines(), "\n"))
 	for _, m := range w.inside() {
 		text := m.life.s.Facts().Membership()
@@ -275,4 +296,20 @@ func (w *world) sameState() {
 			w.complain("the members, as member %d knows them, are %s, %v; want %s, %v", m.id, text, gotErr, w.lines(), err)
 		}
 	}
+}
+
+// clientPortsBack reports whether all members have their first ports for clients, and no other.
+func (w *world) clientPortsBack() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	open := func(address string) bool {
+		c, err := w.network.Dial(ctx, probeHost, address)
+		if err == nil {
+			_ = c.Close() // nothing was sent
+		}
+		return err == nil
+	}
+	return !slices.ContainsFunc(w.inside(), func(m *member) bool {
+		return !open(m.clientAddress()) || open(m.clientAddressAt(secondClientPort))
+	})
 }
