@@ -23,6 +23,7 @@ type Replica struct {
 	// transactions changed it, and not all of these have been applied again.
 	fuzzy   bool
 	settled bool // see G3
+	digests zkfiles.Digests
 
 	trees             int        // how often the whole state was received
 	records, compared int64      // transactions, and digests that were equal, since the whole state was received
@@ -90,7 +91,7 @@ func (r *Replica) Apply(x *zkfiles.Record) error {
 	r.records++
 	known := x.HasDigest && x.DigestVersion == zkfiles.DigestVersion
 	switch is := r.replay.Digest(); {
-	case known && is == x.Digest:
+	case known && is == r.digests.OfTree(x, is):
 		r.compared++
 		r.equalUpTo = x.Zxid
 	case known && !r.fuzzy:

@@ -155,6 +155,23 @@ func TestSession_Differences(t *testing.T) {
 	}
 }
 
+// The digest after a create of a client that asked for a container is that of a container.
+func TestReplica_AskedForAnotherKind(t *testing.T) {
+	s, r := sample(t), newReplica()
+	r.fuzzy = false
+	a := s.records[1]
+	stat := zkfiles.Stat{Czxid: a.Zxid, Mzxid: a.Zxid, Pzxid: a.Zxid, CtimeMs: a.TimeMs, MtimeMs: a.TimeMs}
+	a.Digest -= zkfiles.ZnodeDigest(a.Txn.Path, a.Txn.Data, &stat)
+	stat.Owner = zkfiles.OwnerOf(zkfiles.Container, 0, 0)
+	a.Digest += zkfiles.ZnodeDigest(a.Txn.Path, a.Txn.Data, &stat)
+	for _, x := range s.records {
+		if err := r.Apply(x); err != nil {
+			t.Error(err)
+		}
+	}
+	mustEqual(t, r, s)
+}
+
 // A tree that was changed while the leader sent it is the state of one moment once the transactions
 // that were sent with it are applied.
 func TestSession_FuzzyTree(t *testing.T) {

@@ -75,33 +75,41 @@ func TestLoad_UntilWithinTheFuzzyRange(t *testing.T) {
 // znode that it makes if a client asks for a container with the request create, and vice versa. The
 // digests of the transactions in its pipeline inherit that. Other wrong digests count.
 func TestLoad_AskedForAnotherKind(t *testing.T) {
+	container := zkfiles.OwnerOf(zkfiles.Container, 0, 0)
 	for _, c := range []struct {
-		op    proto.OpCode
-		kinds int
-	}{{proto.OpCreate, 1}, {proto.OpCreate2, 1}, {proto.OpCreateContainer, 2}} {
-		for kind := range c.kinds {
-			dir, list := t.TempDir(), tenTransactions()
-			list[1].Txn.Op, list[2].Txn.Op = c.op, c.op
-			digests(list)
-			write := func() {
-				t.Helper()
-				if err := os.WriteFile(filepath.Join(dir, "log.1"), logOf(list), 0o644); err != nil {
-					t.Fatal(err)
-				}
+		op         proto.OpCode
+		got, asked int64 // the owners
+	}{
+		{proto.OpCreate, 0, container}, {proto.OpCreate2, 0, container},
+		{proto.OpCreateContainer, container, 0}, {proto.OpCreateContainer, container, int64(session)},
+	} {
+		dir, list := t.TempDir(), tenTransactions()
+		list[1].Txn.Op, list[2].Txn.Op = c.op, c.op
+		digests(list)
+		write := func() {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, "log.1"), logOf(list), 0o644); err != nil {
+				t.Fatal(err)
 			}
-			one, two := otherKinds(list[1])[kind], otherKinds(list[2])[kind]
-			list[1].Digest += one
-			list[2].Digest += one + two
-			list[3].Digest += one + two
-			write()
-			if l := mustLoad(t, dir, Options{}); l.Compared != 9 || l.Tree.LastZxid() != 10 {
-				t.Errorf("%v: %d digests compared, zxid %v", c.op, l.Compared, l.Tree.LastZxid())
-			}
-			list[5].Digest += one
-			write()
-			if _, err := Load(t.Context(), mustFind(t, dir), Options{}); !errors.Is(err, zkfiles.ErrDamaged) {
-				t.Errorf("%v: a digest that is ahead again: %v", c.op, err)
-			}
+		}
+		more := func(r *zkfiles.Record) uint64 {
+			s := zkfiles.Stat{Czxid: r.Zxid, Mzxid: r.Zxid, Pzxid: r.Zxid, CtimeMs: r.TimeMs, MtimeMs: r.TimeMs, Owner: c.got}
+			got := zkfiles.ZnodeDigest(r.Txn.Path, r.Txn.Data, &s)
+			s.Owner = c.asked
+			return zkfiles.ZnodeDigest(r.Txn.Path, r.Txn.Data, &s) - got
+		}
+		one, two := more(list[1]), more(list[2])
+		list[1].Digest += one
+		list[2].Digest += one + two
+		list[3].Digest += one + two
+		write()
+		if l := mustLoad(t, dir, Options{}); l.Compared != 9 || l.Tree.LastZxid() != 10 {
+			t.Errorf("%+v: %d digests compared, zxid %v", c, l.Compared, l.Tree.LastZxid())
+		}
+		list[5].Digest += one
+		write()
+		if _, err := Load(t.Context(), mustFind(t, dir), Options{}); !errors.Is(err, zkfiles.ErrDamaged) {
+			t.Errorf("%+v: a digest that is ahead again: %v", c, err)
 		}
 	}
 }

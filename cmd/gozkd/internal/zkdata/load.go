@@ -89,10 +89,9 @@ type loader struct {
 	replay *datatree.Replay
 	digest *zkfiles.SnapshotDigest // of the snapshot; nil: none
 	// exact: the tree is the state of one moment, so that its digest counts.
-	exact bool
-	// ahead is by how much the last digest in the log exceeds that of the tree, see noteAhead.
-	ahead uint64
-	done  Loaded
+	exact   bool
+	digests zkfiles.Digests
+	done    Loaded
 }
 
 func (l *loader) why() string {
@@ -242,56 +241,12 @@ func (l *loader) compareRecord(r *zkfiles.Record, follows bool) error {
 	switch {
 	case known && (l.exact || r.Digest == l.replay.Digest()):
 		l.exact = true
-		l.noteAhead(r)
-		return l.compare(r.Digest-l.ahead, fmt.Sprintf("the digest after transaction %v", r.Zxid))
+		return l.compare(l.digests.OfTree(r, l.replay.Digest()), fmt.Sprintf("the digest after transaction %v", r.Zxid))
 	case !follows:
 		return fmt.Errorf("%w: transactions are missing before %v: add the missing log file, or start the ZooKeeper server once, "+
 			"so that it makes a new snapshot", zkfiles.ErrDamaged, r.Zxid)
 	}
 	return nil
-}
-
-// noteAhead notes by how much ZooKeeper's digest after a record exceeds that of the tree: by what
-// the znode would add as one of another kind. Until all transactions are applied that ZooKeeper has
-// in its pipeline, it adds their changes to the digest that it began with.
-func (l *loader) noteAhead(r *zkfiles.Record) {
-	is := r.Digest - l.replay.Digest()
-	for _, more := range append(otherKinds(r), 0) {
-		switch is {
-		case more:
-			l.ahead = more
-			return
-		case l.ahead + more:
-			l.ahead += more
-			return
-		}
-	}
-	l.ahead = 0
-}
-
-// otherKinds returns by how much ZooKeeper's digest may exceed that of the tree after a create. The
-// request, create or createContainer, decides on the kind of the znode, but its mode on the digest,
-// and a client may ask for a container with create. Source: pRequest2TxnCreate of
-// PrepRequestProcessor.
-func otherKinds(r *zkfiles.Record) (more []uint64) {
-	container := zkfiles.OwnerOf(zkfiles.Container, 0, 0)
-	var is int64
-	var asked []int64
-	switch x := &r.Txn; {
-	case (x.Op == proto.OpCreate || x.Op == proto.OpCreate2) && !x.Ephemeral:
-		asked = []int64{container}
-	case x.Op == proto.OpCreateContainer:
-		is, asked = container, []int64{0, int64(r.Session)}
-	}
-	digest := func(owner int64) uint64 {
-		return zkfiles.ZnodeDigest(r.Txn.Path, r.Txn.Data, &zkfiles.Stat{
-			Czxid: r.Zxid, Mzxid: r.Zxid, Pzxid: r.Zxid, CtimeMs: r.TimeMs, MtimeMs: r.TimeMs, Owner: owner,
-		})
-	}
-	for _, owner := range asked {
-		more = append(more, digest(owner)-digest(is))
-	}
-	return more
 }
 
 // finish completes the tree and checks it.
