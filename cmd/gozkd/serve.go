@@ -27,6 +27,9 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
+// settleTime is how long a server serves before it drops the pages that only its start needed.
+const settleTime = time.Second
+
 // loader reads the configuration.
 type loader func() (*config.Invocation, config.Config, error)
 
@@ -268,7 +271,10 @@ func (r *reloader) servesWeb(h *web.Handler) {
 }
 
 // serves reports to the service manager that the server serves clients.
-func (r *reloader) serves(address string) { r.ready("serving clients at " + address) }
+func (r *reloader) serves(address string) {
+	r.ready("serving clients at " + address)
+	time.AfterFunc(settleTime, dropProgramPages) // takes a moment; nobody awaits it
+}
 
 func (r *reloader) ready(status string) {
 	r.mu.Lock()

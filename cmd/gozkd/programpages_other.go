@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// dropProgramPages is for Linux only.
+func dropProgramPages() {}
