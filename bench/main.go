@@ -45,6 +45,7 @@ type settings struct {
 	starts   int
 	rounds   int
 	seconds  time.Duration
+	distance time.Duration
 	warm     time.Duration
 	rows     string
 	shapes   []shape
@@ -52,6 +53,7 @@ type settings struct {
 	watches  int
 	znodes   int
 	kills    int
+	members  int
 	waiters  int
 	tlsKeys  map[string]string // of zoo.cfg, with -tls
 	out      *output
@@ -75,7 +77,7 @@ func run(ctx context.Context, args []string) {
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
 	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
-	flags.StringVar(&s.rows, "rows", "", "throughput, scale, ensemble, recipes, waiters: only rows whose name has this prefix")
+	flags.StringVar(&s.rows, "rows", "", "throughput, scale, watches, ensemble, recipes, waiters: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
 	flags.DurationVar(&s.seconds, "time", 5*time.Second, "throughput, scale, tls, ensemble, recipes: length of a round")
@@ -83,6 +85,8 @@ func run(ctx context.Context, args []string) {
 	flags.IntVar(&s.sessions, "sessions", 5000, "resident, crowd: number of sessions")
 	flags.IntVar(&s.watches, "watches", 10, "crowd: number of watches of each session")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
+	flags.IntVar(&s.members, "members", nMembers, "ensemble: number of members")
+	flags.DurationVar(&s.distance, "distance", 0, "ensemble: how long packets between members take; as root, with a network of its own: unshare -n go run ./bench ...")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
 	flags.IntVar(&s.waiters, "waiters", 10_000, "waiters: how many wait at once")
 	withTLS := flags.Bool("tls", false, "throughput: clients speak TLS; connects: with certificates on both sides and full handshakes")

@@ -138,7 +138,7 @@ func runOnce(t target, sh shape, w *workload, d time.Duration) (r *result) {
 	return r
 }
 
-// nMembers is the size of the ensembles.
+// nMembers is the size of ensembles, unless -members says otherwise.
 const nMembers = 3
 
 // ensembleRows names the rows in which ensembles are compared.
@@ -152,11 +152,14 @@ func benchEnsemble(ctx context.Context, s *settings) {
 		rows = append(rows, workloadNamed(name))
 	}
 	rows = chosen(rows, s.rows)
-	s.withTargets(ctx, nMembers, func(targets []target) {
+	if s.distance > 0 {
+		separate(s.distance)
+	}
+	s.withTargets(ctx, s.members, func(targets []target) {
 		for _, t := range targets {
 			prepareAll(t.addrs)
 		}
-		s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", nMembers)
+		s.out.printf("\nEnsembles of %d, the connections spread over all members, the first on a follower; CPU time and memory are of all members together.\n", s.members)
 		s.out.comparisons("ensemble", compareRows(ctx, s, rows, targets, s.warm))
 	})
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,22 +27,30 @@ func (f fanOut) String() string {
 	return fmt.Sprintf("%s watchers of %s", thousands(float64(f.watchers)), thousands(float64(f.znodes)))
 }
 
-// fanOuts are a znode with many watchers, and many znodes with a single watcher.
-var fanOuts = []fanOut{{1_000, 1}, {10_000, 1}, {1, 10_000}}
+// fanOuts are a znode with many watchers, many znodes with a single watcher, and many of both. The
+// last takes minutes, and is only measured if -rows names it.
+var fanOuts = []fanOut{{1_000, 1}, {10_000, 1}, {1, 10_000}, {10_000, 100}}
 
 const watchedParent = rootPath + "/watched"
 
 func watchedPath(i int) string { return fmt.Sprintf("%s/n%05d", watchedParent, i) }
 
+// many reports whether setting and firing all watches takes long.
+func (f fanOut) many() bool { return f.watchers*f.znodes > 100_000 }
+
 // fired holds all rounds of a fan-out on a server, from the first set to the last event.
 type fired struct {
 	took, cpu []float64 // per round: microseconds per event
+	memory    []float64 // per block: resident bytes per watch
 }
 
 // benchWatches measures how long changes take to reach all watchers, and the server's CPU time.
 func benchWatches(ctx context.Context, s *settings) {
 	var list []reading
 	for _, f := range fanOuts {
+		if !strings.HasPrefix(f.String(), s.rows) || s.rows == "" && f.many() {
+			continue
+		}
 		f := f.fitting()
 		s.out.attempt(ctx, f.String(), "", func() { list = append(list, compareFanOut(ctx, s, f)...) })
 	}
@@ -57,7 +66,11 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (list []reading) 
 			createAll(t.addrs[0], f.znodes, payload, watchedPath)
 		}
 		seen := make([]fired, len(targets))
-		for block := range watchBlocks {
+		blocks := watchBlocks
+		if f.many() {
+			blocks = 1
+		}
+		for block := range blocks {
 			for i, t := range targets {
 				warm := s.warm
 				if block > 0 {
@@ -67,9 +80,10 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (list []reading) 
 			}
 		}
 		for i, t := range targets {
-			took, cpu := spreadOf(seen[i].took), spreadOf(seen[i].cpu)
-			progress("watches: %v, %s: %.2f µs per event, %.2f of CPU", f, t.name, took.Median, cpu.Median)
-			list = append(list, reading{f.String(), "µs per event", t.name, took}, reading{f.String(), "CPU µs per event", t.name, cpu})
+			took, cpu, memory := spreadOf(seen[i].took), spreadOf(seen[i].cpu), spreadOf(seen[i].memory)
+			progress("watches: %v, %s: %.2f µs per event, %.2f of CPU; %.0f bytes per watch", f, t.name, took.Median, cpu.Median, memory.Median)
+			list = append(list, reading{f.String(), "µs per event", t.name, took}, reading{f.String(), "CPU µs per event", t.name, cpu},
+				reading{f.String(), "resident bytes per watch", t.name, memory})
 		}
 	})
 	return list
@@ -82,16 +96,20 @@ func fireBlock(ctx context.Context, t target, f fanOut, warm time.Duration, seen
 	for _, c := range l.clients {
 		c.in = make([]byte, 1<<10) // the buffer grows if needed
 	}
-	start := time.Now()
+	start, n := time.Now(), float64(f.watchers*f.znodes)
 	l.whileOpen(func() {
 		for round := 0; round < watchRounds; {
+			before := memoryOf(t.pids[0]).rss
+			l.watchAll(f)
+			if round == 0 {
+				seen.memory = append(seen.memory, float64(memoryOf(t.pids[0]).rss-before)/n)
+			}
 			took, cpu := fireOnce(t.pids[0], l, f)
 			must.Do(ctx.Err())
 			if time.Since(start) < warm {
 				continue
 			}
 			if round >= watchSkipped {
-				n := float64(f.watchers * f.znodes)
 				seen.took = append(seen.took, float64(took.Nanoseconds())/1e3/n)
 				seen.cpu = append(seen.cpu, float64(cpu.Nanoseconds())/1e3/n)
 			}
@@ -113,20 +131,22 @@ func (f fanOut) fitting() fanOut {
 // setsInFlight bounds the changes of a round in flight.
 const setsInFlight = 64
 
-// fireOnce sets all watches, unmeasured, then changes each znode once and waits for all events and
-// replies. The last connection of the load makes the changes, all others watch. Input is read in
-// order of arrival: if the generator waited for the reply before it read events, its work would
-// follow the server's, and the time would be the sum of both.
-func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration) {
+// watchAll sets all watches. The last connection of the load sets none.
+func (l *load) watchAll(f fanOut) {
 	for i := range f.watchers {
 		for z := range f.znodes {
 			l.clients[i].request(proto.OpGetData, (&proto.PathWatchRequest{Path: watchedPath(z), Watch: true}).Append)
 		}
 		l.send(nothing, i, 0, 0)
 	}
-	n := f.watchers * f.znodes
-	l.await(nothing, n, func(c *client, b []byte) { must.Do(c.answer(b, 0)) })
-	writer, z := l.clients[f.watchers], 0
+	l.await(nothing, f.watchers*f.znodes, func(c *client, b []byte) { must.Do(c.answer(b, 0)) })
+}
+
+// fireOnce changes each znode once on the last connection, and waits for all events and replies.
+// Input is read in order of arrival: if the generator waited for the reply before it read events,
+// its work would follow the server's, and the time would be the sum of both.
+func fireOnce(pid int, l *load, f fanOut) (took, cpu time.Duration) {
+	n, writer, z := f.watchers*f.znodes, l.clients[f.watchers], 0
 	sets := &workload{name: "set", next: func(c *client) bool {
 		if c != writer || z == f.znodes {
 			return false
