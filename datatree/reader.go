@@ -58,13 +58,8 @@ func (d *reader) uvarint() uint64 {
 }
 
 func (d *reader) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.fail(errTruncated)
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
+	v := d.uvarint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (d *reader) uint32() uint32 {

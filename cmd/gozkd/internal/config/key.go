@@ -140,12 +140,8 @@ func (k kind) instead(number string) kind {
 }
 
 func number(low, high int64, parse func(string) (int64, error)) kind {
-	allowed := fmt.Sprintf("a whole number from %d to %d", low, high)
-	if low == high {
-		allowed = strconv.FormatInt(low, 10)
-	}
 	return kind{
-		allowed: allowed,
+		allowed: fmt.Sprintf("a whole number from %d to %d", low, high),
 		parse: func(v string) (string, bool) {
 			n, err := parse(v)
 			return strconv.FormatInt(n, 10), err == nil && n >= low && n <= high

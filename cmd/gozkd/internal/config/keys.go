@@ -112,7 +112,7 @@ func ensembleKeys(c *Config) []key {
 		none("quorum.auth.enableSasl", boolean, "false",
 			"true prevents the start of an ensemble: use `gozkd.peer.secretFile` or TLS"),
 		none("connectToLearnerMasterLimit", orNearest(0, maxInt), "", javaPeers),
-		none("electionAlg", integer(3, 3), "3", "an implementation detail of the Java server"),
+		none("electionAlg", oneOf("3"), "3", "an implementation detail of the Java server"),
 		row("leaderServes", onlyNo, "yes", not{&c.Server.LeaderWithoutClients},
 			"no: a leader with other members serves no clients"),
 		row("observerMasterPort", integer(0, 65535), "0", &c.ObserverMasterPort,
