@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
@@ -42,7 +43,7 @@ func open(t *testing.T, cfg server.Config, o web.Options) *site {
 		o.Rate = 1e6 // for tests in a loop
 	}
 	h := web.New(s, o)
-	srv := httptest.NewServer(h)
+	srv := listen(h)
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()
@@ -57,9 +58,18 @@ func open(t *testing.T, cfg server.Config, o web.Options) *site {
 	return &site{t, s, h, srv.URL, srv.Client()}
 }
 
+// listen serves HTTP as gozkd does: the other end of a connection is looked for among all sockets
+// of the machine once, and not at each request.
+func listen(h *web.Handler) *httptest.Server {
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ConnContext = httplocal.ConnContext
+	srv.Start()
+	return srv
+}
+
 // serve serves the pages of a server that somebody else closes.
 func serve(t *testing.T, s *server.Server, h *web.Handler) *site {
-	srv := httptest.NewServer(h)
+	srv := listen(h)
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web"
 )
@@ -58,7 +59,7 @@ func (x *site) serve(address string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.origin = "http://" + l.Addr().String()
-	x.http = &http.Server{Handler: x.handler, ReadHeaderTimeout: time.Minute}
+	x.http = &http.Server{Handler: x.handler, ReadHeaderTimeout: time.Minute, ConnContext: httplocal.ConnContext}
 	go x.http.Serve(l) //nolint:errcheck // ends with stop
 }
 
