@@ -26,8 +26,9 @@ type Expiry struct {
 	leadingSince time.Time
 	// lastJump is when the clock last jumped. A time that was read from the clock before the jump
 	// is too old for a client that connects now.
-	lastJump time.Time
-	jumps    []jump // the last ones
+	lastJump  time.Time
+	givenBack time.Duration // since the last jump
+	jumps     []jump        // the last ones
 }
 
 // jump is a jump of the clock.
@@ -108,12 +109,17 @@ func (e *Expiry) Reported(from uint8, r Report, sessions iter.Seq2[proto.Session
 	e.reported[from] = r
 }
 
-// ResetAll gives every session a full timeout.
+// ResetAll gives every session a full timeout. If the clock has jumped, only the time since then is
+// given back, as by GiveBack.
 func (e *Expiry) ResetAll(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.resetAt = now
-	e.tracker.ResetAll(now)
+	if e.lastJump.IsZero() {
+		e.tracker.ResetAll(now)
+	} else {
+		e.giveBack(now.Sub(e.lastJump), now)
+	}
 }
 
 // GiveBack lets the time lost, which has just ended, count for no session and for no report. Only
@@ -121,13 +127,21 @@ func (e *Expiry) ResetAll(now time.Time) {
 func (e *Expiry) GiveBack(lost time.Duration, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	lost = min(lost, now.Sub(e.lastJump))
+	lost = e.giveBack(lost, now)
 	e.resetAt = earlier(e.resetAt.Add(lost), now)
 	for id, r := range e.reported {
 		r.Arrived = earlier(r.Arrived.Add(lost), now)
 		e.reported[id] = r
 	}
+}
+
+// giveBack gives sessions as much of the time lost as has passed since the last jump and was not
+// given back yet, and returns that. e.mu is held.
+func (e *Expiry) giveBack(lost time.Duration, now time.Time) time.Duration {
+	lost = max(0, min(lost, now.Sub(e.lastJump)-e.givenBack))
+	e.givenBack += lost
 	e.tracker.GiveBack(lost, now)
+	return lost
 }
 
 // Lead gives every session a full timeout if this server has become the leader, and reports whether
@@ -152,7 +166,7 @@ func (e *Expiry) Jump(move func() (from, now time.Time, heard []int64)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	from, now, heard := move()
-	e.lastJump = now
+	e.lastJump, e.givenBack = now, 0
 	e.jumps = append(e.jumps[max(0, len(e.jumps)+1-maxJumps):], jump{now, now.Sub(from)})
 	for _, id := range heard {
 		e.tracker.Touch(proto.SessionID(id), now)
