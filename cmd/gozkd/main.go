@@ -9,11 +9,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"runtime/metrics"
+	"runtime/pprof"
 	"slices"
 	"syscall"
 	"time"
@@ -122,6 +124,22 @@ const (
 	gcLeastPercent = 25
 	gcMostPercent  = 100
 )
+
+// answerQuit writes the stacks of all goroutines to w at each SIGQUIT until ctx ends, as Java does
+// with its threads. The runtime would then end the process.
+func answerQuit(ctx context.Context, w io.Writer) {
+	quit := make(chan os.Signal, 1)
+	signal.Notify(quit, syscall.SIGQUIT)
+	defer signal.Stop(quit)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-quit:
+			_ = pprof.Lookup("goroutine").WriteTo(w, 2) // the reader of the log may be gone
+		}
+	}
+}
 
 // tuneGC sets GOGC by the size of the live heap until ctx ends: the runtime's default for a small
 // heap, less for a large heap, which the default would double. GOGC holds for the whole process: a

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -77,6 +78,22 @@ func TestServe_Alone(t *testing.T) {
 	}
 	put(t, p.ports.Client, "/a")
 	get(t, p.ports.Client, "/a")
+	if status := p.Stop(syscall.SIGTERM); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// At SIGQUIT a server shows its goroutines and serves on, as Java shows its threads.
+func TestServe_Quit(t *testing.T) {
+	p := launch(t, "serve", "--memory", "--client-port", "0")
+	p.Signal(syscall.SIGQUIT)
+	await(t, "the stacks of the goroutines", func() error {
+		if !strings.Contains(p.Stderr.String(), "main.serve(") {
+			return errors.New(p.Stderr.String())
+		}
+		return nil
+	})
+	put(t, p.ports.Client, "/a")
 	if status := p.Stop(syscall.SIGTERM); status != 0 {
 		t.Errorf("exit status %d", status)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -38,7 +39,7 @@ func Command(args ...string) *exec.Cmd {
 // Process is a running program.
 type Process struct {
 	PortFile []byte
-	Stderr   bytes.Buffer // valid after the process has ended
+	Stderr   logbuf.Buffer
 
 	t    *testing.T
 	file string // the port file
