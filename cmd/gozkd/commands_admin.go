@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
@@ -169,7 +170,7 @@ func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("the admin endpoint is %q; allowed: a URL such as http://HOST:8080, "+
-			"with the port of the admin server, not that of clients", endpoint)
+			"with the port of the admin server, not that of clients", store.ShownURL(endpoint))
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/commands"

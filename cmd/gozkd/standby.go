@@ -74,7 +74,7 @@ func standby(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("name the URL of the archive, and the directory --into DIR"))
 	case !store.IsURL(follows.URL):
 		return c.Misused(fmt.Errorf("%s is no archive. A standby does not follow servers: name what gozkd.archive.url "+
-			"of the ensemble names, file:///DIRECTORY or s3://BUCKET/PREFIX", follows.URL))
+			"of the ensemble names, file:///DIRECTORY or s3://BUCKET/PREFIX", store.ShownURL(follows.URL)))
 	case cfg.Memory || inv.Ensemble > 0:
 		return c.Misused(errors.New("a standby keeps its data in a directory: leave out --memory and --ensemble"))
 	}

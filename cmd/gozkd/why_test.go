@@ -93,6 +93,7 @@ func TestWhy_Ensemble(t *testing.T) {
 		{[]string{"--url", nobody + "," + nobody + "/x", "/e"}, 1, "", []string{nobody, nobody + "/x", "no server told which sessions ended: "}},
 		{[]string{"--url", "ftp://x", "/e"}, 2, "", []string{"allowed: a URL"}},
 		{[]string{"--server", "zk1:2181", "/e"}, 2, "", []string{`why: the admin endpoint is "zk1:2181"; allowed: a URL`, "not that of clients"}},
+		{[]string{"--url", "ftp://me:secret@zk1", "/e"}, 2, "", []string{`why: the admin endpoint is "(hidden)"; allowed: a URL`}},
 		{[]string{"--url", all}, 2, "", []string{"name one session, address or path"}},
 		{[]string{"--url", all, "--limit", "0", "/e"}, 2, "", []string{"--limit must be 1 or more"}},
 	} {

@@ -39,7 +39,7 @@ func Authorization(endpoint, file string, env cli.Env, serve ...string) (string,
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return "", err
+		return "", errors.New("the admin endpoint is no URL")
 	}
 	if Host(u) != "localhost" {
 		return nobody, nil
@@ -98,10 +98,9 @@ func Send(
 	return resp, nil
 }
 
-// where returns the URL of a request for an error: without the parameters.
+// where returns the URL of a request for an error: without user info and parameters.
 func where(u *url.URL) string {
-	where, _, _ := strings.Cut(u.String(), "?")
-	return where
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
 // WithRemedy adds the remedy to an error of Send if no server was reached: flag names the endpoint.
@@ -118,7 +117,7 @@ func Refusal(resp *http.Response, text []byte, authorization string) error {
 	switch {
 	case resp.StatusCode == http.StatusOK: // as ZooKeeper refuses
 		if status = ""; strings.HasPrefix(Failure(text), "Unknown command") {
-			hint = "; " + resp.Request.URL.JoinPath("..").String() + " lists the commands"
+			hint = "; " + where(resp.Request.URL.JoinPath("..")) + " lists the commands"
 		}
 	case resp.StatusCode == http.StatusNotFound && !json.Valid(text):
 		hint = "; name the port of the admin server (admin.serverPort, 8080), not that of metrics, " +

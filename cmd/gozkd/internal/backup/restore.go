@@ -142,7 +142,7 @@ func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (
 		return nil, errors.New("--at and --ensemble-id are for an archive: name its URL")
 	case isURL(m.url):
 		return func() (*source, error) {
-			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + m.url + " FILE")
+			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + store.ShownURL(m.url) + " FILE")
 		}, nil
 	}
 	return func() (*source, error) { return readSource(m.url, logDir) }, nil

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/adminclient"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/replica"
 	"github.com/gozkd/gozkd/consensus"
@@ -127,7 +128,7 @@ func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.Ha
 func snapshotURL(from string) (string, error) {
 	u, err := url.Parse(from)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%q is no URL", store.ShownURL(from))
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path, u.RawQuery = "/commands/snapshot", "streaming=true"
@@ -159,7 +160,7 @@ func download(ctx context.Context, from, auth, path string, security *clientflag
 		return err
 	}
 	if _, err = io.Copy(f, resp.Body); err != nil {
-		err = fmt.Errorf("%s: the connection broke before the end of the backup: %w", where, err)
+		err = fmt.Errorf("%s: the connection broke before the end of the backup: %w", store.ShownURL(where), err)
 	} else {
 		err = f.Sync()
 	}

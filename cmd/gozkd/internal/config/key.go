@@ -76,6 +76,8 @@ type kind struct {
 	// parse returns the canonical spelling of the value, or false if it is invalid.
 	parse func(string) (string, bool)
 	words []string // of oneOf; the first word is true for a bool field
+	// url: messages show of the value only what store.ShownURL returns.
+	url bool
 	// hidden keeps values out of Config.String.
 	hidden bool
 	// lenient: a text that is none of the words is accepted with a warning.

@@ -20,7 +20,7 @@ type Archive struct {
 
 // archiveURL is the URL of an archive.
 var archiveURL = kind{
-	allowed: "a URL, file:///DIRECTORY or s3://BUCKET/PREFIX",
+	allowed: "a URL, file:///DIRECTORY or s3://BUCKET/PREFIX", url: true,
 	parse: func(v string) (string, bool) {
 		_, err := store.Open(v, func(string) string { return "" })
 		return v, err == nil

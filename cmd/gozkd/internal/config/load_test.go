@@ -185,7 +185,7 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 		"zoo.cfg:4: secureClientPort: is 2281, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)")
 }
 
-// What is in the place of a directory is named, and of a URL only a password is hidden.
+// What is in the place of a directory is named, and of a URL only what may be a secret is hidden.
 func TestLoad_NamesTheValue(t *testing.T) {
 	file := filepath.ToSlash(filepath.Join(t.TempDir(), "file"))
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -197,10 +197,33 @@ func TestLoad_NamesTheValue(t *testing.T) {
 		"dataDir=d\ndataLogDir=" + file + "/log":           "zoo.cfg:2: dataLogDir: is " + file + "/log, which is a file or below one: name a directory",
 		"dataDir=d\ngozkd.archive.url=ftp://h/d":           `zoo.cfg:2: gozkd.archive.url: is "ftp://h/d"` + allowed,
 		"dataDir=d\ngozkd.archive.url=s3://me:key@h/d":     `zoo.cfg:2: gozkd.archive.url: is "(hidden)"` + allowed,
+		"dataDir=d\ngozkd.archive.url=s3://b/p?key=x":      `zoo.cfg:2: gozkd.archive.url: is "s3://b/p?(hidden)"` + allowed,
 		"dataDir=d\nelectionAlg=0":                         `zoo.cfg:2: electionAlg: is "0"; allowed: 3`,
 		"dataDir=" + file + "/d\ndatadir.autocreate=false": "zoo.cfg:1: dataDir: is " + file + "/d, which is a file or below one: name a directory",
 	} {
 		wantLines(t, problems(t, text, nil), want)
+	}
+}
+
+// TestLoad_HidesSecretsInURLs spells the URL of an archive as one may who gives its password there.
+func TestLoad_HidesSecretsInURLs(t *testing.T) {
+	for _, url := range []string{
+		"s3://key:secretpw@b/p", "s3://key:secretpw%40b/p", "s3://key:secretpw", "s3:key:secretpw@b", "s3:key:secretpw%40b/p",
+		"//key:secretpw@b/p", "/key:secretpw@b", "s3:///key:secretpw@b/p", "s3://key:secretpw/+@b", "minio://key:secretpw@b",
+		"s3://b/p?endpoint=http%3A%2F%2Fuser%3Asecretpw%40minio%3A9000", "s3://b/p?endpoint=http://user:secretpw@minio:9000",
+		"file:relative?password=secretpw", "file:///d?password=secretpw", "ftp://b/p#secretpw?x", "ftp:b?secretpw",
+		"s3://b/p?secret_key=secretpw", "s3://b/p?region=r&token=secretpw", "ftp://b/p&token=secretpw", "ftp://b/p%3Ftoken=secretpw",
+		"ftp://b/p%253Ftoken%253Dsecretpw", "%zz://secretpw",
+	} {
+		for _, key := range []string{"gozkd.archive.url", "tickTime", "admin.serverAddress"} {
+			if key != "gozkd.archive.url" && !strings.Contains(url, "://") {
+				continue // nothing tells that it is a URL
+			}
+			got := problems(t, "dataDir=d\n"+key+"="+url+"\n", nil)
+			if text := strings.Join(got, "\n"); len(got) != 1 || strings.Contains(text, "secretpw") {
+				t.Errorf("%s=%s: %s", key, url, text)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/fourletter"
 	"github.com/gozkd/gozkd/internal/secretfile"
@@ -48,6 +49,17 @@ type won struct {
 	canonical string
 }
 
+// shown returns the value as messages may show it.
+func (w *won) shown() string {
+	switch {
+	case w.row.secret && w.value != "":
+		return "(hidden)"
+	case w.row.kind.url, strings.Contains(w.value, "://"):
+		return store.ShownURL(w.value)
+	}
+	return w.value
+}
+
 func newResolver() *resolver { return &resolver{won: make(map[string]won)} }
 
 // firstOn returns the first of some keys that is neither missing nor 0 nor false, or the last.
@@ -80,7 +92,7 @@ func (r *resolver) warn(from Origin, key, format string, args ...any) {
 // noEffect warns, if a key is set and is without effect. why is the rest of the sentence.
 func (r *resolver) noEffect(without bool, key, why string) {
 	if w, set := r.won[key]; set && without {
-		r.warn(w.from, w.key, "%s has no effect%s", w.value, why)
+		r.warn(w.from, w.key, "%s has no effect%s", w.shown(), why)
 	}
 }
 
@@ -202,11 +214,7 @@ func (r *resolver) resolve(memory bool) Config {
 // check validates the effective setting of a key and stores it.
 func (r *resolver) check(name string) {
 	w := r.won[name]
-	shown := w.value
-	_, rest, _ := strings.Cut(w.value, "://") // a URL may have a password
-	if w.row.secret && w.value != "" || strings.Contains(rest, "@") {
-		shown = "(hidden)"
-	}
+	shown := w.shown()
 	v, ok := w.row.kind.parse(w.value)
 	if !ok && w.row.ignored(w.value) {
 		r.warn(w.from, w.key, "is %q, which has no effect, as in ZooKeeper; allowed: %s", shown, w.row.kind.allowed)

@@ -40,7 +40,7 @@ func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 		return nil, errPassword
 	}
 	if err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || strings.Trim(e.Path, "/") != "" {
-		return nil, fmt.Errorf("archive: the endpoint %s is not http://HOST:PORT or https://HOST:PORT", shown(endpoint))
+		return nil, fmt.Errorf("archive: the endpoint %q is not http://HOST:PORT or https://HOST:PORT", ShownURL(endpoint))
 	}
 	transport, err := minio.DefaultTransport(e.Scheme == "https")
 	if err != nil {

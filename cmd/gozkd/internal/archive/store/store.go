@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -44,28 +43,34 @@ type Store interface {
 func Open(location string, getenv func(string) string) (Store, error) {
 	u, err := url.Parse(location)
 	if err != nil {
-		return nil, fmt.Errorf("archive: %s is no URL: name it as file:///DIRECTORY or s3://BUCKET/PREFIX", shown(location))
+		return nil, fmt.Errorf("archive: %q is no URL: name it as file:///DIRECTORY or s3://BUCKET/PREFIX", ShownURL(location))
 	}
 	switch {
 	case u.User != nil:
 		return nil, errPassword
 	case strings.Contains(location, "#"), u.Scheme == "file" && strings.Contains(location, "?"):
 		// url.Parse leaves the rest out of the path: the archive would be in another place.
-		return nil, fmt.Errorf("archive: in %s the name of the place ends before the # or ?: write %%23 for a # in a name, and %%3F for a ?", shown(location))
+		return nil, fmt.Errorf("archive: in %q the name of the place ends before the # or ?: write %%23 for a # in a name, and %%3F for a ?", ShownURL(location))
 	case u.Scheme == "file" && (u.Host == "" || u.Host == "localhost") && u.Path != "":
 		return newDir(u.Path), nil
 	case u.Scheme == "s3" && u.Host != "":
 		return newS3(u, getenv)
 	}
-	return nil, fmt.Errorf("archive: %s is neither file:///DIRECTORY nor s3://BUCKET/PREFIX", shown(location))
+	return nil, fmt.Errorf("archive: %q is neither file:///DIRECTORY nor s3://BUCKET/PREFIX", ShownURL(location))
 }
 
-// shown returns a location as a message may show it: not if it may have a password.
-func shown(location string) string {
-	if strings.Contains(location, "@") {
-		return "the location, which has an @,"
+// ShownURL returns what a message may show of a user's URL: scheme, host and path. The rest may be
+// secret. If it is unclear where the rest begins, nothing is shown.
+func ShownURL(s string) string {
+	const hidden = "(hidden)"
+	u, err := url.Parse(s)
+	if err != nil || u.User != nil || strings.ContainsAny(u.Host+u.Path, "@?#%&=;") || strings.ContainsAny(u.Opaque, "@?#%&=;:") {
+		return hidden
 	}
-	return strconv.Quote(location)
+	if end := strings.IndexAny(s, "?#"); end >= 0 {
+		return s[:end+1] + hidden
+	}
+	return s
 }
 
 // IsURL reports whether s names a store.

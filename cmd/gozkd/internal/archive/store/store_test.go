@@ -243,6 +243,8 @@ func TestOpen_Refuses(t *testing.T) {
 		"s3://key:secret@bucket":                    "the URL has a password",
 		"s3://key:secret/+@bucket":                  "is no URL",
 		"minio://key:secret@bucket/":                "the URL has a password",
+		"minio://bucket/?key=secret":                `archive: "minio://bucket/?(hidden)" is neither`,
+		"file:relative?key=secret":                  `in "file:relative?(hidden)" the name`,
 		"s3://b?endpoint=http://a:secret@minio:900": "the URL has a password",
 		"s3://b?endpoint=http://a:secret/@minio":    "is not http://HOST:PORT",
 		"s3://bucket?acl=private":                   `the parameter "acl"`,
