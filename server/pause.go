@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"time"
 
 	"github.com/gozkd/gozkd/server/facts"
@@ -59,8 +60,11 @@ func pauseUntilFree(big bool) pause {
 
 // pauseWindow: the next request is a long write, and those under way delay all others.
 var pauseWindow pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool {
-	c.EnterWindow()
-	return true
+	entered := c.EnterWindow()
+	if !entered {
+		c.noteBroken(io.EOF)
+	}
+	return entered
 }}
 
 // pauseBudget: the next request is over a budget. Pings that come meanwhile are the next requests.

@@ -1,6 +1,7 @@
 package bounds
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type Places struct {
 	Lost    func(since, now time.Time) time.Duration
 	crowded atomic.Bool // frames wait
 	window  *Window     // bounds the writes among the requests
+	whole   bool        // the frames have arrived, so no place waits for its owner
 
 	mu       sync.Mutex // guards all below
 	limit    int
@@ -57,6 +59,8 @@ type Sender interface {
 	Host() string
 	// Waits returns for how long the server has been waiting for the client.
 	Waits() time.Duration
+	// Gone reports whether the connection is closed, or the client has ended it.
+	Gone() bool
 }
 
 // IsLong reports whether a frame needs a place.
@@ -69,7 +73,7 @@ func (p *Places) Crowded() bool { return p.crowded.Load() }
 // owners of places that keep others waiting: when Take has waited for patience, those whose frames
 // have been arriving for as long, and those who do not take their replies meanwhile; after half of
 // patience those whose frames have not gone on for as long. A frame above the limit gets a place
-// when there is no other.
+// when there is no other. Take returns nil if owner is gone.
 func (p *Places) Take(bytes int, owner Sender, patience time.Duration) *Place {
 	mine, start, host := &Place{Bytes: bytes, owner: owner, taken: make(chan struct{})}, time.Now(), owner.Host()
 	p.mu.Lock()
@@ -94,9 +98,29 @@ func (p *Places) Take(bytes int, owner Sender, patience time.Duration) *Place {
 			for _, o := range p.overdue(start, patience) {
 				o.Close()
 			}
+			if owner.Gone() && p.leave(host, mine) {
+				return nil
+			}
 			timer.Reset(patience / 4)
 		}
 	}
+}
+
+// leave takes a frame out of its line, and reports whether it was there.
+func (p *Places) leave(host string, of *Place) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	its := p.lines[host]
+	if its == nil || !slices.Contains(its.frames, of) {
+		return false
+	}
+	its.frames = slices.DeleteFunc(its.frames, func(o *Place) bool { return o == of })
+	if len(its.frames) == 0 {
+		delete(p.lines, host)
+		p.turns = slices.DeleteFunc(p.turns, func(l *line) bool { return l == its })
+	}
+	p.grant()
+	return true
 }
 
 // grant gives places to the frames whose turn it is. None overtakes a frame that is too long for
@@ -116,7 +140,9 @@ func (p *Places) grant() {
 		}
 		p.used += next.Bytes
 		next.since = time.Now()
-		p.arriving[next] = struct{}{}
+		if !p.whole {
+			p.arriving[next] = struct{}{}
+		}
 		close(next.taken)
 	}
 	p.crowded.Store(len(p.turns) > 0)
@@ -166,10 +192,11 @@ func (p *Places) Accepted(of *Place) {
 // HasEntered reports whether the request of a frame may be proposed. Its reader asks.
 func (of *Place) HasEntered() bool { return of.entered }
 
-// Enter waits until the write in a frame that has arrived may be proposed, see [Window].
-func (p *Places) Enter(of *Place, patience time.Duration) {
-	p.window.Accepted(p.window.Take(of.Bytes, of.owner, patience))
-	of.entered = true
+// Enter waits until the write in a frame that has arrived may be proposed, see [Window]. Enter
+// returns false if the owner is gone.
+func (p *Places) Enter(of *Place, patience time.Duration) bool {
+	of.entered = p.window.Take(of.Bytes, of.owner, patience) != nil
+	return of.entered
 }
 
 // Abandon gives back the place of a frame whose request is not proposed.

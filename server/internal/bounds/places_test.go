@@ -2,6 +2,7 @@ package bounds
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,13 +197,34 @@ type closer struct {
 	closed time.Duration
 	then   func()
 	waits  time.Duration
+	gone   bool
 }
 
 func (c *closer) Host() string         { return c.host }
 func (c *closer) Waits() time.Duration { return c.waits }
+func (c *closer) Gone() bool           { return c.gone }
 
 func (c *closer) Close() {
 	if c.closed = time.Since(c.start); c.then != nil {
 		c.then()
 	}
+}
+
+// A frame whose client is gone leaves its line, wherever it stands, and those behind it go on.
+func TestPlaces_Gone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Places{limit: 10}
+		p.Take(8, &closer{host: "other"}, time.Minute)
+		var wg sync.WaitGroup
+		got := make([]*Place, 4)
+		for i, c := range []*closer{{host: "a", gone: true}, {host: "a"}, {host: "b", gone: true}, {host: "a", gone: true}} {
+			wg.Go(func() { got[i] = p.Take([]int{5, 1, 5, 5}[i], c, time.Minute) })
+			synctest.Wait()
+		}
+		time.Sleep(16 * time.Second) // a quarter of their patience
+		synctest.Wait()
+		if wg.Wait(); got[0] != nil || got[1] == nil || got[2] != nil || got[3] != nil || p.Crowded() || p.Held() != 9 || len(p.lines) != 0 {
+			t.Errorf("places %v, %d bytes are held, and %d hosts wait", got, p.Held(), len(p.lines))
+		}
+	})
 }

@@ -36,7 +36,7 @@ type Writes struct {
 func (l *Writes) Init(limit, maxBytes, largeAbove, maxLarge int) {
 	l.max, l.maxBytes, l.largeAbove, l.maxLarge = limit, maxBytes, largeAbove, maxLarge
 	l.Long.limit, l.Long.window = maxBytes, &l.window
-	l.window.most = maxBytes
+	l.window.most, l.window.whole = maxBytes, true
 	l.window.resize(0, time.Time{})
 	l.room.L = &l.mu
 }

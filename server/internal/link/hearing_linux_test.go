@@ -253,3 +253,44 @@ func TestPause_Silent(t *testing.T) {
 	c.Close()
 	<-paused
 }
+
+// A client whose long write waits for the window counts as one whose frame waits for a place, and
+// when it has gone its connection does not wait for the window.
+func TestEnterWindow_Gone(t *testing.T) {
+	c, client := dialed(t)
+	now := time.Now()
+	var writes bounds.Writes
+	writes.Init(0, 1<<20, 0, 0)
+	c.host.Init(HostConfig{
+		Now: func() time.Time { return now }, Patience: func() time.Duration { return 100 * time.Millisecond }, Relieve: func() {},
+		Long: &writes.Long, Goroutines: new(sync.WaitGroup),
+	})
+	c.owner = owner(0)
+	if !writes.Long.Enter(writes.Long.Take(512<<10, c, time.Minute), time.Minute) || !c.takePlace(bounds.LongFrame, 0) {
+		t.Fatal("there is no room in the beginning")
+	}
+	c.SetHandling(true)
+	entered := make(chan bool, 1)
+	go func() { entered <- c.EnterWindow() }()
+	for begin := time.Now(); !c.inLine.Load(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 10*time.Second {
+			t.Fatal("the write does not wait, or the client is said to be handled")
+		}
+	}
+	for range 3 {
+		now = now.Add(time.Second)
+		if c.NoteProgress(now); !c.LastAlive().Equal(now) {
+			t.Fatal("a client that waits for others counts as silent")
+		}
+	}
+	_ = client.Close()
+	left := time.AfterFunc(10*time.Second, func() { entered <- true })
+	defer left.Stop()
+	if <-entered || c.inLine.Load() || !c.MustEnter() {
+		t.Error("the write of a client that has gone is proposed")
+	}
+	c.dropPlace()
+	if held := writes.Long.Held(); held != 512<<10 {
+		t.Errorf("%d bytes are held", held)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -117,7 +118,9 @@ func (in *Input) Fill(l *Link) error {
 	}
 	joins := l.place == nil && !l.holdsBack && l.host.Long.Crowded() && bounds.IsLong(in.Announced())
 	if frame := in.Announced(); joins || in.Len() == InputBytes && in.w == len(in.buf) {
-		l.takePlace(frame, len(in.buf))
+		if !l.takePlace(frame, len(in.buf)) {
+			return io.EOF
+		}
 		part := *in
 		in.buf, in.pooled, in.few, in.r = longInput(4+frame), nil, nil, 0
 		in.w = copy(in.buf, part.Bytes())
@@ -187,13 +190,18 @@ func longInput(n int) []byte {
 // Host returns the host of the client, as connections are counted.
 func (l *Link) Host() string { return fair.Host(l.nc.RemoteAddr()) }
 
-// takePlace waits for a place of a frame, with that many bytes in its buffer.
-func (l *Link) takePlace(frame, held int) {
+// takePlace waits for a place of a frame, with that many bytes in its buffer, and returns false if
+// the client is gone.
+func (l *Link) takePlace(frame, held int) bool {
 	l.holdInput(held, true)
 	l.inLine.Store(true)
 	l.place = l.host.Long.Take(frame, l, l.host.Patience())
 	l.inLine.Store(false)
+	return l.place != nil
 }
+
+// Gone reports whether the link is closed, or its client has ended it, which only a socket shows.
+func (l *Link) Gone() bool { return l.IsClosed() || l.raw != nil && l.raw.Answers().Ended }
 
 // HasPlace reports whether the frame that is read has a place.
 func (l *Link) HasPlace() bool { return l.place != nil }
@@ -202,8 +210,15 @@ func (l *Link) HasPlace() bool { return l.place != nil }
 // returned: see [bounds.Window].
 func (l *Link) MustEnter() bool { return l.place != nil && !l.place.HasEntered() }
 
-// EnterWindow waits for the frame's turn.
-func (l *Link) EnterWindow() { l.host.Long.Enter(l.place, l.host.Patience()) }
+// EnterWindow waits for the frame's turn, and returns false if the client is gone. Meanwhile the
+// client counts as one whose frame waits for a place.
+func (l *Link) EnterWindow() bool {
+	l.noteAlive(l.host.Now()) // as until now
+	l.inLine.Store(true)
+	defer l.inLine.Store(false)
+	defer l.SetHandling(l.handling.Swap(false))
+	return l.host.Long.Enter(l.place, l.host.Patience())
+}
 
 // KeepPlace leaves the place of the frame that was read to its request, which gives it back.
 func (l *Link) KeepPlace() {
