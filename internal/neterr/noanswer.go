@@ -22,6 +22,12 @@ func (n NoAnswer) Is(target error) bool {
 	return target == os.ErrDeadlineExceeded || target == context.DeadlineExceeded
 }
 
+// Timeout implements net.Error, as context.DeadlineExceeded does.
+func (NoAnswer) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (NoAnswer) Temporary() bool { return true }
+
 // Ended returns the error of ctx, with its cause, if ctx ended before an operation failed with err,
 // and otherwise err. Package net reports a deadline a moment before ctx ends.
 func Ended(ctx context.Context, err error) error {

@@ -26,6 +26,9 @@ func TestEnded(t *testing.T) {
 			!errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("at the deadline: %v", err)
 		}
+		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("at the deadline: %v, which is no timeout", err)
+		}
 		if err := Ended(silent, nil); err != nil {
 			t.Errorf("a success: %v", err)
 		}
