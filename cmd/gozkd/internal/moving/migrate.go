@@ -157,12 +157,12 @@ func (m *migration) watch(ctx context.Context) error {
 			case st.Leader != "" && st.Zxid != shown.Zxid:
 				m.line("following", "%s", progress(&st))
 				shown = st
-			case st.Leader == "" && st.Why != nil && (shown.Why == nil || st.Why.Error() != shown.Why.Error()):
+			case st.Leader == "" && st.Why != nil:
 				m.line("waiting", "for a leader:\n%v", st.Why)
-				shown = st
-				if errors.Is(st.Why, zklearner.ErrNotAsked) {
+				if shown.Why == nil && errors.Is(st.Why, zklearner.ErrNotAsked) {
 					tick.Reset(neterr.FirstAnswer)
 				}
+				shown = st
 			}
 		}
 	}
