@@ -150,24 +150,37 @@ func (t *adminTarget) members(ctx context.Context) (all []string, unnamed int, e
 	if all = strings.Split(t.endpoint, ","); len(all) > 1 {
 		return all, 0, nil
 	}
-	var others struct{ Peers []struct{ Address string } }
-	text, err := t.ask(ctx, all[0], "peers", nil)
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &others)
+	type peer struct {
+		Sid     int
+		Address string
 	}
+	peers := func(endpoint string) ([]peer, error) {
+		var answer struct{ Peers []peer }
+		text, err := t.ask(ctx, endpoint, "peers", nil)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &answer)
+		}
+		return answer.Peers, err
+	}
+	others, err := peers(all[0])
 	first, wrong := url.Parse(all[0])
 	if err = cmp.Or(err, wrong); err != nil {
 		return nil, 0, err
 	}
-	other, hosts := *first, []string{"", adminclient.Host(first)}
-	for _, p := range others.Peers {
+	other, hosts := *first, []string{"", first.Hostname()}
+	for _, p := range others {
 		host, _, _ := net.SplitHostPort(p.Address) // an address that cannot be read has none
 		other.Host = net.JoinHostPort(host, first.Port())
-		if slices.Contains(hosts, adminclient.Host(&other)) {
+		again := slices.Contains(hosts, host)
+		if !again && adminclient.Host(&other) == "localhost" { // the first may listen at this address, too
+			its, err := peers(other.String())
+			again = err == nil && slices.Equal(its, others)
+		}
+		if again {
 			unnamed++
 			continue
 		}
-		hosts = append(hosts, adminclient.Host(&other))
+		hosts = append(hosts, host)
 		all = append(all, other.String())
 	}
 	return all, unnamed, nil

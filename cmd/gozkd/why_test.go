@@ -129,7 +129,7 @@ func TestWhy_Members(t *testing.T) {
 	}
 	expect(urls[1], 4, "http://m2"+port, "http://m3"+port, "1 of 3 servers told",
 		"--url takes the admin endpoints of all members", "no server that answered knows")
-	expect(oneHost.URL, 3, "m2.invalid", "1 of 4 servers told", "no server that answered knows")
+	expect(oneHost.URL, 4, "127.0.0.2", "m2.invalid", "1 of 4 servers told", "no server that answered knows")
 	m, err := cluster.Member(1)
 	if err == nil {
 		err = m.Partition()
