@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -377,6 +378,8 @@ type Peer struct {
 	Role string `json:"role"`
 	// Lag is in log entries; nil unless the leader answered and has heard from the peer.
 	Lag *int64 `json:"lag,omitempty"`
+	// Observer: it does not vote. Only OtherPeers sets it, if the servers told it.
+	Observer bool `json:"-"`
 }
 
 // Up reports whether the peer serves, as far as the others can tell.
@@ -418,20 +421,35 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 	return p
 }
 
-// OtherPeers returns the members that gave none of the answers: every answer calls them a peer. It
-// returns none if each may be one of the asked servers that gave no answer, and so no number.
-func OtherPeers(answers []Monitor, asked int) []Peer {
-	others := []Peer{}
+// OtherPeers returns the members that were not asked: every answer calls them a peer. silent has
+// the addresses of servers that were asked and gave no answer, and so no number. A member that
+// settings have at one of these addresses is left out. The result is empty if each may be one of
+// the rest.
+func OtherPeers(answers []Monitor, silent []string, settings Settings) []Peer {
+	others, rest, observers := []Peer{}, len(silent), settings.Members.Observers()
+	allVoters := slices.ContainsFunc(answers, func(m Monitor) bool {
+		size, known := m.Int("quorum_size")
+		connected, counted := m.Int("gozkd_voters_connected")
+		return known && counted && connected == size
+	})
 	for number := 0; number <= memberid.MaxNumber && len(answers) > 0; number++ {
 		key, all := fmt.Sprintf("gozkd_peer_%d_connected", number), true
 		for _, m := range answers {
 			all = all && m[key] != ""
 		}
-		if all {
-			others = append(others, PeerOf(memberid.Of(number), answers))
+		if !all {
+			continue
 		}
+		id := memberid.Of(number)
+		if m, ok := settings.Members.Get(id); ok && slices.Contains(silent, m.Dialed(settings.ClientPort)) {
+			rest--
+			continue
+		}
+		p := PeerOf(id, answers)
+		p.Observer = slices.Contains(observers, id) || allVoters && p.Role == PeerCutOff
+		others = append(others, p)
 	}
-	if len(others) <= asked-len(answers) {
+	if len(others) <= rest {
 		return []Peer{}
 	}
 	return others

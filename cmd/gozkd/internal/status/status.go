@@ -31,7 +31,7 @@ flags:
   -output text|json      output format (text)
 ` + clientflags.Usage + `
 Exit status: 0 if the server serves clients and, of several servers, exactly one leads, the others
-follow, and no other member is cut off from them; 1 otherwise; 2 if the command line is wrong.
+follow, and no other voter is cut off from them; 1 otherwise; 2 if the command line is wrong.
 `
 
 const ruokUsage = `usage: gozkd ruok [flags] [zoo.cfg]
@@ -59,8 +59,8 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 		return status
 	}
 	servers := ask(ctx, t, true)
-	answers := answers(servers)
-	others, data := probe.OtherPeers(answers, len(servers)), probe.DataStatus(answers)
+	answers, silent, settings := answers(servers)
+	others, data := probe.OtherPeers(answers, silent, settings), probe.DataStatus(answers)
 	problems := judge(servers, others)
 	archive := ""
 	for i := range servers {
@@ -124,13 +124,15 @@ type server struct {
 	err     error
 	// monitor is nil if the server does not answer mntr.
 	monitor probe.Monitor
+	// settings has no members if the server does not answer mntr and conf, or is asked alone.
+	settings probe.Settings
 	// links is how many connections to and from other servers it has, and secure how many of them
 	// use TLS; 0 if unknown.
 	secure, links int64
 }
 
-// ask asks all servers concurrently, a gozkd also for mntr if monitor is true, and returns them in
-// the order of t.addresses. All words of all servers share one limit.
+// ask asks all servers concurrently, a gozkd also for mntr and conf if monitor is true, and returns
+// them in the order of t.addresses. All words of all servers share one limit.
 func ask(ctx context.Context, t targets, monitor bool) []server {
 	ctx, cancel := t.asker.Bound(ctx)
 	defer cancel()
@@ -144,9 +146,17 @@ func ask(ctx context.Context, t targets, monitor bool) []server {
 			if s.err != nil || !monitor || !s.state.Gozkd() {
 				return
 			}
-			if mntr, err := t.asker.Ask(ctx, address, "mntr"); err == nil {
-				s.monitor = probe.ParseMonitor(mntr)
-				s.secure, s.links = s.monitor.PeerLinks()
+			mntr, err := t.asker.Ask(ctx, address, "mntr")
+			if err != nil {
+				return
+			}
+			s.monitor = probe.ParseMonitor(mntr)
+			s.secure, s.links = s.monitor.PeerLinks()
+			if len(servers) == 1 {
+				return
+			}
+			if conf, err := t.asker.Ask(ctx, address, "conf"); err == nil {
+				s.settings = probe.ParseSettings(conf)
 			}
 		})
 	}
@@ -154,14 +164,21 @@ func ask(ctx context.Context, t targets, monitor bool) []server {
 	return servers
 }
 
-// answers returns the servers' answers to mntr.
-func answers(servers []server) (answers []probe.Monitor) {
+// answers returns the servers' answers to mntr, the addresses of those that gave none, and an
+// answer to conf that names the members.
+func answers(servers []server) (answers []probe.Monitor, silent []string, settings probe.Settings) {
 	for i := range servers {
-		if servers[i].monitor != nil {
-			answers = append(answers, servers[i].monitor)
+		s := &servers[i]
+		if s.monitor == nil {
+			silent = append(silent, s.address)
+			continue
+		}
+		answers = append(answers, s.monitor)
+		if len(settings.Members) == 0 {
+			settings = s.settings
 		}
 	}
-	return answers
+	return answers, silent, settings
 }
 
 // problem returns why a server is not alive or, if ready is true, not ready; otherwise "". The
@@ -215,7 +232,7 @@ func judge(servers []server, others []probe.Peer) []string {
 		problems = append(problems, "no server that answered leads")
 	}
 	for _, p := range others {
-		if p.Role == probe.PeerCutOff && len(servers) > 1 {
+		if p.Role == probe.PeerCutOff && !p.Observer && len(servers) > 1 {
 			problems = append(problems, fmt.Sprintf("server.%d: cut off from the servers that answered", p.ID))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -401,6 +402,45 @@ func TestStatus_Others(t *testing.T) {
 	want := []map[string]any{{"id": 2.0, "role": "in step", "lag": 0.0}, {"id": 3.0, "role": "cut off"}}
 	if !reflect.DeepEqual(got.Others, want) {
 		t.Errorf("%v, want %v", got.Others, want)
+	}
+}
+
+// TestStatus_ObserverDown checks that an observer that was not asked may be stopped, and that a
+// voter that was asked and is stopped is listed once beside it.
+func TestStatus_ObserverDown(t *testing.T) {
+	third := nobody(t)
+	conf := "clientPort=1\nserver.1=a:2888:3888:participant\nserver.2=b:2888:3888:participant\n" +
+		"server.3=c:2888:3888:participant;" + third + "\nserver.4=d:2888:3888:observer\n"
+	ensemble := func(down, voters, conf string) string {
+		var addresses []string
+		for number, mode := range []string{"leader", "follower"} {
+			mntr := "zk_gozkd_leader_id\t1\nzk_gozkd_term\t4\nzk_quorum_size\t3\nzk_gozkd_voters_connected\t" + voters +
+				fmt.Sprintf("\nzk_gozkd_peer_%d_connected\t1\nzk_gozkd_peer_4_connected\t0\n", 2-number) + down
+			addresses = append(addresses, serveWords(t, func(word string) string {
+				switch word {
+				case "mntr":
+					return mntr
+				case "conf":
+					return conf
+				}
+				return member(mode)
+			}))
+		}
+		return strings.Join(addresses, ",")
+	}
+	const up, down = "zk_gozkd_peer_3_connected\t1\n", "zk_gozkd_peer_3_connected\t0\n"
+	for _, servers := range []string{ensemble(up, "3", ""), ensemble(up, "?", conf)} { // one tells who votes
+		if status, out, errs := call(t, Main, nil, "-server", servers); status != 0 || errs != "" || !strings.Contains(out, "server.4") {
+			t.Errorf("status %d: %s\n%s", status, errs, out)
+		}
+	}
+	status, out, errs := call(t, Main, nil, "-server", ensemble(down, "2", conf)+","+third)
+	if status != 1 || errs != "gozkd status: "+third+": connection refused\n" || strings.Contains(out, "server.3") || !strings.Contains(out, "server.4") {
+		t.Errorf("status %d: %s\n%s", status, errs, out)
+	}
+	status, _, errs = call(t, Main, nil, "-server", ensemble(down, "2", conf))
+	if status != 1 || errs != "gozkd status: server.3: cut off from the servers that answered\n" {
+		t.Errorf("status %d: %s", status, errs)
 	}
 }
 
