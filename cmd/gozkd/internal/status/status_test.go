@@ -342,7 +342,7 @@ func TestStatus_Interrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs strings.Builder
@@ -468,7 +468,7 @@ func TestStatus_OneLimit(t *testing.T) {
 		dial := func(context.Context, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			servers.Go(func() { // ends when the asker closes its end
-				defer theirs.Close()
+				defer func() { _ = theirs.Close() }()
 				word := make([]byte, 4)
 				if _, err := io.ReadFull(theirs, word); err != nil {
 					t.Errorf("no word came: %v", err)
