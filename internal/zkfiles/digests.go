@@ -13,7 +13,7 @@ type Digests struct {
 // changes to the digest that it began with. is is the digest of the tree after r.
 func (d *Digests) OfTree(r *Record, is uint64) uint64 {
 	exceeds := r.Digest - is
-	for _, more := range append(otherKinds(r), 0) {
+	for _, more := range append(otherKinds(r, &r.Txn), 0) {
 		switch exceeds {
 		case more:
 			d.ahead = more
@@ -30,19 +30,37 @@ func (d *Digests) OfTree(r *Record, is uint64) uint64 {
 // otherKinds returns by how much ZooKeeper's digest may exceed that of the tree after a create. The
 // request, create or createContainer, decides on the kind of the znode, but its mode on the digest,
 // and a client may ask for a container with create. Source: pRequest2TxnCreate of
-// PrepRequestProcessor.
-func otherKinds(r *Record) (more []uint64) {
+// PrepRequestProcessor. x is the transaction of r, or a part of it: after a multi, the digest may
+// exceed by the sum of any of its creates.
+func otherKinds(r *Record, x *Txn) (more []uint64) {
 	container := OwnerOf(Container, 0, 0)
 	var is int64
 	var asked []int64
-	switch x := &r.Txn; {
+	switch {
+	case x.Failed():
+		return nil
+	case x.Op == proto.OpMulti:
+		const most = 1 << 12 // bounds the memory for a multi of many creates
+		for i := range x.Ops {
+			before := more
+			for _, one := range otherKinds(r, &x.Ops[i]) {
+				more = append(more, one)
+				for _, sum := range before {
+					more = append(more, sum+one)
+				}
+			}
+			if len(more) > most {
+				return nil
+			}
+		}
+		return more
 	case (x.Op == proto.OpCreate || x.Op == proto.OpCreate2) && !x.Ephemeral:
 		asked = []int64{container}
 	case x.Op == proto.OpCreateContainer:
 		is, asked = container, []int64{0, int64(r.Session)}
 	}
 	digest := func(owner int64) uint64 {
-		return ZnodeDigest(r.Txn.Path, r.Txn.Data, &Stat{
+		return ZnodeDigest(x.Path, x.Data, &Stat{
 			Czxid: r.Zxid, Mzxid: r.Zxid, Pzxid: r.Zxid, CtimeMs: r.TimeMs, MtimeMs: r.TimeMs, Owner: owner,
 		})
 	}
