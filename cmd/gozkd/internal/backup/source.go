@@ -40,6 +40,9 @@ func StatSource(path string) (os.FileInfo, error) {
 		return nil, fmt.Errorf("there is no file %s; to copy the state of a running server, name its admin endpoint: "+
 			"gozkd backup --from http://HOST:8080 FILE", path)
 	}
+	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		of.Path = store.ShownPath(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; name the dataDir of a server, a backup or another file of its data, or an archive: "+
 			"file:///DIRECTORY or s3://BUCKET/PREFIX", err)

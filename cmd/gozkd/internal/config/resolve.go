@@ -54,10 +54,10 @@ func (w *won) shown() string {
 	switch {
 	case w.row.secret && w.value != "":
 		return "(hidden)"
-	case w.row.kind.url, strings.Contains(w.value, "://"):
+	case w.row.kind.url:
 		return store.ShownURL(w.value)
 	}
-	return w.value
+	return store.ShownPath(w.value)
 }
 
 func newResolver() *resolver { return &resolver{won: make(map[string]won)} }

@@ -154,7 +154,7 @@ func (o *options) each(
 			return c.Fail(p.err)
 		}
 		if err != nil {
-			status = c.Fail(fmt.Errorf("%s: %w", path, err))
+			status = c.Fail(fmt.Errorf("%s: %w", store.ShownPath(path), err))
 		}
 	}
 	return status

@@ -73,5 +73,13 @@ func ShownURL(s string) string {
 	return s
 }
 
+// ShownPath returns ShownURL of a text that looks like a URL, and any other as it is.
+func ShownPath(s string) string {
+	if IsURL(s) || strings.Contains(s, "://") {
+		return ShownURL(s)
+	}
+	return s
+}
+
 // IsURL reports whether s names a store.
 func IsURL(s string) bool { return strings.HasPrefix(s, "file:") || strings.HasPrefix(s, "s3:") }
