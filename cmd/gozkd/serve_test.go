@@ -88,7 +88,7 @@ func TestServe_Quit(t *testing.T) {
 	p := launch(t, "serve", "--memory", "--client-port", "0")
 	p.Signal(syscall.SIGQUIT)
 	await(t, "the stacks of the goroutines", func() error {
-		if !strings.Contains(p.Stderr.String(), "main.serve(") {
+		if !strings.Contains(p.Stderr.String(), ".serve(") {
 			return errors.New(p.Stderr.String())
 		}
 		return nil
