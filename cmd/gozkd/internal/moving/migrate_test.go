@@ -17,6 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/internal/zklearner"
@@ -206,7 +207,7 @@ func TestMigrate_InterruptedTooLate(t *testing.T) {
 // last one is said at once, too.
 func TestMigrate_SaysAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
+		var out logbuf.Buffer
 		m := &migration{ended: make(chan error, 1), look: make(chan struct{}, 1)}
 		m.Env.Out = &out
 		m.learner = zklearner.New(zklearner.Config{Servers: []string{"nowhere.invalid:2888"}})
@@ -215,8 +216,8 @@ func TestMigrate_SaysAtOnce(t *testing.T) {
 		for times, after := range []time.Duration{time.Second, 10 * time.Second, 10 * time.Second} {
 			time.Sleep(after)
 			synctest.Wait()
-			if strings.Count(out.String(), "waiting     for a leader:") != times+1 {
-				t.Errorf("after %v: %q", after, &out)
+			if out.Count("waiting     for a leader:") != times+1 {
+				t.Errorf("after %v: %q", after, out.String())
 			}
 		}
 		m.end(nil)
