@@ -8,7 +8,7 @@ import (
 // Space is the room on a file system, in bytes.
 type Space struct {
 	Size int64 // of the file system
-	Free int64 // what an unprivileged process can still write
+	Free int64 // left for unprivileged processes
 }
 
 // SpaceOf returns the room on the file system of dir. On some operating systems it is not known.

@@ -189,7 +189,7 @@ func (p *Places) Accepted(of *Place) {
 	delete(p.arriving, of)
 }
 
-// HasEntered reports whether the request of a frame may be proposed. Its reader asks.
+// HasEntered reports whether the write of a frame has entered. Only the frame's reader may call it.
 func (of *Place) HasEntered() bool { return of.entered }
 
 // Enter waits until the write in a frame that has arrived may be proposed, see [Window]. Enter

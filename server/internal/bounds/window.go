@@ -14,10 +14,10 @@ const (
 	fathomInterval = 10 * time.Second
 )
 
-// Window bounds the bytes of long writes that are proposed and not answered: what comes after them
-// in the log, as a short write of another client, waits for them. The others wait for places in the
-// window. It is as large as it can be without delaying writes by more than mayDelay, so its writes
-// are as many as log, followers and processors take in that time. [Places].mu guards all.
+// Window bounds the bytes of long writes that are proposed and not answered, because short writes
+// of other clients stand behind them in the log. Further long writes wait for places in the window.
+// The window is as large as it can be without delaying writes by more than mayDelay: log, followers
+// and processors take its writes in that time. The embedded mutex, [Places].mu, guards all fields.
 type Window struct {
 	Places
 	most     int           // of limit

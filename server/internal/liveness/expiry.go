@@ -173,9 +173,9 @@ func (e *Expiry) Jump(move func() (from, now time.Time, heard []int64)) {
 	}
 }
 
-// Jumped returns by how much the clock has jumped since a time. What a report names that was made
-// after that time was heard so much earlier than the report says, if the report was made before the
-// jumps. If it was made after them, Attached and Jump have recorded what was heard since.
+// Jumped returns by how much the clock has jumped since a time, after which a report was made. If
+// the report is older than the jumps, its touches are older by so much than they say. If it is
+// newer, Attached and Jump have recorded the sessions that were heard from since.
 func (e *Expiry) Jumped(since time.Time) (by time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
