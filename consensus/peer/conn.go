@@ -14,20 +14,14 @@ import (
 	"github.com/gozkd/gozkd/internal/rawio"
 )
 
-// closeWith closes conn when ctx ends, or when release is called; release waits until conn is
+// closeWith closes conn when ctx ends, or when release is called; release returns when conn is
 // closed. So no read or write outlives ctx.
 func closeWith(ctx context.Context, conn net.Conn) (release func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	// Stopped by the end of ctx or by release, awaited by release.
-	go func() {
-		defer close(done)
-		<-ctx.Done()
-		_ = conn.Close() // the error does not matter: all that must have arrived was answered
-	}()
+	shut := sync.OnceFunc(func() { _ = conn.Close() }) // the error does not matter: all that must have arrived was answered
+	stop := context.AfterFunc(ctx, shut)
 	return func() {
-		cancel()
-		<-done
+		stop()
+		shut()
 	}
 }
 

@@ -37,7 +37,7 @@
 //	    replace a proved connection. A peer without an address here must prove that it is a
 //	    guest (guest.go); otherwise the Handler is told that the peer has proved nothing.
 //	P9  Callers that have not proved this ("unproven") cost little, and do not keep members out. Each
-//	    costs at most 256 KiB and three goroutines for 5 s (10 s if it is refused). At most 8 TLS
+//	    costs at most 256 KiB and two goroutines for 5 s (10 s if it is refused). At most 8 TLS
 //	    handshakes compute at a time, 2 of one host. There are at most 256 such callers, fewer if file
 //	    descriptors are short; a further caller takes the place of the longest waiting caller of the
 //	    host that has most. At most two questions at a time are about callers of one host that name
@@ -61,8 +61,8 @@
 // docs/reference/formats.md describes the format, docs/adr/0007-peer-authentication.md the reasons.
 //
 // Goroutines: a single goroutine accepts connections. Each peer has a goroutine that dials and
-// writes and, while connected, two more, which read the heartbeats of the other side and close the
-// connection. Each accepted connection has three, which read, send heartbeats, and close. All
-// methods may be called from any goroutine. SetPeers, Send and Status may be called from methods of
-// the Handler; Close must not, since it waits for them.
+// writes and, while connected, another, which reads the heartbeats of the other side. Each accepted
+// connection has two, which read and send heartbeats. All methods may be called from any goroutine.
+// SetPeers, Send and Status may be called from methods of the Handler; Close must not, since it
+// waits for them.
 package peer

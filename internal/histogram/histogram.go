@@ -13,10 +13,13 @@ import (
 )
 
 const (
-	defaultPrecision = 3
+	// precision is the logarithm to base 2 of the buckets per power of two. Values below
+	// 2·2^precision have a bucket each.
+	precision = 3
 	// maxPower bounds the buckets: values of 2^maxPower or more share the last bucket. In
 	// nanoseconds that is more than an hour.
 	maxPower = 42
+	nBuckets = 2<<precision + (maxPower-precision-1)<<precision
 )
 
 // Histogram counts values of 0 and above. The zero value is empty, has a precision of 1/8, and is
@@ -26,48 +29,34 @@ const (
 // A snapshot that is taken while another goroutine records may contain a value in its sum but not
 // yet in its count.
 type Histogram struct {
-	precision uint8 // the logarithm to base 2 of the buckets per power of two; 0: defaultPrecision
-	counts    atomic.Pointer[[]atomic.Uint64]
+	counts atomic.Pointer[[nBuckets]atomic.Uint64]
 	// sum holds the bits of a float64. An int64 of nanoseconds would overflow after some million
 	// values if a clock is an hour off.
 	sum      atomic.Uint64
 	min, max atomic.Int64 // plus one; 0: there is no value
 }
 
-// scale maps values to buckets. Values below 2·2^s have a bucket each, and each greater power of
-// two has 2^s buckets.
-type scale uint8
-
-func (h *Histogram) scale() scale {
-	if h.precision == 0 {
-		return defaultPrecision
-	}
-	return scale(h.precision)
-}
-
-// buckets returns how many buckets there are.
-func (s scale) buckets() int { return 2<<s + (maxPower-int(s)-1)<<s }
-
-func (s scale) bucket(v int64) int {
-	if v < 2<<s {
+// bucket returns the index of a value's bucket.
+func bucket(v int64) int {
+	if v < 2<<precision {
 		return int(max(v, 0))
 	}
 	power := bits.Len64(uint64(v)) - 1
 	if power >= maxPower {
-		return s.buckets() - 1
+		return nBuckets - 1
 	}
-	return 2<<s + (power-int(s)-1)<<s + int(v>>(power-int(s)))&(1<<s-1)
+	return 2<<precision + (power-precision-1)<<precision + int(v>>(power-precision))&(1<<precision-1)
 }
 
-// start returns the smallest value of bucket i; for the number of buckets, the value at which
-// another bucket would start.
-func (s scale) start(i int) int64 {
-	if i < 2<<s {
+// start returns the smallest value of bucket i; for nBuckets, the value at which another bucket
+// would start.
+func start(i int) int64 {
+	if i < 2<<precision {
 		return int64(i)
 	}
-	i -= 2 << s
-	power, part := int(s)+1+i>>s, int64(i&(1<<s-1))
-	return 1<<power + part<<(power-int(s))
+	i -= 2 << precision
+	power, part := precision+1+i>>precision, int64(i&(1<<precision-1))
+	return 1<<power + part<<(power-precision)
 }
 
 // Record counts the value v n times. A negative v counts as 0: the clock was set back.
@@ -90,13 +79,12 @@ func (h *Histogram) add(v int64, n int, sum float64, low, high int64) {
 	}
 	counts := h.counts.Load()
 	if counts == nil {
-		fresh := make([]atomic.Uint64, h.scale().buckets())
-		h.counts.CompareAndSwap(nil, &fresh)
+		h.counts.CompareAndSwap(nil, new([nBuckets]atomic.Uint64))
 		if counts = h.counts.Load(); counts == nil {
 			return // Reset was called at this moment
 		}
 	}
-	(*counts)[h.scale().bucket(v)].Add(uint64(n))
+	counts[bucket(v)].Add(uint64(n))
 	for {
 		old := h.sum.Load()
 		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+sum)) {
@@ -129,12 +117,11 @@ type Distribution struct {
 	Count int64
 	Sum   float64
 
-	min, max int64 // plus one
-	scale    scale
+	min, max int64    // plus one
 	buckets  []uint64 // nil: there are no values
 }
 
-// Snapshot returns the values of all hs, which must have the same precision.
+// Snapshot returns the values of all hs.
 func Snapshot(hs ...*Histogram) (d Distribution) {
 	for _, h := range hs {
 		counts := h.counts.Load()
@@ -142,10 +129,10 @@ func Snapshot(hs ...*Histogram) (d Distribution) {
 			continue
 		}
 		if d.buckets == nil {
-			d.buckets, d.scale = make([]uint64, len(*counts)), h.scale()
+			d.buckets = make([]uint64, nBuckets)
 		}
-		for i := range *counts {
-			n := (*counts)[i].Load()
+		for i := range counts {
+			n := counts[i].Load()
 			d.buckets[i] += n
 			d.Count += int64(n)
 		}
@@ -182,8 +169,8 @@ func (d *Distribution) Quantile(q float64) float64 {
 	}
 	for i, n := range d.buckets {
 		if seen += int64(n); seen >= rank {
-			middle := float64(d.scale.start(i))
-			if width := d.scale.start(i+1) - d.scale.start(i); width > 1 {
+			middle := float64(start(i))
+			if width := start(i+1) - start(i); width > 1 {
 				middle += float64(width) / 2
 			}
 			return min(max(middle, float64(d.Min())), float64(d.Max()))
@@ -197,7 +184,7 @@ func (d *Distribution) Below(power int) (n uint64) {
 	if d.buckets == nil {
 		return 0
 	}
-	for _, count := range d.buckets[:d.scale.bucket(1<<power)] {
+	for _, count := range d.buckets[:bucket(1<<power)] {
 		n += count
 	}
 	return n

@@ -10,20 +10,17 @@ import (
 )
 
 func TestHistogram_Buckets(t *testing.T) {
-	for s := scale(1); s <= 8; s++ {
-		last := s.buckets() - 1
-		for i := range s.buckets() {
-			low, next := s.start(i), s.start(i+1)
-			if s.bucket(low) != i || s.bucket(next-1) != i {
-				t.Fatalf("scale %d: bucket %d holds %d to %d, which map to %d and %d", s, i, low, next, s.bucket(low), s.bucket(next-1))
-			}
-			if next-low > max(1, low>>s) {
-				t.Errorf("scale %d: bucket %d, from %d, is %d wide", s, i, low, next-low)
-			}
+	for i := range nBuckets {
+		low, next := start(i), start(i+1)
+		if bucket(low) != i || bucket(next-1) != i {
+			t.Fatalf("bucket %d holds %d to %d, which map to %d and %d", i, low, next, bucket(low), bucket(next-1))
 		}
-		if s.bucket(-1) != 0 || s.bucket(math.MaxInt64) != last {
-			t.Errorf("scale %d: -1 maps to %d, the largest to %d of %d", s, s.bucket(-1), s.bucket(math.MaxInt64), last)
+		if next-low > max(1, low>>precision) {
+			t.Errorf("bucket %d, from %d, is %d wide", i, low, next-low)
 		}
+	}
+	if bucket(-1) != 0 || bucket(math.MaxInt64) != nBuckets-1 {
+		t.Errorf("-1 maps to %d, the largest to %d of %d", bucket(-1), bucket(math.MaxInt64), nBuckets-1)
 	}
 }
 
@@ -105,26 +102,6 @@ func TestHistogram_NoAllocation(t *testing.T) {
 	}
 }
 
-// A finer histogram knows quantiles better, and a coarse one is not finer than it says.
-func TestHistogram_Precision(t *testing.T) {
-	fine, coarse := New(6), New(1)
-	for v := range int64(100_000) {
-		fine.Record(v, 1)
-		coarse.Record(v, 1)
-	}
-	for _, c := range []struct {
-		h   *Histogram
-		off float64
-	}{{fine, 1.0 / 64}, {coarse, 1.0 / 2}} {
-		d := Snapshot(c.h)
-		for _, q := range []float64{0.1, 0.5, 0.99} {
-			if got, want := d.Quantile(q), q*100_000; math.Abs(got-want) > want*c.off+1 {
-				t.Errorf("quantile %v is %v, want %v to a part of %v", q, got, want, c.off)
-			}
-		}
-	}
-}
-
 func BenchmarkHistogram(b *testing.B) {
 	var h Histogram
 	b.ReportAllocs()
@@ -132,7 +109,3 @@ func BenchmarkHistogram(b *testing.B) {
 		h.Record(100_000, 16)
 	}
 }
-
-// New returns an empty histogram with 2^precision buckets per power of two, so that a value is
-// known to 1/2^precision of itself.
-func New(precision uint8) *Histogram { return &Histogram{precision: precision} }
