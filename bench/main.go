@@ -45,7 +45,6 @@ type settings struct {
 	starts   int
 	rounds   int
 	seconds  time.Duration
-	distance time.Duration
 	warm     time.Duration
 	rows     string
 	shapes   []shape
@@ -86,7 +85,6 @@ func run(ctx context.Context, args []string) {
 	flags.IntVar(&s.watches, "watches", 10, "crowd: number of watches of each session")
 	flags.IntVar(&s.znodes, "znodes", 1_000_000, "start, resident, calm: number of znodes, a multiple of 1000; scale: at most this many")
 	flags.IntVar(&s.members, "members", nMembers, "ensemble: number of members")
-	flags.DurationVar(&s.distance, "distance", 0, "ensemble: how long packets between members take; as root, with a network of its own: unshare -n go run ./bench ...")
 	flags.IntVar(&s.kills, "kills", 20, "failover: how often the leader of each ensemble is killed")
 	flags.IntVar(&s.waiters, "waiters", 10_000, "waiters: how many wait at once")
 	withTLS := flags.Bool("tls", false, "throughput: clients speak TLS; connects: with certificates on both sides and full handshakes")

@@ -36,11 +36,7 @@ func (s *settings) withTargets(ctx context.Context, members int, use func(target
 	var targets []target
 	for _, k := range s.servers {
 		if members > 1 {
-			opts := server.EnsembleOptions{Members: members, Keys: keys()}
-			if s.distance > 0 {
-				opts.Starting = exceptClients
-			}
-			e := k.startEnsemble(ctx, opts)
+			e := k.startEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys()})
 			defer must.Finally(e.Stop)
 			targets = append(targets, target{e.Name(), followersFirst(ctx, e), e.Pids()})
 			continue

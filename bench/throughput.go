@@ -152,9 +152,6 @@ func benchEnsemble(ctx context.Context, s *settings) {
 		rows = append(rows, workloadNamed(name))
 	}
 	rows = chosen(rows, s.rows)
-	if s.distance > 0 {
-		separate(s.distance)
-	}
 	s.withTargets(ctx, s.members, func(targets []target) {
 		for _, t := range targets {
 			prepareAll(t.addrs)
