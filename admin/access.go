@@ -16,7 +16,6 @@ import (
 	"github.com/gozkd/gozkd/server/identity"
 )
 
-// access is the permission that a command needs.
 type access int
 
 const (

@@ -66,7 +66,6 @@ var commands = []command{
 	{name: "zabstate", always: true, run: facts(zabState)},
 }
 
-// find returns the command with a name or alias.
 func (h *handler) find(name string) (command, bool) {
 	i := slices.IndexFunc(commands, func(c command) bool { return c.name == name || slices.Contains(c.aliases, name) })
 	if i < 0 || !h.has(&commands[i]) {

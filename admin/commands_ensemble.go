@@ -15,7 +15,6 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// member returns the member with that number, if there is one.
 func member(s *server.Facts, id int) (server.MemberStatus, bool) {
 	all := s.Members()
 	if i := slices.IndexFunc(all, func(m server.MemberStatus) bool { return m.ID == id }); i >= 0 {
@@ -64,7 +63,6 @@ func peers(s *server.Facts) object {
 	return object{{"peers", list}}
 }
 
-// observers answers with the observers that this server sends the log to.
 func observers(s *server.Facts) object {
 	values, list := s.Monitor(), []object{}
 	for _, m := range s.Members() {

@@ -19,7 +19,6 @@ import (
 // copy takes room on the server's disk.
 const snapshotPatience = time.Minute
 
-// maxBody bounds the body of a request in bytes.
 const maxBody = 64 << 10
 
 // snapshot streams a backup. As in ZooKeeper, two headers, written exactly as here, describe it.

@@ -220,7 +220,6 @@ type field struct {
 	value any
 }
 
-// MarshalJSON implements json.Marshaler.
 func (o object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

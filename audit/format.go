@@ -79,7 +79,6 @@ func JSON(b []byte, e *Event) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendList appends a field with a list, unless the list is empty.
 func appendList[T any](b []byte, key string, list []T, element func([]byte, T) []byte) []byte {
 	for i, v := range list {
 		if i == 0 {
@@ -205,7 +204,6 @@ func users(ids []proto.ID) string {
 	return strings.Join(names, ",")
 }
 
-// host returns the address without the port.
 func host(client string) string {
 	if i := strings.LastIndexByte(client, ':'); i >= 0 {
 		return strings.Trim(client[:i], "[]")

@@ -162,7 +162,6 @@ type CreateOptions struct {
 
 var errMixedKinds = errors.New("a znode is one of ephemeral, container or with a TTL, and a container is not sequential")
 
-// mode returns the op code and the mode that create such a znode.
 func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
 	kinds := 0
 	for _, is := range []bool{o.Ephemeral, o.Container, o.TTL != 0} {

@@ -19,7 +19,6 @@ var errLeft = leftError{errors.New("left for another server")}
 // leftError says why the Client closed a connection.
 type leftError struct{ error }
 
-// Is reports that this side has closed the connection.
 func (leftError) Is(target error) bool { return target == net.ErrClosed }
 
 // ErrClosed means that Close was called.

@@ -252,7 +252,6 @@ func (l *link) put(frame []byte) {
 	wakeup.Send(l.wake)
 }
 
-// frame builds the frame of a request.
 func frame(xid int32, op proto.OpCode, body func([]byte) []byte) []byte {
 	b := (&proto.RequestHeader{Xid: xid, Op: op}).Append(make([]byte, frameBytes, 128))
 	if body != nil {
@@ -305,7 +304,6 @@ func (c *Client) writeOut(gone context.Context, l *link) {
 	}
 }
 
-// request is a request of a method of the Client.
 type request struct {
 	op   proto.OpCode
 	path string // for errors

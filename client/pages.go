@@ -83,7 +83,6 @@ func (c *Client) ChildrenPages(ctx context.Context, path string, o PageOptions) 
 	}
 }
 
-// pager is an iteration over the children of path.
 type pager struct {
 	c    *Client
 	path string
@@ -107,7 +106,6 @@ func (p *pager) page(ctx context.Context) (page proto.ListPageResponse, all bool
 	return page, false, err
 }
 
-// features returns the features of the connected server, and the connection.
 func (p *pager) features(ctx context.Context) (*link, *proto.Features, error) {
 	for c := p.c; ; {
 		c.mu.Lock()

@@ -99,7 +99,6 @@ func (c *Client) serve(ctx context.Context, l *link, servers []string) (better s
 	return better
 }
 
-// readIn handles incoming frames until an error.
 func (c *Client) readIn(l *link) error {
 	for {
 		c.events.awaitRoom()
@@ -146,7 +145,6 @@ func (c *Client) skip(l *link, large *TooLargeError) error {
 	return err
 }
 
-// handle handles a frame, which is a reply or an event.
 func (c *Client) handle(l *link, frame []byte) error {
 	var h proto.ReplyHeader
 	d := jute.NewDecoder(frame)

@@ -87,7 +87,6 @@ func (t *watchTable) fire(event proto.EventType, path string) bool {
 	return wanted || event != proto.EventChildrenChanged && t.recursive(path)
 }
 
-// persistent reports whether there is a persistent or recursive watch.
 func (t *watchTable) persistent() bool { return len(t[watchPersistent])+len(t[watchRecursive]) > 0 }
 
 // recursive reports whether there is a recursive watch on path or above it.
@@ -329,7 +328,6 @@ func (q *eventQueue) push(e Event) {
 	}
 }
 
-// pushState appends the event of a state.
 func (q *eventQueue) pushState(s State, caughtUp bool) {
 	q.push(Event{Type: EventSession, State: s, Zxid: proto.NoZxid, CaughtUp: caughtUp})
 }
@@ -342,7 +340,6 @@ func (q *eventQueue) close() {
 	q.change.Broadcast()
 }
 
-// awaitRoom waits until the queue has room or is closed.
 func (q *eventQueue) awaitRoom() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

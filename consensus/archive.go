@@ -87,7 +87,6 @@ func (n *Node) Follow(entries []LogEntry) (applied <-chan struct{}) {
 	return f.done
 }
 
-// followed is a call of Follow.
 type followed struct {
 	last uint64 // index of the last entry
 	done chan struct{}
@@ -153,7 +152,6 @@ func (p *replayer) apply(e *raftpb.Entry) error {
 	return err
 }
 
-// follow applies entries that follow the last one.
 func (p *replayer) follow(entries iter.Seq2[LogEntry, error]) error {
 	for e, err := range entries {
 		if err != nil {
@@ -176,7 +174,6 @@ func (p *replayer) follow(entries iter.Seq2[LogEntry, error]) error {
 	return nil
 }
 
-// state describes the state after the last entry.
 func (p *replayer) state() SavedState {
 	s := savedStateOf(p.core.Meta())
 	s.Checkpoint = p.from

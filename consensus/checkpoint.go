@@ -139,10 +139,8 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 	return checkpoint.Merge(c.disk, c.path, check, meta.Append(nil), changes.Range)
 }
 
-// replace puts a complete checkpoint file in the place of this file.
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(c.disk, path, c.path) }
 
-// revert makes the previous checkpoint the newest.
 func (c checkpointFile) revert() error { return checkpoint.Revert(c.disk, c.path) }
 
 // stream writes the file as a checkpoint stream. At a damaged page, stream returns

@@ -230,7 +230,6 @@ type installLater struct {
 	install func()
 }
 
-// Restore keeps install for later.
 func (l *installLater) Restore(state iter.Seq2[[]byte, []byte]) (install func(), err error) {
 	l.install, err = l.StateMachine.Restore(state)
 	return func() {}, err

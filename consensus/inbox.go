@@ -22,7 +22,6 @@ type mailbox[T any] struct {
 
 func newMailbox[T any](wake chan struct{}) *mailbox[T] { return &mailbox[T]{wake: wake} }
 
-// put queues items and wakes the receiver.
 func (m *mailbox[T]) put(items ...T) {
 	m.add(items...)
 	wakeup.Send(m.wake)

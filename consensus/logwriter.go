@@ -63,7 +63,6 @@ func (w *logWriter) writes(items []turn.LogWork) bool {
 	})
 }
 
-// work does a list of work in order.
 func (w *logWriter) work(items []turn.LogWork) error {
 	var compact uint64
 	disk := w.writes(items)
@@ -212,7 +211,6 @@ func (w *logWriter) flush() error {
 	return nil
 }
 
-// write appends w.batches, with the newest state, to the log.
 func (w *logWriter) write() error {
 	at := len(w.data)
 	w.data = w.state.Append(w.data)

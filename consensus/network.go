@@ -58,7 +58,6 @@ type hello struct {
 	levels  core.LevelInfo
 }
 
-// connect begins to communicate with the other members.
 func (p *peerNetwork) connect() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +89,6 @@ func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
 	}
 }
 
-// setTLS changes Config.PeerTLS.
 func (p *peerNetwork) setTLS(t PeerTLS) error {
 	if err := t.Check(); err != nil {
 		return err

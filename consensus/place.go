@@ -12,7 +12,6 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// placeInterval is how often a node checks its place.
 const placeInterval = 5 * time.Second
 
 // place is where the next start will look for the files that a node writes. If somebody removes,

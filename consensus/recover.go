@@ -126,7 +126,6 @@ func (r *recovered) checkLevels(levels LevelRange, where dataPaths) error {
 	return nil
 }
 
-// dataPaths is where the data of a member is.
 type dataPaths struct{ checkpoint, log, dir string }
 
 // pathsOf returns the paths below a data directory and a directory of the log, which may be "".
@@ -134,7 +133,6 @@ func pathsOf(dir, logDir string) dataPaths {
 	return dataPaths{filepath.Join(dir, "checkpoint.db"), filepath.Join(cmp.Or(logDir, dir), "wal"), dir}
 }
 
-// noLog returns the error for a checkpoint without its log.
 func (p dataPaths) noLog() error {
 	return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: "+
 		"if the log was in another directory until now (dataLogDir), move that directory's wal to %s; "+

@@ -71,7 +71,6 @@ type statusBoard struct {
 	joins      map[uint64]uint64 // by member without state: the nonce that was logged
 }
 
-// leaderTerm identifies the leadership of a member.
 type leaderTerm struct{ leader, term uint64 }
 
 func (b *statusBoard) init() {
@@ -93,7 +92,6 @@ func (n *Node) Changed() <-chan struct{} { return n.status.changed }
 // anywhere when it found its first leader.
 func (n *Node) Ready() <-chan struct{} { return n.status.ready }
 
-// publish makes the result of a turn visible.
 func (n *Node) publish() {
 	c, b, levels := n.core, &n.status, n.core.Levels.Info()
 	s := Status{

@@ -129,7 +129,6 @@ func (x *txn) storable(id proto.ID) bool {
 	return false
 }
 
-// uniqueACLs returns the list without repeated entries.
 func uniqueACLs(list []proto.ACL) []proto.ACL {
 	if len(list) < 2 {
 		return list
@@ -146,7 +145,6 @@ func uniqueACLs(list []proto.ACL) []proto.ACL {
 // drops empty parts at the end.
 func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
-// parseNet parses an address, or an address with a prefix length.
 func parseNet(id string) (netip.Prefix, bool) {
 	address, length, hasBits := strings.Cut(id, "/")
 	addr, ok := parseAddr(address)

@@ -37,7 +37,6 @@ const (
 // Evaluations returns how many lists were evaluated so far. Other decisions were remembered.
 func (k *Decisions) Evaluations() int { return k.evaluated }
 
-// granted returns the permissions that a grants to any of ids.
 func (k *Decisions) granted(a *acl, ids []proto.ID) proto.Perms {
 	if len(ids) != len(k.ids) || len(ids) > 0 && &ids[0] != &k.ids[0] {
 		k.forget()

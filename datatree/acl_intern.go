@@ -42,7 +42,6 @@ func (a *aclTable) at(number uint32) *acl {
 	return a.lists[number-1]
 }
 
-// key returns the encoding of a list.
 func (a *aclTable) key(number uint32) string {
 	if number == 0 {
 		return ""
@@ -71,7 +70,6 @@ func (a *aclTable) retain(key string) uint32 {
 	return number
 }
 
-// release drops a reference to a list.
 func (a *aclTable) release(number uint32) {
 	if number == 0 {
 		return
@@ -146,7 +144,6 @@ func appendACL(b []byte, list []proto.ACL) []byte {
 	return b
 }
 
-// acl decodes the output of appendACL.
 func (d *reader) acl() []proto.ACL {
 	n := d.count(3)
 	if n == 0 {

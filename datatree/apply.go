@@ -74,7 +74,6 @@ func (t *Tree) Apply(h Header, r *Request) (Result, []Event) {
 	return x.res, t.events
 }
 
-// txn is a request while Apply executes it.
 type txn struct {
 	Header
 	*Request
@@ -131,7 +130,6 @@ func (t *Tree) body(x *txn) *jute.Decoder {
 	return &t.dec
 }
 
-// emit adds an event at n.
 func (t *Tree) emit(x *txn, typ proto.EventType, n *znode) {
 	t.events = append(t.events, Event{Type: typ, Path: n.path(), Zxid: x.Zxid, ACL: ACLRef{t.aclOf(n)}})
 }
@@ -145,7 +143,6 @@ func reuse[T any](s []T) []T {
 	return s[:0]
 }
 
-// dataReplyBytes returns the size of the reply to getData for n bytes of data.
 func dataReplyBytes(n int) int { return proto.ReplyHeaderBytes + 4 + n + proto.StatBytes }
 
 // fits refuses a change after which a reply would exceed jute.maxbuffer, so that nobody could read

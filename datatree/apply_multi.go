@@ -56,7 +56,6 @@ func (t *Tree) runMulti(x *txn, ops []proto.MultiOp) (failed int, code proto.Err
 	return grower, t.multiMayGrow(x)
 }
 
-// multiOp executes an operation of a multi.
 func (t *Tree) multiOp(x *txn, op *proto.MultiOp) proto.MultiResult {
 	res := proto.MultiResult{Op: op.Op}
 	var code proto.ErrCode

@@ -26,7 +26,6 @@ type blob struct {
 	large *largeBlob // nil: the data is in text
 }
 
-// largeBlob is a blob with large data.
 type largeBlob struct {
 	text   string
 	data   string
@@ -96,7 +95,6 @@ func (b blob) tail() string {
 	return ""
 }
 
-// keyAt returns the bounds of the key.
 func (b blob) keyAt() (start, end int) {
 	n, start := uvarintAt(b.text, 0)
 	return start, start + int(n)
@@ -108,7 +106,6 @@ func (b blob) path() string {
 	return b.text[start+1 : end]
 }
 
-// name returns the last element of the path.
 func (b blob) name() string {
 	path := b.path()
 	return path[strings.LastIndexByte(path, '/')+1:]
@@ -129,7 +126,6 @@ func (b blob) value() []byte {
 	return bytesOf(b.text[end:])
 }
 
-// dataSize returns the number of bytes of path and data.
 func (b blob) dataSize() int64 {
 	start, i := b.keyAt()
 	path := i - start - 1
@@ -152,7 +148,6 @@ func (b blob) kind() kind {
 	return kind(b.text[end] &^ nullData)
 }
 
-// record decodes the value.
 func (b blob) record() (r record) {
 	b.read(&r, -1)
 	return r
@@ -197,7 +192,6 @@ func (b blob) read(r *record, aclBytes int) {
 	}
 }
 
-// aclEnd returns the end of the ACL that begins at i.
 func aclEnd(s string, i int) int {
 	n, i := uvarintAt(s, i)
 	for range n {

@@ -22,7 +22,6 @@ func (st *state) Check() error {
 	return errors.Join(c.broken...)
 }
 
-// checker is the state of Check.
 type checker struct {
 	t      *state
 	broken []error
@@ -46,7 +45,6 @@ func (c *checker) say(format string, args ...any) {
 	}
 }
 
-// walk checks each znode.
 func (c *checker) walk() {
 	t := c.t
 	for _, n := range slices.SortedFunc(t.znodes.all(), byPath) {
@@ -110,7 +108,6 @@ func (c *checker) place(n *znode) {
 	}
 }
 
-// record checks n's record and adds it to the totals.
 func (c *checker) record(n *znode) {
 	t, path, r := c.t, n.path(), n.record()
 	fresh := t.seal(path, &r)

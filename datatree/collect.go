@@ -26,7 +26,6 @@ func (st *state) Collectable(nowMs, neverUsedMs int64, limit int) []DeleteContai
 	return found
 }
 
-// expired reports whether r has a time to live that has passed.
 func (r *record) expired(nowMs int64) bool {
 	return r.kind == ttl && nowMs-r.mtimeMs > int64(r.owner)
 }

@@ -32,7 +32,6 @@ type sealed struct {
 	kind     kind
 }
 
-// recycle gives the batch back to its decoder.
 func (b *Batch) recycle() {
 	b.others, b.znodes, b.limits = b.others[:0], b.znodes[:0], b.limits[:0]
 	b.pool.Put(b)
@@ -64,7 +63,6 @@ func Decode(kv iter.Seq2[[]byte, []byte]) iter.Seq[*Batch] {
 	}
 }
 
-// decoder is the state of Decode.
 type decoder struct {
 	batch    *Batch // nil: empty
 	pool     sync.Pool
@@ -82,7 +80,6 @@ func (d *decoder) full(isZnode bool) bool {
 	return len(d.batch.others)+len(d.batch.znodes) == batchRecords || !isZnode && len(d.batch.znodes) > 0
 }
 
-// flush yields the batch, if there is one.
 func (d *decoder) flush(yield func(*Batch) bool) bool {
 	b := d.batch
 	d.batch = nil

@@ -42,7 +42,6 @@ func decodeMeta(b []byte) (meta, error) {
 // nullData is a flag in a znode's first byte, whose two lowest bits are the kind.
 const nullData = 0x04
 
-// appendHead appends a record without its data.
 func appendHead(b []byte, r *record) []byte {
 	first := byte(r.kind)
 	if r.null {
@@ -149,7 +148,6 @@ func (l Limit) append(b []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(l.Weight)), byte(l.Cause), l.Member)
 }
 
-// limit decodes the output of append.
 func (d *reader) limit() Limit {
 	return Limit{Weight: int64(d.uvarint()), Cause: LimitCause(d.byte()), Member: d.byte()}
 }

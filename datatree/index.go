@@ -35,10 +35,8 @@ func (e slot) id() znodeID  { return znodeID(e) }
 
 func newIndex() index { return index{seed: maphash.MakeSeed()} }
 
-// len returns the number of znodes.
 func (x *index) len() int { return x.n }
 
-// locate returns the shard of a path and the half of the hash used in it.
 func (x *index) locate(path string) (*shard, uint32) {
 	h := maphash.String(x.seed, path)
 	return &x.shards[uint8(h)], uint32(h >> 32)

@@ -151,7 +151,6 @@ func (st *state) ownerList(n *znode) *[]znodeID {
 	return nil
 }
 
-// change is an entry of the undo log.
 type change struct {
 	what changeKind
 	n    *znode

@@ -73,7 +73,6 @@ func (e *note) setDeleted(b blob) {
 	e.first, e.size, e.id = unsafe.StringData(text), uint32(len(text)), 0
 }
 
-// noteSession marks a session dirty.
 func (c *Changes) noteSession(id proto.SessionID, rec *sessionRecord) {
 	if c != nil {
 		c.sessions[id] = rec

@@ -76,7 +76,6 @@ func (s *znodeStore) unindexChild(dir uint32, child *znode, children []znodeID) 
 	}
 }
 
-// find returns the number of the chunk for a name.
 func (x *pageIndex) find(name string) int {
 	return sort.Search(len(x.chunks)-1, func(i int) bool { return x.chunks[i+1].first > name })
 }
@@ -243,7 +242,6 @@ func (s *znodeStore) Page(r *proto.ListPageRequest, c Caller) (page proto.ListPa
 	return page, proto.OK
 }
 
-// orMost returns a number that a client asked for, or most.
 func orMost(asked int32, most int) int {
 	if asked <= 0 {
 		return most

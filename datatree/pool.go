@@ -27,7 +27,6 @@ const (
 	maxPages  = 1 << (32 - pageBits)
 )
 
-// pageUse says which slots of a page are in use.
 type pageUse struct {
 	taken  [pageSlots / 64]uint64
 	n      int16 // number of bits set in taken
@@ -35,7 +34,6 @@ type pageUse struct {
 	openAt int32 // index in open, or -1
 }
 
-// len returns the number of values.
 func (p *pool[T]) len() int { return p.n }
 
 // at returns the value with a number, which must be in use.
@@ -71,7 +69,6 @@ func (p *pool[T]) alloc() (uint32, *T) {
 	return id, p.at(id)
 }
 
-// free frees a value and zeroes its slot.
 func (p *pool[T]) free(id uint32) {
 	page, slot := id>>pageBits, id%pageSlots
 	var zero T
@@ -129,7 +126,6 @@ func (p *pool[T]) addPage() {
 	p.open = append(p.open, page)
 }
 
-// shut removes a page from open.
 func (p *pool[T]) shut(page uint32) {
 	last := len(p.open) - 1
 	at := p.use[page].openAt

@@ -45,7 +45,6 @@ func (s *znodeStore) Prefetch(paths []string) {
 	keep(seen)
 }
 
-// prefetchOps prefetches for the next operations of a multi.
 func (s *znodeStore) prefetchOps(ops []proto.MultiOp) {
 	if len(ops) == 1 || !s.PrefetchPays() {
 		return
@@ -58,7 +57,6 @@ func (s *znodeStore) prefetchOps(ops []proto.MultiOp) {
 	s.Prefetch(paths[:n])
 }
 
-// prefetchNotes prefetches the blobs of the next notes.
 func prefetchNotes(notes []note) {
 	var seen byte
 	for i := range notes[:min(len(notes), PrefetchPaths)] {
@@ -67,7 +65,6 @@ func prefetchNotes(notes []note) {
 	keep(seen)
 }
 
-// prefetchRun prefetches the paths of the next notes.
 func prefetchRun(run []numbered) {
 	var seen byte
 	for i := range run[:min(len(run), PrefetchPaths)] {

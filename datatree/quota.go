@@ -50,7 +50,6 @@ func (st *state) quotaOfNew(path string, p *znode) *quota {
 	return st.quotaOf(p)
 }
 
-// account adds a change of n to its quota.
 func (st *state) account(n *znode, count, bytes int64) {
 	if q := st.quotaOf(n); q != nil {
 		q.count += count

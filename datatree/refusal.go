@@ -94,7 +94,6 @@ func (s *znodeStore) multiRefusal(m *proto.MultiRequest, auth *aclSize, limit in
 	return proto.OK, ""
 }
 
-// aclSize is the size of a list.
 type aclSize struct{ entries, bytes int }
 
 func (a *aclSize) add(id proto.ID) {

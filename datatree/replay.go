@@ -335,7 +335,6 @@ func (r *Replay) closeSession(zxid proto.Zxid, id proto.SessionID, paths []strin
 	return nil
 }
 
-// insert adds a znode below p.
 func (r *Replay) insert(p *znode, path string, rec *record) error {
 	t := r.t
 	if t.index.len() >= t.mostZnodes {

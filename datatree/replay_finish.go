@@ -75,7 +75,6 @@ func (r *Replay) Keep(path string) bool {
 	return true
 }
 
-// keep does the work of Keep below n.
 func (r *Replay) keep(n *znode, path string) {
 	t := r.t
 	for _, id := range slices.Clone(t.children(n)) {

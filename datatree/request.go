@@ -11,7 +11,6 @@ import (
 // ErrRequest is wrapped by every error of [ValidateRequest].
 var ErrRequest = errors.New("datatree: malformed request record")
 
-// requestVersion is the first byte of an encoded request.
 const requestVersion = 1
 
 // RequestFlags are settings of the server that a request came from. They are part of the request,

@@ -86,7 +86,6 @@ func New(opts Options) *Tree {
 	return t
 }
 
-// empty returns a tree without a root.
 func empty(opts Options) *Tree {
 	t := &Tree{known: Decisions{most: manyDecisions}, state: state{
 		znodeStore: newStore(opts),

@@ -82,7 +82,6 @@ type znode struct {
 	note     uint32  // number in Changes.notes, possibly of an earlier capture; see noteFresh
 }
 
-// dir holds the children of a znode that has children.
 type dir struct {
 	children  []znodeID // unsorted
 	nameBytes int       // sum over the children's names
@@ -90,7 +89,6 @@ type dir struct {
 
 func (n *znode) blob() blob { return blobAt(n.first, n.size) }
 
-// blobAt returns the blob that setBlob stored.
 func blobAt(first *byte, size uint32) blob {
 	if size == 0 {
 		a := (*largeBlob)(unsafe.Pointer(first))
@@ -119,10 +117,8 @@ func (n *znode) record() record { return n.blob().record() }
 
 func (n *znode) kind() kind { return n.blob().kind() }
 
-// byPath compares znodes by path.
 func byPath(a, b *znode) int { return strings.Compare(a.path(), b.path()) }
 
-// stat returns the Stat of a znode.
 func (r *record) stat(children int) (st proto.Stat) {
 	r.putStat(&st, children)
 	return st

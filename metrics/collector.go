@@ -45,7 +45,6 @@ func descriptions() map[string]*prometheus.Desc {
 	return descs
 }
 
-// Describe implements prometheus.Collector.
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		ch <- d
@@ -60,7 +59,6 @@ var (
 	detailedQuantiles = []float64{0.5, 0.9, 0.99}
 )
 
-// Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	for _, v := range c.facts.Monitor() {
 		m, ok := table[v.Name]

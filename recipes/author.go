@@ -53,7 +53,6 @@ func Shared[K comparable, V any](c *Client, key K, create func() V) V {
 	return v.(V) // part of the key
 }
 
-// sharedKey is the key of a value of type V.
 type sharedKey[K comparable, V any] struct {
 	root string
 	key  K

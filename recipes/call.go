@@ -19,7 +19,6 @@ type request struct {
 	bytes    int // of the data
 }
 
-// hooked returns f with a call of hook.
 func hooked[T any](hook requesthook.Func, r request, f func(ctx context.Context) (T, error)) func(ctx context.Context) (T, error) {
 	return func(ctx context.Context) (v T, err error) {
 		err = hook(r.op, r.path, r.watch, func() (err error) {

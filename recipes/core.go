@@ -107,7 +107,6 @@ func (k *core) latestFailure() error {
 	return fmt.Errorf("the latest attempt: %w", k.connectErr)
 }
 
-// connectFailed notes why an attempt to connect has failed.
 func (k *core) connectFailed(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -199,7 +198,6 @@ func (k *core) sessionGranted(id int64, timeout, sent time.Duration) bool {
 	return true
 }
 
-// setSession makes s the current session.
 func (k *core) setSession(s *Session) {
 	k.mu.Lock()
 	closed := k.state == Closed
@@ -212,7 +210,6 @@ func (k *core) setSession(s *Session) {
 	}
 }
 
-// sessionLost is called when a session has ended.
 func (k *core) sessionLost(s *Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

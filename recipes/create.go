@@ -91,7 +91,6 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 
 var errMixedKinds = fmt.Errorf("%w: a znode is one of ephemeral, container or with a TTL, and a container is not sequential", ErrArgument)
 
-// createCall is a Create in progress.
 type createCall struct {
 	client         *Client
 	path           string // on the server, with the prefix of a protected znode
@@ -104,7 +103,6 @@ type createCall struct {
 	outcomeUnknown bool     // an answer was lost or not awaited
 }
 
-// tryOnce makes one attempt.
 func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 	before := n.answerLost
 	switch {

@@ -119,7 +119,6 @@ const (
 	stopped          // not sent, and no later request will be
 )
 
-// ctxError is the error of a call whose ctx has ended.
 type ctxError struct {
 	err, cause error
 	sent       bool // the request had been sent when ctx ended
@@ -132,7 +131,6 @@ func newCtxError(ctx context.Context, sent bool) error {
 func (e *ctxError) Error() string   { return e.cause.Error() }
 func (e *ctxError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// classify says what the error of a transport means.
 func classify(err error) class {
 	gaveUp := (*ctxError)(nil)
 	switch {

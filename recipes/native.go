@@ -310,7 +310,6 @@ func (n *native) close(*Session, time.Duration) (unanswered int) {
 	return n.k.calls.wait(time.Hour) + n.k.activeProbes.wait(time.Hour)
 }
 
-// oneLine is an error whose text has one line.
 type oneLine struct{ error }
 
 func (e oneLine) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }

@@ -31,7 +31,6 @@ func (n *createCall) lastParent() string {
 	return ""
 }
 
-// makeParents creates the missing znodes down to last.
 func (k *core) makeParents(ctx context.Context, last string) error {
 	if last == "/" {
 		return nil

@@ -108,7 +108,6 @@ const (
 	marginShare = 64
 )
 
-// answeredSync is a sync that was answered.
 type answeredSync struct {
 	session        int64
 	server         string

@@ -8,7 +8,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// readResult is the result of any kind of read.
 type readResult struct {
 	data     []byte
 	children []string
@@ -24,7 +23,6 @@ const EventNotWatching proto.EventType = -2
 // changes: read again.
 const EventMissed proto.EventType = -3
 
-// readKind is what a request reads of a znode.
 type readKind int
 
 const (
@@ -138,7 +136,6 @@ func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.request(ctx, "sync", path, func(ctx context.Context) error { return c.core.sync(ctx, full) })
 }
 
-// read makes one attempt.
 func (k *core) read(ctx context.Context, kind readKind, full string, watch bool) (readResult, error) {
 	r := request{op: kind.String(), path: full, watch: watch}
 	return call(ctx, k, r, func(ctx context.Context) (readResult, error) {
@@ -146,7 +143,6 @@ func (k *core) read(ctx context.Context, kind readKind, full string, watch bool)
 	}, nil)
 }
 
-// sync makes one attempt.
 func (k *core) sync(ctx context.Context, full string) error {
 	return k.do(ctx, request{op: "sync", path: full}, func(ctx context.Context) error { return k.conn.sync(ctx, full) })
 }

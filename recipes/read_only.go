@@ -81,7 +81,6 @@ func (n *native) dropReader() {
 	n.k.markReaderLost()
 }
 
-// readerEvent receives the events of the reader.
 func (n *native) readerEvent(e client.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

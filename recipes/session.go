@@ -92,7 +92,6 @@ func (s *Session) resume(heard, timeout time.Duration) bool {
 // remaining returns for how long the session certainly lives.
 func (s *Session) remaining() time.Duration { return time.Duration(s.expiresAt.Load()) - s.clock.now() }
 
-// check ends the session if its time is over.
 func (s *Session) check() {
 	if !s.ended.Load() && s.remaining() <= 0 {
 		s.end(nil)

@@ -84,7 +84,6 @@ func Wrap[E any](
 	return c, nil
 }
 
-// wrapped is the transport of Wrap.
 type wrapped[E any] struct {
 	k      *core
 	conn   Conn[E]
@@ -199,7 +198,6 @@ func (w *wrapped[E]) signalReconnect() {
 	w.reconnect = make(chan struct{})
 }
 
-// hasFired reports whether ch has an event or is closed.
 func hasFired[E any](ch <-chan E) bool {
 	if len(ch) > 0 {
 		return true

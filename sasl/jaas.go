@@ -26,7 +26,6 @@ type LoginModule struct {
 	Options map[string]string // may contain passwords
 }
 
-// maxJAAS bounds a JAAS file in bytes.
 const maxJAAS = 1 << 20
 
 // LoadJAAS reads a JAAS file. property returns the value of a Java property, for ${name}. warning
@@ -213,7 +212,6 @@ var (
 	jaasProperty = regexp.MustCompile(`\$\{[^}]*\}?`)
 )
 
-// next reads the next token.
 func (p *jaasParser) next() error {
 	blank := jaasBlank.FindString(p.text)
 	p.text = p.text[len(blank):]
@@ -242,7 +240,6 @@ func (p *jaasParser) next() error {
 	return nil
 }
 
-// unescape returns the byte that an escape stands for.
 func unescape(escape string) string {
 	const letters, bytes = "abfnrtv", "\a\b\f\n\r\t\v"
 	if i := strings.IndexByte(letters, escape[1]); i >= 0 {

@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// accept accepts connections until the listener closes.
 func (s *Server) accept(ctx context.Context, l net.Listener, kind portKind) {
 	_ = accept.Loop(ctx, l, func(err error, retry time.Duration) { // it ends as the port or the server does
 		s.cfg.Logger.Warn("a connection could not be accepted; if file descriptors are short, "+

@@ -62,7 +62,6 @@ func (a *applier) Capture() consensus.Changes {
 	return a.s.state.tree.Capture()
 }
 
-// CaptureAll returns the whole state.
 func (a *applier) CaptureAll() consensus.Changes { return a.s.state.tree.CaptureAll() }
 
 // dropState drops the state because there is no memory for a second one, see state.drop. If release

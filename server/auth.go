@@ -37,7 +37,6 @@ func (c *Config) identities() identity.Settings {
 	}
 }
 
-// answerAuth answers an auth packet.
 func (c *conn) answerAuth(r *received) pause {
 	d := r.decoder()
 	var auth proto.AuthRequest
@@ -69,7 +68,6 @@ func (c *conn) answerAuth(r *received) pause {
 
 const authFailed = "authentication failed"
 
-// inLog returns the beginning of a client's text for the log.
 func inLog(text string) string { return strings.Clone(printable.Text(printable.Shortened(text, 64))) }
 
 // refuseAnonymous answers the first request of a client without an identity that is required, and

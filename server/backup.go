@@ -61,10 +61,8 @@ type backupFile struct {
 	folder string
 }
 
-// Close removes the file.
 func (b backupFile) Close() error { return errors.Join(b.File.Close(), os.RemoveAll(b.folder)) }
 
-// captured is the state of a Capture.
 type captured struct {
 	backups *Backups
 	zxid    int64
@@ -121,7 +119,6 @@ func (b *Backups) Capture(ctx context.Context) (*Capture, error) {
 	return &Capture{Zxid: c.zxid, Index: held.Index, Term: held.Term, Time: held.Time, File: c.file}, nil
 }
 
-// file makes the backup's file.
 func (c captured) file(ctx context.Context) (*Backup, error) {
 	b := c.backups
 	folder, err := os.MkdirTemp(b.cfg.Dir, backupFolder)

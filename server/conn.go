@@ -64,7 +64,6 @@ func (c *conn) caller(ids []proto.ID) datatree.Caller {
 	return datatree.Caller{IDs: ids, SkipACL: c.skipACL, Known: &c.known}
 }
 
-// attachment is the session of a connection.
 type attachment struct {
 	session   proto.SessionID // 0: none yet
 	epoch     proto.Zxid      // of a global session, see datatree.SessionInfo
@@ -94,10 +93,8 @@ func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 	return c
 }
 
-// Backlog implements link.Owner.
 func (c *conn) Backlog() int64 { return c.queue.held() }
 
-// Resume implements link.Owner.
 func (c *conn) Resume() { c.receive(link.Input{}, false) }
 
 // logger is made when there is something to log: an idle connection holds none.

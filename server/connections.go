@@ -15,7 +15,6 @@ import (
 	"github.com/gozkd/gozkd/watch"
 )
 
-// connTable holds the open connections of clients.
 type connTable struct {
 	links link.Host
 	// To disconnect clients when all of them hold too much, see relieve.
@@ -167,7 +166,6 @@ func (t *connTable) attached() int64 {
 	return t.growth.connections.Load() / int64(max(1, len(t.byID))) * int64(len(t.bySession)+t.locals.Connected())
 }
 
-// secured notes that c has TLS.
 func (t *connTable) secured(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

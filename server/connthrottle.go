@@ -42,7 +42,6 @@ func (t *ConnectionThrottle) negative() bool {
 		min(t.DropIncrease, t.DropDecrease, t.DecreaseRatio) < 0
 }
 
-// ensureDefaults sets zero fields to their defaults.
 func (t *ConnectionThrottle) ensureDefaults() {
 	t.FillTime = cmp.Or(t.FillTime, time.Millisecond)
 	t.FillCount = cmp.Or(t.FillCount, 1)

@@ -236,7 +236,6 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 	return pauseOutput, nil
 }
 
-// received is a request that is being handled.
 type received struct {
 	proto.RequestHeader
 	body  []byte    // the rest of the frame, in the buffer of the input
@@ -339,7 +338,6 @@ func (c *conn) request(r *received) (p pause, err error) {
 	return p, nil
 }
 
-// noteRequest counts a request that was routed.
 func (c *conn) noteRequest(r *received) {
 	if c.as == nil || !c.as.Unsampled {
 		c.server.meter.Hot.Sample(&c.stats.Sampling, c.session, r.Op, r.body)
@@ -484,7 +482,6 @@ func (c *conn) refuseRequest(r *received, code proto.ErrCode) {
 	c.status(r, code, zxidLast, false)
 }
 
-// status queues a reply without a body.
 func (c *conn) status(r *received, code proto.ErrCode, zxid proto.Zxid, closes bool) {
 	c.push(&queuedStatus{op: r.Op, xid: r.Xid, code: code, zxid: zxid, closes: closes, received: r.now}, r.stats)
 }

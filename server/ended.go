@@ -153,7 +153,6 @@ func (a *applier) noteEnded(
 	}
 }
 
-// logStory logs why a session expired.
 func (s *shared) logStory(what string, e *facts.EndedSession) {
 	cause, story := e.Verdict()
 	s.cfg.Logger.Info(what, "session", e.Session, "cause", string(cause), "story", story)

@@ -13,7 +13,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// parseMembers parses Config.Members.
 func (c *Config) parseMembers() (serverlist.Set, error) {
 	if len(c.Members) == 0 {
 		return nil, nil

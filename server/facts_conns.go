@@ -71,7 +71,6 @@ func (f *Facts) Watches() []facts.SessionPaths {
 	return all
 }
 
-// watchKinds are the names of the kinds of watches in Watch.Kinds.
 var watchKinds = [...]struct {
 	kind watch.Kind
 	name string

@@ -85,7 +85,6 @@ func (f *Facts) Monitor() []facts.Value {
 	return list
 }
 
-// addCertificates appends the facts about the program's certificates.
 func (f *Facts) addCertificates(l *facts.Values) {
 	if f.cfg.Certificates == nil {
 		return

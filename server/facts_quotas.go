@@ -54,7 +54,6 @@ func (f *Facts) quotas() (list []namespaceQuota) {
 	return list
 }
 
-// hardOrSoft returns the hard limit or, if there is none, the soft limit.
 func hardOrSoft(limits proto.Quota, hard, soft string) int64 {
 	if v := limits.Get(hard); v > -1 {
 		return v

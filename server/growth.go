@@ -79,7 +79,6 @@ func (g *growth) init(s *Server) {
 	}
 }
 
-// run measures until ctx ends.
 func (g *growth) run(ctx context.Context) {
 	defer g.ended.Store(true)
 	// Otherwise nobody knows for a while what lives besides a state that is near to the limit. The
@@ -219,7 +218,6 @@ func (g *growth) begin(since time.Time) {
 	}
 }
 
-// take notes the ability of another member.
 func (g *growth) take(from uint64, b []byte) error {
 	if len(b) < 2 {
 		return errors.New("truncated")

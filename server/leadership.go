@@ -127,7 +127,6 @@ func (s *leadership) hasCaughtUp() bool {
 	}
 }
 
-// leavesClients reports whether this server leaves clients to the other members.
 func (s *leadership) leavesClients(st consensus.Status) bool {
 	return s.cfg.LeaderWithoutClients && st.Leading && len(st.Voters)+len(st.Learners) > 1
 }

@@ -37,7 +37,6 @@ type PeerTLS struct {
 	DetectionTimeout time.Duration
 }
 
-// forPeers returns the same for package peer.
 func (t *PeerTLS) forPeers() consensus.PeerTLS {
 	return consensus.PeerTLS{
 		Mode: peer.TLSMode(t.Mode), Server: t.Server, Client: t.Client, AnyHost: t.AnyHost, AnyCallerHost: t.AnyCallerHost,

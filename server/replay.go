@@ -50,13 +50,11 @@ type replay struct {
 	gone          map[string][]byte // the latest ACLs of znodes that were deleted
 }
 
-// replays is the state of a connection's replays.
 type replays struct {
 	marked bool // a request had the mark
 	missed bool // a replay could not send all missed events
 }
 
-// missedEvent is an event to send.
 type missedEvent struct {
 	zxid proto.Zxid
 	typ  proto.EventType
@@ -83,7 +81,6 @@ func newReplay(s *state, conn watch.ConnID, q *proto.SetWatchesRequest) *replay 
 	return r
 }
 
-// add adds a persistent watch of the request.
 func (r *replay) add(path string, kind watch.Kind) {
 	r.asked = true
 	switch {

@@ -169,7 +169,6 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 	return true
 }
 
-// reply describes a reply that is on the output.
 type reply struct {
 	op       proto.OpCode
 	received time.Time // of its request
@@ -179,7 +178,6 @@ type reply struct {
 	closes   bool // the connection closes after it
 }
 
-// answered counts a reply.
 func (c *conn) answered(b *meter.BatchStats, r reply) {
 	c.stats.Sent++
 	b.Answered(r.op, r.received, r.waited, c.Out.Len()-r.at)

@@ -69,7 +69,6 @@ func (r *clientRequest) audited(req *datatree.Request, res *datatree.Result, now
 	return a
 }
 
-// clientWrite is a write of a client.
 type clientWrite struct {
 	clientRequest
 	closes bool // the connection closes after the reply
@@ -138,7 +137,6 @@ const zxidLast proto.Zxid = -2
 // they came.
 type readBarrier struct{ passed bool }
 
-// queued is a request in a queue.
 type queued interface {
 	// bytes returns how many bytes of the request are held until the reply.
 	bytes() int
@@ -147,7 +145,6 @@ type queued interface {
 	unordered() bool
 }
 
-// big reports whether the write counts as big for bounds.Writes.
 func (r *clientRequest) big() bool { return bounds.IsBig(r.req.Op, len(r.req.Body)) }
 
 func (w *clientWrite) bytes() int   { return len(w.req.Body) }
@@ -199,7 +196,6 @@ func (q *queue) full(b *bounds.Memory) bool {
 		(q.len() >= tightQueue || q.totalBytes >= tightQueueBytes) && b.QueuesTight()
 }
 
-// held returns how many bytes the queue holds.
 func (q *queue) held() int64 {
 	n := q.totalBytes + queuedOverhead*q.len()
 	if q.partial != nil {
@@ -263,7 +259,6 @@ func (q *queue) head() queued {
 	return q.items[q.first]
 }
 
-// pop removes the oldest request.
 func (q *queue) pop() {
 	r := q.items[q.first]
 	q.count(r, -1)

@@ -52,7 +52,6 @@ func (c *Config) ensureThrottles() (errs []error) {
 	return errs
 }
 
-// maxWrites returns the bound on the writes under way.
 func (c *Config) maxWrites() int {
 	if limit := c.RequestThrottle.Limit; limit > 0 {
 		return min(limit, c.OutstandingLimit)

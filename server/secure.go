@@ -151,7 +151,6 @@ func (c newcomer) refused(reason string, err error) {
 	c.server.trail.Auth(c.conn, "TLS handshake: "+reason, proto.ErrAuthFailed)
 }
 
-// countPlain counts a connection without TLS.
 func (c newcomer) countPlain() {
 	if ip := net.ParseIP(c.addr); ip != nil && !ip.IsLoopback() {
 		c.server.meter.Count(meter.PlainRemote)

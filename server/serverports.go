@@ -81,7 +81,6 @@ func (p *serverPorts) serve(run context.Context, accept func(net.Listener, portK
 	}
 }
 
-// listen opens a port for clients.
 func (c *Config) listen(ctx context.Context, address string) (net.Listener, error) {
 	if c.hooks.Listen != nil {
 		return c.hooks.Listen(address)

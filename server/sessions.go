@@ -97,7 +97,6 @@ func (s *Server) runSessions(ctx context.Context) {
 	}
 }
 
-// followLeader reacts to a change of the leadership.
 func (s *Server) followLeader(st consensus.Status) {
 	s.sessions.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
 	s.endings.Led(st.Leader, s.cfg.Now())
@@ -110,7 +109,6 @@ func (s *Server) followLeader(st consensus.Status) {
 	s.leader.log.logRole(st, s.facts.mode())
 }
 
-// interval returns the time between passes.
 func (s *sessions) interval() time.Duration { return max(s.cfg.Tick/2, time.Millisecond) }
 
 // beginPasses begins a loop of passes, one whenever the ticker fires.
@@ -241,7 +239,6 @@ func (s *sessions) reported(from uint8, r liveness.Report) {
 	s.expiry.Reported(from, r, s.timeouts(from))
 }
 
-// endLocal completes the end of a local session that has been removed.
 func (s *sessions) endLocal(id proto.SessionID, c *conn, now time.Time) {
 	var story *facts.EndedClient
 	if c != nil {
@@ -288,7 +285,6 @@ func (s *sessions) expireNow(ctx context.Context, id proto.SessionID) error {
 	}
 }
 
-// moveClock is Server.MoveClock.
 func (s *sessions) moveClock(move func() (connected []int64)) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -312,7 +308,6 @@ func (s *sessions) moveClock(move func() (connected []int64)) {
 	})
 }
 
-// expireDue is Server.ExpireDue.
 func (s *sessions) expireDue(ctx context.Context) error {
 	if err := s.catchUp(ctx); err != nil {
 		return err

@@ -51,7 +51,6 @@ func (s *shared) current() <-chan struct{} {
 	return done
 }
 
-// catchUp is Server.CatchUp.
 func (s *shared) catchUp(ctx context.Context) error {
 	if !s.life.Accepting.Load() {
 		return s.life.WhyNot()

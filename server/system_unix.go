@@ -60,7 +60,6 @@ func setBacklog(l net.Listener, n int) error {
 	return err
 }
 
-// system returns the name and the release of the operating system.
 func system() (name, release string) {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

@@ -105,7 +105,6 @@ func decodeSegmentHeader(buf []byte, table *crc32.Table) (h segmentHeader, crc u
 	return h, crc, nil
 }
 
-// frameHeader is the header of a frame.
 type frameHeader struct {
 	kind   byte
 	length uint32 // of the payload, in bytes, without padding
@@ -151,7 +150,6 @@ func frameCRC(frame []byte, table *crc32.Table) uint32 {
 	return crc32.Update(crc, table, frame[frameHeaderBytes:])
 }
 
-// frameBytes returns the size on disk of a frame with a payload of n bytes.
 func frameBytes(n int64) int64 {
 	return frameHeaderBytes + (n+frameAlign-1)/frameAlign*frameAlign
 }

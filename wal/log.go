@@ -38,7 +38,6 @@ type Log struct {
 	closed bool
 }
 
-// segment describes a segment file.
 type segment struct {
 	number  uint64
 	bytes   int64  // size of the file
@@ -230,7 +229,6 @@ func (l *Log) setState(state []byte) {
 	l.state = append(l.state[:0], state...)
 }
 
-// newSalt returns a random salt for a segment.
 func (l *Log) newSalt() (uint64, error) {
 	var b [8]byte
 	if _, err := io.ReadFull(l.cfg.Rand, b[:]); err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// windowBytes is the size of a read from a segment.
 const windowBytes = 256 << 10
 
 // reader reads the frames of a segment file, in order.

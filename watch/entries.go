@@ -23,7 +23,6 @@ const (
 // and need no map.
 const maxScan = 8
 
-// listID identifies a list.
 type listID struct {
 	path uint32
 	kind listKind
@@ -44,7 +43,6 @@ type pathRecord struct {
 	lists [listKinds]ring
 }
 
-// connRecord holds the watches of a connection.
 type connRecord struct {
 	id    ConnID
 	round uint64 // the last Match that reported it

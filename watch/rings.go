@@ -26,7 +26,6 @@ func (t *Table) link(r *ring, s side, e uint32) {
 	head.prev[s] = e
 }
 
-// unlink removes e from r.
 func (t *Table) unlink(r *ring, s side, e uint32) {
 	en := t.entry.at(e)
 	r.n--
@@ -77,7 +76,6 @@ func (t *Table) linkPath(e uint32) {
 	}
 }
 
-// unlinkPath undoes linkPath.
 func (t *Table) unlinkPath(e uint32) {
 	en := t.entry.at(e)
 	t.unlink(&t.path.at(en.path).lists[en.kind], ofPath, e)

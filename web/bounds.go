@@ -26,7 +26,6 @@ const (
 // must allow these besides.
 const MaxStreams = 1536
 
-// maxStreamsEach bounds the streams of a caller.
 const maxStreamsEach = 1024
 
 // bounds limit the work that callers may have under way.
@@ -85,7 +84,6 @@ type Stats struct {
 // Route is a kind of request, and of its answer.
 type Route struct{ Path, Class string }
 
-// counts counts requests.
 type counts struct {
 	mu      sync.Mutex // guards byRoute
 	byRoute map[Route]int64
@@ -115,13 +113,11 @@ func routeOf(path string) string {
 	return "other"
 }
 
-// statusWriter notes the status.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader implements http.ResponseWriter.
 func (w *statusWriter) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)

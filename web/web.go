@@ -165,7 +165,6 @@ func (h *Handler) EndLogins() {
 	}
 }
 
-// dial connects to the server as a caller.
 func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error) {
 	return h.server.DialAs(ctx, caller(who))
 }
@@ -265,7 +264,6 @@ func ParseRoles(list string) (map[string]Role, error) {
 // listEntry is what semicolons end that no backslash precedes. The backslash stays.
 var listEntry = regexp.MustCompile(`(?:\\(?s:.)|[^;])+`)
 
-// maxLoginBody bounds the body of a login.
 const maxLoginBody = 8 << 10
 
 // login answers POST /ui/api/login.

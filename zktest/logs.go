@@ -30,7 +30,6 @@ func (l *logs) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Printf adds a log line of a client.
 func (l *logs) Printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(l, "client: "+format+"\n", args...) // never fails
 }

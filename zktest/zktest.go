@@ -155,7 +155,6 @@ func (s *Service) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waitTimeout)
 }
 
-// do calls f with a context and fails the test with its error.
 func (s *Service) do(f func(context.Context) error) {
 	s.t.Helper()
 	ctx, cancel := s.context()

@@ -160,7 +160,6 @@ func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link)
 // frame and what its buffers hold.
 const checkpointPatience = 2 * time.Minute
 
-// checkpointReader is the reader passed to ReceiveCheckpoint.
 type checkpointReader struct {
 	begun  time.Time
 	readAt atomic.Int64 // when Read last returned, as time since begun; MaxInt64 during a Read
@@ -194,7 +193,6 @@ func (r *checkpointReader) idle() time.Duration {
 	return time.Since(r.begun) - time.Duration(r.readAt.Load())
 }
 
-// next reads a frame.
 func (r *checkpointReader) next() (end, cause error) {
 	typ, payload, err := r.in.next(r.frame)
 	switch {

@@ -67,10 +67,8 @@ func (r *socketReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Borrow implements rawio.Buffer.
 func (r *socketReader) Borrow() []byte { return r.b }
 
-// Return implements rawio.Buffer.
 func (r *socketReader) Return() {}
 
 // silence replaces the error of an expired deadline by ErrSilent.

@@ -55,7 +55,6 @@ func (f *frameWriter) write(typ uint32, payload []byte) error {
 	return err
 }
 
-// appendFrame appends an encoded frame.
 func appendFrame(b []byte, typ uint32, payload []byte, checked bool) []byte {
 	return append(appendHeader(b, typ, payload, checked), payload...)
 }

@@ -39,7 +39,6 @@ type greeting struct {
 	contents []byte
 }
 
-// append appends the encoded greeting.
 func (g *greeting) append(b []byte) []byte {
 	start := len(b)
 	b = append(b, magic...)
@@ -107,10 +106,8 @@ func readGreeting(r io.Reader) (greeting, error) {
 	return g, nil
 }
 
-// castagnoli is a constant table.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the CRC-32C of a header and its body.
 func checksum(head, body []byte) uint32 {
 	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, body)
 }

@@ -59,7 +59,6 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// handshakeAsCalled makes the handshake of an accepted connection.
 func (n *Network) handshakeAsCalled(ctx context.Context, v *visitor, c *callerConn) error {
 	c.left = maxHandshake
 	c.turn = func() (func(), bool) {

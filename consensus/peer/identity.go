@@ -78,7 +78,6 @@ func (n *Network) judge(from uint64, contents []byte, known bool) error {
 	return nil
 }
 
-// checkIDs decides about the header of a hello.
 func (n *Network) checkIDs(hello *greeting) error {
 	switch {
 	case hello.kind != kindFrames && hello.kind != kindCheckpoint:
@@ -249,7 +248,6 @@ func (n *Network) unconfirmed(from uint64, format string, args ...any) error {
 // unknownConfirm ends the refusal of a version that cannot tell which connections it makes.
 var unknownConfirm = fmt.Sprintf("hello of kind %d", kindConfirm)
 
-// ask sends a question to an address and returns the answer.
 func (n *Network) ask(ctx context.Context, address string, question greeting) (greeting, error) {
 	conn, _, err := n.dial(ctx, question.to, address, silenceTimeout)
 	if err != nil {
@@ -296,7 +294,6 @@ func (n *Network) noteDial(id nonce, to uint64) (forget func()) {
 	}
 }
 
-// flags returns the flags of this member's extensions.
 func (n *Network) flags() byte {
 	if len(n.cfg.Secret) > 0 {
 		return flagChecked | flagSecret

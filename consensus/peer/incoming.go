@@ -23,7 +23,6 @@ type incoming struct {
 	at     net.Addr      // the local address
 }
 
-// accept accepts connections until Close.
 func (n *Network) accept() {
 	err := accept.Loop(n.life, n.cfg.Listener, func(err error, retry time.Duration) {
 		n.cfg.Logger.Warn("accepting a connection from a peer failed", "error", err, "retry_ms", retry.Milliseconds())
@@ -245,7 +244,6 @@ func (n *Network) unregisterIncoming(from uint64, in *incoming) {
 	close(in.done)
 }
 
-// acceptGreeting answers an accepted hello.
 func (n *Network) acceptGreeting(conn net.Conn, l *link) error {
 	answer, err := n.hello(kindAccepted, l.from, l, newNonce())
 	if err != nil {

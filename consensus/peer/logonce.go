@@ -35,7 +35,6 @@ func (l *logOnce) isNew(id uint64, text string) bool {
 	return true
 }
 
-// forget removes all records about id.
 func (l *logOnce) forget(id uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
-// signalLinks wakes moveLinks.
 func (n *Network) signalLinks() { wakeup.Send(n.linksChanged) }
 
 // moveLinks makes connections again that are outdated, one at a time. A connection stays until the

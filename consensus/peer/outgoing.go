@@ -205,7 +205,6 @@ func (p *peer) setConnected(address, tls string, end context.CancelCauseFunc) {
 	p.net.signalLinks()
 }
 
-// setDisconnected closes the queue.
 func (p *peer) setDisconnected() {
 	p.queue.close()
 	p.net.mu.Lock()

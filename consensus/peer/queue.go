@@ -40,7 +40,6 @@ func (q *queue) put(frame []byte) bool {
 	return true
 }
 
-// signal wakes the writing goroutine.
 func (q *queue) signal() { wakeup.Send(q.more) }
 
 // take removes and returns all frames. spare becomes the memory of the queue.
@@ -55,7 +54,6 @@ func (q *queue) take(spare [][]byte) [][]byte {
 	return frames
 }
 
-// written frees the space of a frame after it was written.
 func (q *queue) written(frame []byte) { q.bytes.Add(-int64(len(frame) + frameHeaderBytes)) }
 
 func (q *queue) open() {
@@ -64,7 +62,6 @@ func (q *queue) open() {
 	q.isOpen = true
 }
 
-// close drops all frames and refuses more.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -68,7 +68,6 @@ func refusalOf(err error, accepted bool) (reason Refusal, ok bool) {
 	return RefusedMalformed, true
 }
 
-// refusalCounts counts refused connections.
 type refusalCounts [refusals]atomic.Int64
 
 // Refused returns how many incoming connections were refused, by reason.

@@ -57,7 +57,6 @@ func (t *TLS) Check() error {
 	return errors.Join(errs...)
 }
 
-// encryption is a TLS configuration in use.
 type encryption struct {
 	TLS
 	// plain lasts as long as plain connections are allowed.
@@ -197,7 +196,6 @@ type secureConn struct {
 // for a peer that reads nothing. The alert is not needed: each message says where it ends.
 func (s *secureConn) Close() error { return s.raw.Close() }
 
-// SetLinger is that of the socket.
 func (s *secureConn) SetLinger(seconds int) error {
 	if c, ok := s.raw.(interface{ SetLinger(seconds int) error }); ok {
 		return c.SetLinger(seconds)

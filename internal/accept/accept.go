@@ -40,7 +40,6 @@ func Loop(ctx context.Context, l net.Listener, failed func(err error, retry time
 	}
 }
 
-// result is a result of Accept.
 type result struct {
 	conn net.Conn
 	err  error
@@ -72,7 +71,6 @@ func (r *results) hand(conn net.Conn, err error) bool {
 	}
 }
 
-// Accept implements net.Listener.
 func (r *results) Accept() (net.Conn, error) {
 	select {
 	case a := <-r.next:

@@ -114,10 +114,8 @@ func (u *unified) decide(conn net.Conn) {
 	u.hand(begun, nil)
 }
 
-// Accept implements net.Listener.
 func (u *unified) Accept() (net.Conn, error) { return u.results.Accept() }
 
-// Close implements net.Listener.
 func (u *unified) Close() error {
 	u.cancel()
 	err := u.Listener.Close()

@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// lookupTimeout bounds the wait for the DNS.
 const lookupTimeout = 5 * time.Second
 
 // Resolver is the part of net.Resolver that is used.
@@ -93,7 +92,6 @@ func VerifyReverse(ctx context.Context, cert *x509.Certificate, host string, res
 	return err
 }
 
-// resolves reports an error unless the name has the address.
 func resolves(ctx context.Context, cert *x509.Certificate, name string, ip net.IP, resolver Resolver) error {
 	addrs, err := resolver.LookupIPAddr(ctx, name)
 	if slices.ContainsFunc(addrs, func(a net.IPAddr) bool { return a.IP.Equal(ip) }) {

@@ -67,7 +67,6 @@ type tlsConn struct {
 	raw net.Conn
 }
 
-// Close implements net.Conn.
 func (c *tlsConn) Close() error {
 	t := time.AfterFunc(farewell, func() { _ = c.raw.Close() }) // ends the write of the alert
 	defer t.Stop()

@@ -199,7 +199,6 @@ func (c *Cluster) Arm(f faultproxy.Fault) (*faultproxy.Armed, error) { return c.
 // Disarm removes all faults.
 func (c *Cluster) Disarm() { c.rules.Clear() }
 
-// running returns the members that run and are not paused.
 func (c *Cluster) running() (running []*Member) {
 	for _, m := range c.members {
 		if m.State() == Running {
@@ -275,7 +274,6 @@ func (m *Member) fail(run *memberRun, what string, cause error) error {
 	return errors.Join(fmt.Errorf("cluster: %s %s: %w", m.Name(), what, cause), m.end(run.server.Abort))
 }
 
-// states describes the members in an error.
 func (c *Cluster) states() string {
 	words := make([]string, len(c.members))
 	for i, m := range c.members {

@@ -29,7 +29,6 @@ func (e *classifiedError) Error() string { return e.err.Error() }
 
 func (e *classifiedError) Unwrap() []error { return []error{e.kind, e.err} }
 
-// errorf returns an error of a class with its own text.
 func errorf(kind error, format string, args ...any) error {
 	return &classifiedError{kind, fmt.Errorf(format, args...)}
 }

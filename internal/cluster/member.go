@@ -35,7 +35,6 @@ type Member struct {
 	run        atomic.Pointer[memberRun] // the zero run: the member is down
 }
 
-// memberRun is a run of a member's server, from start to end.
 type memberRun struct {
 	server  *server.Server
 	gate    *faultproxy.Gate // nil: the member is down
@@ -70,7 +69,6 @@ func (m *Member) Start(ctx context.Context) error {
 	return m.cluster.awaitServing(ctx, m)
 }
 
-// launch starts a run.
 func (m *Member) launch() error {
 	m.transition.lock()
 	defer m.transition.unlock()
@@ -175,7 +173,6 @@ func (m *Member) kill() error {
 	return m.end(run.server.Abort)
 }
 
-// end ends the present run.
 func (m *Member) end(how func() error) error {
 	before := m.run.Swap(new(memberRun))
 	close(before.gone)

@@ -80,7 +80,6 @@ func (c *Cluster) Dump(w io.Writer) {
 	}
 }
 
-// describe returns a line about a znode.
 func describe(z *server.Znode) string {
 	line := z.Path + " = " + shown(z.Data)
 	st := &z.Stat

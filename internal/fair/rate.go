@@ -19,7 +19,6 @@ type Rate struct {
 	recent, old map[string]usage
 }
 
-// usage counts the events of a key.
 type usage struct {
 	Bucket
 	refused int // since the last event that was allowed

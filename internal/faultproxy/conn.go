@@ -90,7 +90,6 @@ func (c *conn) awaitHealed(d *deadline) error {
 	return nil
 }
 
-// SetDeadline sets both deadlines.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }

@@ -59,7 +59,6 @@ type Fault struct {
 	Times int
 }
 
-// check returns the meaning of Op, or all errors of the fault.
 func (f *Fault) check() (meaning, error) {
 	m, err := lookup(f.Op)
 	errs := []error{err}
@@ -125,7 +124,6 @@ type meaning struct {
 	pathless bool
 }
 
-// connect has no op code.
 var connect = meaning{op: OpConnect, ofClient: true, pathless: true}
 
 // lookup returns the meaning of op, derived from the groups of proto's table of operations. A group

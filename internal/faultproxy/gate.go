@@ -224,7 +224,6 @@ func (g *Gate) Sessions() []int64 {
 	return slices.Sorted(maps.Keys(g.attached()))
 }
 
-// attached returns the open connections with a session, by session.
 func (g *Gate) attached() map[int64][]*conn {
 	g.mu.Lock()
 	defer g.mu.Unlock()

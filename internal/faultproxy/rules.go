@@ -185,7 +185,6 @@ func (a *Armed) selects(r *request) bool {
 	return f.PathPrefix == "" || r.below(f.PathPrefix)
 }
 
-// below reports whether the request names a path with the prefix.
 func (r *request) below(prefix string) bool {
 	switch r.header.Op.Info().Path {
 	case proto.PathEach:

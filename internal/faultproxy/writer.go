@@ -11,7 +11,6 @@ import (
 // replyBytes is the part of every reply and event that is parsed: its length and header.
 const replyBytes = 4 + proto.ReplyHeaderBytes
 
-// writer is the state of Write.
 type writer struct {
 	begun   []byte // the first bytes of a frame, held back until there are replyBytes
 	greeted bool   // the reply to the connect request has passed

@@ -8,7 +8,6 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// javaDate is the format of java.util.Date.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
 // writeDump answers dump: when sessions expire, the owners of ephemerals, and when connections are

@@ -39,7 +39,6 @@ func writeSettings(w *bufio.Writer, settings []facts.Setting) {
 	}
 }
 
-// writeMonitor answers mntr.
 func writeMonitor(w *bufio.Writer, s Server) {
 	for _, v := range s.Monitor() {
 		for key, is := range v.Lines() {

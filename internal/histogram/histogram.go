@@ -36,7 +36,6 @@ type Histogram struct {
 	min, max atomic.Int64 // plus one; 0: there is no value
 }
 
-// bucket returns the index of a value's bucket.
 func bucket(v int64) int {
 	if v < 2<<precision {
 		return int(max(v, 0))

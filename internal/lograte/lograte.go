@@ -36,7 +36,6 @@ func New(l hclog.Logger) hclog.Logger {
 	return &logger{l, fair.NewSharedRate(Interval, Burst, maxKinds)}
 }
 
-// Log writes a line of that level.
 func (l *logger) Log(level hclog.Level, msg string, args ...any) {
 	switch {
 	case level < hclog.Info:

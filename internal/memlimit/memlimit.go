@@ -49,7 +49,6 @@ func available(root fs.FS) int64 {
 	return limit
 }
 
-// machine returns the memory of the machine.
 func machine(root fs.FS) int64 {
 	for line := range lines(root, "proc/meminfo") {
 		if kib, ok := strings.CutPrefix(line, "MemTotal:"); ok {

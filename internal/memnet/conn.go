@@ -61,7 +61,6 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// SetDeadline calls SetReadDeadline and SetWriteDeadline.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
@@ -70,7 +69,6 @@ func (c *conn) SetDeadline(t time.Time) error {
 // with net.ErrClosed.
 func (c *conn) SetReadDeadline(t time.Time) error { return c.setDeadline(c.in, &c.in.reader, t) }
 
-// SetWriteDeadline is like SetReadDeadline.
 func (c *conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(c.out, &c.out.writer, t) }
 
 func (c *conn) setDeadline(s *stream, w *waiters, t time.Time) error {

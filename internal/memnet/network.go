@@ -204,7 +204,6 @@ func (n *Network) listenersOf(host string) []*listener {
 	return of
 }
 
-// forget removes a closed end.
 func (n *Network) forget(c *conn) {
 	n.mu.Lock()
 	delete(n.conns, c.number)

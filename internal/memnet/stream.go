@@ -219,7 +219,6 @@ func (s *stream) closeReader() {
 	s.writer.wake()
 }
 
-// tear breaks the stream and discards its bytes.
 func (s *stream) tear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -114,13 +114,11 @@ func latency(s string) Latency {
 	return Latency{Min: number(low), Avg: mean, Max: number(high)}
 }
 
-// number parses a decimal number, and returns 0 for anything else.
 func number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
-// float parses a finite number.
 func float(s string) (float64, bool) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {

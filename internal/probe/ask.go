@@ -90,7 +90,6 @@ func (a Asker) advise(ctx context.Context, address string, err error) string {
 	return a.Advise(ctx, address, err)
 }
 
-// exchange sends a word and reads the answer.
 func (a Asker) exchange(ctx context.Context, address, word string) (string, error) {
 	dial, limit := a.Dial, cmp.Or(a.MaxBytes, DefaultMaxBytes)
 	if dial == nil {

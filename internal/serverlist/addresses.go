@@ -101,7 +101,6 @@ func parseAddress(text string, complete bool) (a address, role string, code prot
 	return a, role, proto.OK, ""
 }
 
-// peers returns the addresses for other members.
 func (m Member) peers() []address {
 	all := []address{{m.Host, m.PeerPort, m.ElectionPort}}
 	if m.More == "" {

@@ -73,7 +73,6 @@ func (s Set) Text(version proto.Zxid) string {
 	return b.String()
 }
 
-// compare orders members by their numbers.
 func compare(m Member, id uint64) int { return cmp.Compare(memberid.Number(m.ID), memberid.Number(id)) }
 
 // Get returns the member with an id.

@@ -100,7 +100,6 @@ func (c *Copy) Run(ctx context.Context) (*Copied, error) {
 	return done, err
 }
 
-// copying is a run of a Copy.
 type copying struct {
 	*Copy
 	done        *Copied
@@ -146,7 +145,6 @@ func (c *copying) step(ctx context.Context, kind StepKind, change Change, count 
 	return nil
 }
 
-// end writes the rest.
 func (c *copying) end(ctx context.Context) error {
 	if c.done.Atomic = c.whole; !c.whole {
 		return c.out.end(ctx)

@@ -32,7 +32,6 @@ func creations(s proto.Stat) int64 {
 	return int64((uint32(s.Cversion) + uint32(s.NumChildren)) / 2)
 }
 
-// forward returns the operations that move the counter of a znode forward.
 func forward(path string, by int64) (ops []client.Op) {
 	child := Join(path, counterChild)
 	for range by {
@@ -60,7 +59,6 @@ func (c *Counters) allow(o Counter) bool {
 	return true
 }
 
-// stay notes a counter that stays behind.
 func (c *Counters) stay(o Counter) {
 	if c.NBehind++; len(c.Behind) < maxNamed {
 		c.Behind = append(c.Behind, o)
@@ -118,7 +116,6 @@ func missing(ctx context.Context, zk *client.Client, wanted Counter) (int64, err
 	return max(0, wanted.By-creations(stat)), nil
 }
 
-// moveOne moves a single counter.
 func moveOne(ctx context.Context, zk *client.Client, wanted Counter) error {
 	for lost := 0; ; {
 		by, err := missing(ctx, zk, wanted)

@@ -121,7 +121,6 @@ func (l *Loader) step(r Record) (_ step, ok bool, err error) {
 	return s, true, nil
 }
 
-// written copies the counts of the writer.
 func (l *Loader) written() {
 	l.Created, l.Changed = l.out.done[Create], l.out.done[SetData]
 	if l.Seen != nil {

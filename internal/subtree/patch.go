@@ -58,7 +58,6 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 	return p, nil
 }
 
-// note stores a step of the plan.
 func (p *Patch) note(kind StepKind, c Change, count creation) error {
 	path := Join(p.To.Path, c.Rel)
 	switch kind {
@@ -95,7 +94,6 @@ func (p *Patch) Apply(ctx context.Context) error {
 	return withRemedy(err)
 }
 
-// withRemedy adds the remedy to an error of authorization.
 func withRemedy(err error) error {
 	if errors.Is(err, proto.ErrNoAuth) {
 		err = fmt.Errorf("%w; authenticate as a user who may, such as the superuser", err)

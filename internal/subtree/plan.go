@@ -93,7 +93,6 @@ func (p *plan) add(c Change) error {
 	return nil
 }
 
-// change plans the steps that create or change a znode.
 func (p *plan) change(c Change, path string) error {
 	if c.Right == nil {
 		p.Created++
@@ -141,7 +140,6 @@ func (p *plan) leaveZnode(o open) error {
 	return p.emit(moveCounter, c, creation{by, o.by})
 }
 
-// maxReplaced bounds Mirrored.Replaced.
 const maxReplaced = 10
 
 func (p *plan) lose(path string) {
@@ -212,7 +210,6 @@ func (s Side) prepare(ctx context.Context, withACL bool) (znodes iter.Seq2[*Znod
 	return s.nodes(ctx, withACL), true, s.failed(err)
 }
 
-// newStep returns the step that makes a change in a live subtree.
 func newStep(to Side, kind StepKind, c Change, count creation) step {
 	s := step{kind: kind, path: Join(to.Path, c.Rel), creation: count}
 	if n := c.Left; n != nil {

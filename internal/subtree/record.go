@@ -93,7 +93,6 @@ func (r *Record) data() []byte {
 	return r.DataBase64
 }
 
-// rel returns Path in the form of Znode.Rel.
 func (r *Record) rel() string {
 	if r.Path == "/" {
 		return ""
@@ -101,7 +100,6 @@ func (r *Record) rel() string {
 	return r.Path
 }
 
-// options returns the options that create the znode.
 func (r *Record) options() (o client.CreateOptions, err error) {
 	switch r.Kind {
 	case "", Persistent:
@@ -257,7 +255,6 @@ func ParseKinds(answer, chroot string) (Kinds, error) {
 	return kinds, nil
 }
 
-// note sets the kind of a znode, if the kind is known.
 func (k Kinds) note(n *Znode) {
 	if ms, ok := k[n.Path]; ok {
 		n.Container, n.TTLMs = ms == 0, ms

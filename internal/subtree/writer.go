@@ -32,7 +32,6 @@ const (
 	numStepKinds
 )
 
-// step changes a znode.
 type step struct {
 	kind     StepKind
 	path     string
@@ -56,10 +55,8 @@ func (s *step) ops() []client.Op {
 	return forward(s.path, s.by)
 }
 
-// count returns the number of operations.
 func (s *step) count() int { return max(1, int(2*s.by)) }
 
-// size returns the approximate number of bytes of the operations.
 func (s *step) size() int {
 	n := opBytes + len(s.path)
 	switch s.kind {
@@ -220,7 +217,6 @@ func (w *writer) setACLs(ctx context.Context) error {
 	return nil
 }
 
-// written counts the batch.
 func (w *writer) written() {
 	for i := range w.batch {
 		w.done[w.batch[i].kind]++

@@ -96,10 +96,8 @@ func (OS) Lock(name string) (Lock, error) {
 	return fileLock{f}, nil
 }
 
-// fileLock is a lock that is held until Close.
 type fileLock struct{ *os.File }
 
-// InPlace implements [Placed].
 func (l fileLock) InPlace() error { return inPlace(l.File) }
 
 // Close releases the lock before it closes the file: a process that is being started has all

@@ -123,7 +123,6 @@ type reservedFile struct {
 // Unwrap returns the file itself, which may have methods that File lacks.
 func (f *reservedFile) Unwrap() File { return f.File }
 
-// Close closes the file and fills up the reserve.
 func (f *reservedFile) Close() error {
 	err := f.File.Close()
 	f.r.fill()

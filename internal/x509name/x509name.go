@@ -89,7 +89,6 @@ func isText(v *asn1.RawValue) bool {
 	return false
 }
 
-// appendText escapes text.
 func appendText(out *strings.Builder, text string) {
 	lead := len(text) - len(strings.TrimLeft(text, " \r"))
 	trail := len(strings.TrimRight(text, " \r"))

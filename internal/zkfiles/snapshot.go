@@ -162,7 +162,6 @@ func (r *SnapshotReader) Trailer() (digest *SnapshotDigest, err error) {
 	return digest, s.err
 }
 
-// more reports whether the file goes on.
 func (r *SnapshotReader) more() bool {
 	if r.s.err != nil {
 		return false

@@ -68,7 +68,6 @@ func (t *Txn) Failed() bool {
 // epoch begins with 1.
 func Follows(a, b proto.Zxid) bool { return b == a+1 || b.Epoch() > a.Epoch() && b.Counter() == 1 }
 
-// digestBytes is the size of a digest after a transaction.
 const digestBytes = 12
 
 // DecodeRecord decodes an entry of a log, or a proposal of a leader. The result shares no memory

@@ -36,10 +36,8 @@ type Stat struct {
 	Owner                       int64 // see Kind
 }
 
-// statBytes is the encoded size of a Stat.
 const statBytes = 6*8 + 3*4
 
-// append appends the encoding of a snapshot.
 func (s *Stat) append(b []byte) []byte {
 	b = jute.AppendLong(b, int64(s.Czxid))
 	b = jute.AppendLong(b, int64(s.Mzxid))

@@ -88,7 +88,6 @@ func (p *Packet) Append(b []byte) []byte {
 // snapEnd is the string after the tree of a Snap packet.
 const snapEnd = "BenWasHere"
 
-// readSnapEnd reads the end of a tree.
 func readSnapEnd(r *bufio.Reader) error {
 	want := jute.AppendString(nil, snapEnd)
 	got := make([]byte, len(want))

@@ -28,7 +28,6 @@ const (
 // emptied, so that the next connection receives the whole state.
 var errAgain = errors.New("the leader has not all transactions of the replica: receiving the whole state again")
 
-// session is a connection to a leader.
 type session struct {
 	replica *Replica
 	in      *bufio.Reader
@@ -181,7 +180,6 @@ func (s *session) decode(p *Packet, b []byte) error {
 	return nil
 }
 
-// apply applies the decoded transaction.
 func (s *session) apply() error {
 	x := s.pending
 	s.pending = nil

@@ -162,7 +162,6 @@ func (d *Decoder) Count(minBytes int) int {
 	return n
 }
 
-// lengthPrefixed reads a length and that many bytes.
 func (d *Decoder) lengthPrefixed(what string) (b []byte, null bool) {
 	n := int(d.Int())
 	if d.err != nil {

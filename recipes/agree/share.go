@@ -110,7 +110,6 @@ func (s *share) lock(ctx context.Context) error {
 	return nil
 }
 
-// lockPart acquires the lock of a part.
 func (s *share) lockPart(ctx context.Context, part string) error {
 	m := s.member
 	dir := znodepath.Join(znodepath.Join(m.path, locksName), part)

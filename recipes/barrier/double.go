@@ -99,7 +99,6 @@ func (d *Double) With(ctx context.Context, f func(ctx context.Context) error) er
 	return errors.Join(err, m.Leave(ctx))
 }
 
-// entering is a call of Enter in progress.
 type entering struct {
 	*Double
 	ownPath string // the member's znode; "" before it is created
@@ -152,7 +151,6 @@ func (e *entering) enter(ctx context.Context) (err error) {
 	}
 }
 
-// readyCheck is the result of checkReady.
 type readyCheck int
 
 const (
@@ -242,7 +240,6 @@ func (e *entering) list(ctx context.Context) ([]string, error) {
 
 func (d *Double) readyPath() string { return znodepath.Join(d.path, readyName) }
 
-// memberList is the children of a Double.
 type memberList struct {
 	names    []string // of the members; sorted, as every client sorts them
 	hasReady bool     // the ready znode exists

@@ -123,7 +123,6 @@ func (l *leaving) leaveLast(ctx context.Context) (gone bool, err error) {
 	return isApplied(ctx, err)
 }
 
-// awaitGone waits until all others have left.
 func (l *leaving) awaitGone(ctx context.Context) error {
 	for len(l.others) > 0 {
 		if err := calls.Await(ctx, "leave barrier", l.member.Path(), l.watch); err != nil {

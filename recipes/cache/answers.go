@@ -149,7 +149,6 @@ func (g *engine) add(parent *entry, name string) *entry {
 	return child
 }
 
-// remove removes a child and its descendants.
 func (g *engine) remove(parent *entry, name string) {
 	child := parent.children[name]
 	delete(parent.children, name)
@@ -158,7 +157,6 @@ func (g *engine) remove(parent *entry, name string) {
 	g.drop(child.list)
 }
 
-// hide removes e and its descendants from the view.
 func (g *engine) hide(e *entry) {
 	for name := range e.children {
 		g.remove(e, name)

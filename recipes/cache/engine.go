@@ -24,7 +24,6 @@ const (
 	refusedPause = 5 * time.Second
 )
 
-// scope says what to cache.
 type scope struct {
 	rootData bool // the root's own data
 	names    bool // the names of the root's children instead of data
@@ -130,7 +129,6 @@ func (g *engine) loop(ctx context.Context) {
 	}
 }
 
-// endCause returns why the loop ends.
 func endCause(ctx context.Context) error {
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, recipes.ErrClosed) {
 		return fmt.Errorf("%w: %w", recipes.ErrClosed, err)
@@ -211,7 +209,6 @@ func (g *engine) setUnanswered(q *query, unanswered bool) {
 	}
 }
 
-// drop discards a query.
 func (g *engine) drop(q *query) {
 	if q != nil {
 		q.dropped = true
@@ -254,7 +251,6 @@ func (g *engine) sendQuery(ctx context.Context, q *query) {
 	g.send(ctx, q)
 }
 
-// send sends the request of q.
 func (g *engine) send(ctx context.Context, q *query) {
 	tree := g.tree
 	// Ends when the Client has answered, soon after the end of ctx at the latest. Close waits.

@@ -27,7 +27,6 @@ type item struct {
 
 const firstCompact = 256
 
-// note records a change of the znode at path.
 func (v *view) note(l *listener, path string) {
 	if _, there := l.queued[path]; there {
 		return
@@ -105,7 +104,6 @@ func (v *view) compactQueue(l *listener) {
 	l.queue, l.compactAt = kept, max(firstCompact, 2*len(kept))
 }
 
-// diff returns the events that change old to now.
 func diff(old, now *Znode) []Event {
 	switch {
 	case same(old, now):

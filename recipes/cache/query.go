@@ -89,7 +89,6 @@ const (
 	sent
 )
 
-// result is the answer to a query.
 type result struct {
 	q       *query
 	data    []byte
@@ -101,7 +100,6 @@ type result struct {
 	tree    <-chan client.Event // the recursive watch when it was asked
 }
 
-// watchEvent reports that a watch has fired.
 type watchEvent struct {
 	q     *query
 	fires <-chan client.Event
@@ -142,7 +140,6 @@ func (g *engine) ask(ctx context.Context, q *query, tree <-chan client.Event) re
 	return res
 }
 
-// forwardWatch reports to the loop when fires fires.
 func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan client.Event) {
 	// Ends when the watch fires, at the latest with the znode's deletion, or with ctx. Close waits.
 	g.running.Go(func() {

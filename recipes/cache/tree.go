@@ -49,7 +49,6 @@ func (g *engine) handlePrepared(res result) time.Duration {
 	return 0
 }
 
-// handleTreeEvents handles the events that have come.
 func (g *engine) handleTreeEvents() {
 	for _, e := range g.treeEvents.take() {
 		if e.Type == recipes.EventMissed {

@@ -69,7 +69,6 @@ func (v *view) set(path string, z *Znode) {
 	}
 }
 
-// setComplete sets whether the cache is complete.
 func (v *view) setComplete(complete bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -107,7 +106,6 @@ func (v *view) notify() {
 	v.changed = make(chan struct{})
 }
 
-// wait waits until the cache is complete.
 func (v *view) wait(ctx context.Context) error {
 	for {
 		v.mu.RLock()

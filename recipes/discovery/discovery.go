@@ -76,7 +76,6 @@ func (d *Discovery[T]) Instance(ctx context.Context, name, id string) (Instance[
 	return parse[T](path, data)
 }
 
-// path returns the path of an instance.
 func (d *Discovery[T]) path(name, id string) (string, error) {
 	if !znodepath.ValidName(name) || !znodepath.ValidName(id) {
 		return "", fmt.Errorf("discovery: service %q, id %q: not valid names of znodes: %w", name, id, proto.ErrBadArguments)

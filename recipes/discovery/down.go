@@ -24,7 +24,6 @@ func (in Instance[T]) identity() identity {
 	return identity{in.Name, in.ID, in.Address, in.Port, in.SSLPort, millis(in.Registered)}
 }
 
-// downInstances counts the errors of instances.
 type downInstances struct {
 	policy DownPolicy
 

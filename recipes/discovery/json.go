@@ -26,7 +26,6 @@ type record struct {
 	Enabled        *bool           `json:"enabled,omitempty"`
 }
 
-// record returns the instance in Curator's format.
 func (in Instance[T]) record() (record, error) {
 	r := record{
 		Name: in.Name, ID: in.ID, Address: optional(in.Address), Port: optional(in.Port), SSLPort: optional(in.SSLPort),

@@ -7,7 +7,6 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// uriPart is a part of an Instance.URI in JSON.
 type uriPart struct {
 	Value    string `json:"value"`
 	Variable bool   `json:"variable"`

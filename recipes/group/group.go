@@ -44,7 +44,6 @@ const (
 	shallow               // <guid>-<id>
 )
 
-// partyName is part of the name of a party's znode.
 const partyName = "__party__"
 
 // New returns the Group at path: Curator's GroupMember. A member's znode is path/<id>.
@@ -113,7 +112,6 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	return sortByAge(members), err
 }
 
-// isMember reports whether a child called name is a member.
 func (g *Group) isMember(name string) bool {
 	return g.layout != party || strings.Contains(name, partyName)
 }

@@ -70,7 +70,6 @@ func (l *Lock) Release(ctx context.Context) error {
 	return nil
 }
 
-// with runs f with a lock that acquire returns.
 func with(ctx context.Context, acquire func(context.Context) (*Lock, error), f func(context.Context) error) error {
 	if err := holding.CheckFunc(f == nil); err != nil {
 		return err

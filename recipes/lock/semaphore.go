@@ -30,7 +30,6 @@ type Maximum interface {
 	Watch(ctx context.Context) (n int, changed <-chan struct{}, err error)
 }
 
-// fixed is a Maximum that does not change.
 type fixed int
 
 func (n fixed) Watch(context.Context) (int, <-chan struct{}, error) { return int(n), nil, nil }

@@ -166,7 +166,6 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 	e.putBack(ctx, p.entry)
 }
 
-// resultOf returns the result of a request whose item was taken.
 func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeResult {
 	m := Message{Name: x.name, Data: x.content.data, Put: time.UnixMilli(x.content.stat.CtimeMs)}
 	if e.layout == plainLayout {

@@ -116,7 +116,6 @@ func (e *engine) answerEmpty(last int) bool {
 	return len(none) > 0
 }
 
-// takeable returns the first n items that can be taken now.
 func (c *consumer) takeable(n int, now time.Time) []*entry {
 	for i, x := range c.available {
 		if i == n || x.due > now.UnixMilli() { // the list is sorted by due time, if items have one
@@ -140,7 +139,6 @@ func (e *engine) skip(x *entry, why error) {
 		"delete its children, or grant READ and DELETE", e.path, x.name, why))
 }
 
-// remove removes an entry from the list.
 func (c *consumer) remove(x *entry) {
 	if i := slices.Index(c.available, x); i == 0 {
 		c.available = c.available[1:]
@@ -194,7 +192,6 @@ type listing struct {
 	watch <-chan client.Event
 }
 
-// listBoth lists items and locks concurrently.
 func (e *engine) listBoth(ctx context.Context, watch bool) (items, locks listing, err error) {
 	list := func(path string) (l listing, err error) {
 		if watch {

@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// putRequest holds the items of one Put call.
 type putRequest struct {
 	path                string     // of the znodes, without the sequence number
 	data                [][]byte   // per item
@@ -267,7 +266,6 @@ func (e *engine) awaitRoom(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// watchForRoom waits until the queue has room.
 func (e *engine) watchForRoom(ctx context.Context) error {
 	for {
 		names, _, watch, err := e.client.ChildrenW(ctx, e.path)

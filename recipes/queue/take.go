@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
-// takeRequest is a call of Take or of a variant, in progress.
 type takeRequest struct {
 	locked       bool            // take with a lock
 	try          bool            // do not wait for an item

@@ -263,7 +263,6 @@ func (v *atomicValue[T]) create(ctx context.Context, value T) (Versioned[T], boo
 	}
 }
 
-// written returns the result of a write that succeeded.
 func (v *atomicValue[T]) written(data []byte, version int32, zxid int64) (Versioned[T], bool, error) {
 	value, err := v.codec.decode(bytes.Clone(data))
 	return Versioned[T]{Value: value, Version: version, Zxid: zxid}, true, err

@@ -52,7 +52,6 @@ type Client struct {
 	tickets func(service principal.Name) (ticket, error)
 }
 
-// ticket is a ticket for a service.
 type ticket struct {
 	ticket messages.Ticket
 	key    types.EncryptionKey
@@ -159,7 +158,6 @@ func (c *Client) New(host string) (sasl.ClientExchange, error) {
 	return e, err
 }
 
-// lookupTimeout bounds the DNS queries of an exchange.
 const lookupTimeout = 5 * time.Second
 
 // canonical returns the DNS name of a host's address, or the host itself if there is none.
@@ -187,7 +185,6 @@ type initiation struct {
 	next          func(token []byte) (reply []byte, done bool, err error) // nil: the AP-REQ
 }
 
-// Step takes a token of the server.
 func (e *initiation) Step(token []byte) (reply []byte, done bool, err error) {
 	if len(token) > maxToken {
 		return nil, false, fmt.Errorf("kerberos: a token of the server has %d bytes, allowed are %d", len(token), maxToken)
@@ -199,7 +196,6 @@ func (e *initiation) Step(token []byte) (reply []byte, done bool, err error) {
 	return e.next(token)
 }
 
-// request makes the AP-REQ.
 func (e *initiation) request() ([]byte, error) {
 	a, err := types.NewAuthenticator(e.ticket.realm, e.ticket.name)
 	if err != nil {

@@ -93,7 +93,6 @@ func reduced(text string) string {
 // comments matches comments, which are whole lines.
 var comments = regexp.MustCompile(`(?m)^\s*[#;].*$`)
 
-// maxIncludes bounds the depth of includes.
 const maxIncludes = 8
 
 var (

@@ -93,7 +93,6 @@ func (kt keytab) find(components []string, realm string, etype int32, version ui
 	return newKey(best.key)
 }
 
-// holds reports whether the keytab has a key of the principal.
 func (kt keytab) holds(components []string, realm string) bool {
 	return slices.ContainsFunc(kt, func(e keytabEntry) bool { return e.realm == realm && slices.Equal(e.components, components) })
 }

@@ -36,7 +36,6 @@ const (
 	bindingBytes = 16
 )
 
-// established is the context that an AP-REQ has established.
 type established struct {
 	name    principal.Name
 	session key // that the ticket holds
@@ -50,7 +49,6 @@ type established struct {
 
 func (e established) channel() channel { return channel{key: e.subkey, acceptor: true} }
 
-// verify decrypts and checks an AP-REQ.
 func (s *Server) verify(message []byte) (established, error) {
 	var req messages.APReq
 	if err := req.Unmarshal(message); err != nil {

@@ -37,7 +37,6 @@ type ServerConfig struct {
 	Slog *slog.Logger
 }
 
-// maxKeyTab bounds a keytab file in bytes.
 const maxKeyTab = 4 << 20
 
 // defaultSkew is the clock skew that Kerberos allows unless krb5.conf says otherwise.
@@ -152,7 +151,6 @@ type acceptance struct {
 	client established
 }
 
-// Step takes a token of the client.
 func (a *acceptance) Step(token []byte) (reply []byte, id string, done bool, err error) {
 	if a.ended {
 		return nil, "", false, refuse(errors.New("kerberos: the exchange is over"))
@@ -173,10 +171,8 @@ func (a *acceptance) Step(token []byte) (reply []byte, id string, done bool, err
 	return reply, id, done, nil
 }
 
-// refuse wraps a reason as an error of Step.
 func refuse(reason error) error { return fmt.Errorf("%w: %w", sasl.ErrRefused, reason) }
 
-// request takes the AP-REQ.
 func (a *acceptance) request(token []byte) (reply []byte, id string, done bool, err error) {
 	kind, message, err := unframe(token)
 	if err != nil {

@@ -28,7 +28,6 @@ const framed = asn1.Tag(0x60)
 
 var errNotFramed = errors.New("kerberos: the token is no GSS-API token of Kerberos 5")
 
-// unframe returns the kind of a framed token and the message in it.
 func unframe(token []byte) (kind uint16, message []byte, err error) {
 	outer, inner := cryptobyte.String(token), cryptobyte.String(nil)
 	ok := outer.ReadASN1(&inner, framed) && outer.Empty()
@@ -39,7 +38,6 @@ func unframe(token []byte) (kind uint16, message []byte, err error) {
 	return binary.BigEndian.Uint16(rest), rest[2:], nil
 }
 
-// frame puts a message into a token.
 func frame(kind uint16, message []byte) []byte {
 	var b cryptobyte.Builder
 	b.AddASN1(framed, func(b *cryptobyte.Builder) {

@@ -63,7 +63,6 @@ const minProbes = 2
 // minPings is from how many intervals on pings have a rhythm.
 const minPings = 2
 
-// subject says which session ended, how and when.
 func (e *EndedSession) subject() string {
 	text := "session " + e.Session
 	if c := e.Client; c != nil {
@@ -99,7 +98,6 @@ func (e *EndedSession) incidents() string {
 	return strings.Join(all, "; ")
 }
 
-// judge returns the cause and its words.
 func (e *EndedSession) judge() (Cause, string) {
 	c, at, moved := e.Client, Name(e.Server), int64(0)
 	for _, i := range e.Incidents { // the clocks of all members may move at once

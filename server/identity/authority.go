@@ -85,7 +85,6 @@ type Settings struct {
 // DefaultDigestAlgorithm is the algorithm that ZooKeeper's digest scheme has always used.
 const DefaultDigestAlgorithm = "SHA1"
 
-// digestHashes has the hashes of Settings.DigestAlgorithm.
 var digestHashes = map[string]crypto.Hash{
 	DefaultDigestAlgorithm: crypto.SHA1,
 	"SHA-224":              crypto.SHA224, "SHA-256": crypto.SHA256, "SHA-384": crypto.SHA384, "SHA-512": crypto.SHA512,

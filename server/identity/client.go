@@ -197,7 +197,6 @@ func slotOf(id proto.ID) uint32 {
 	return h ^ h>>16
 }
 
-// javaHash returns the hash of Java's String.
 func javaHash(s string) (h uint32) {
 	for _, unit := range utf16.Encode([]rune(s)) {
 		h = 31*h + uint32(unit)

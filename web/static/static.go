@@ -20,14 +20,12 @@ import (
 //go:embed css js views *.html *.svg
 var files embed.FS // TestFiles_AreEmbedded compares it with the directory
 
-// file is a file as it is served.
 type file struct {
 	kind          string
 	plain, zipped []byte // zipped is nil if it is not smaller
 	etag          string
 }
 
-// load reads all files.
 var load = sync.OnceValue(func() map[string]file {
 	all := make(map[string]file)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {

@@ -152,7 +152,6 @@ func (m *merge) writeMeta(txid, root, list uint64) error {
 	return writeMetaPage(m.file, metaPage{pageSize: int64(m.pageSize), root: root, freelist: list, end: m.end, txid: txid})
 }
 
-// writeMetaPage writes the meta page of a transaction to its place.
 func writeMetaPage(f vfs.File, m metaPage) error {
 	b := appendMetaPage(make([]byte, 0, m.pageSize), m)
 	if _, err := f.WriteAt(b[:m.pageSize], int64(m.txid%2)*m.pageSize); err != nil {

@@ -111,7 +111,6 @@ func (m *merge) descend(id uint64, height int, high []byte) error {
 	return nil
 }
 
-// kindAt returns the kind of the pages at a height.
 func kindAt(height int) (flags uint16, name string) {
 	if height == 0 {
 		return flagLeaf, "leaf"

@@ -28,7 +28,6 @@ type page struct {
 	pages uint64 // 1 plus the overflow pages
 }
 
-// branch returns element i of a branch page: its first key, and the page below it.
 func (g *page) branch(i int) (key []byte, child uint64, err error) {
 	at := pageHeader + i*pageElement
 	e := g.data[at : at+pageElement]
@@ -36,7 +35,6 @@ func (g *page) branch(i int) (key []byte, child uint64, err error) {
 	return key, word(e[8:]), err
 }
 
-// leaf returns element i of a leaf page.
 func (g *page) leaf(i int) (flags uint32, key, value []byte, err error) {
 	at := pageHeader + i*pageElement
 	u32 := binary.NativeEndian.Uint32
@@ -59,7 +57,6 @@ func (g *page) slice(i int, pos, n, more uint32) ([]byte, error) {
 	return g.data[from : from+uint64(n) : from+uint64(n)+uint64(more)], nil
 }
 
-// errKind says that a page is not of the kind that its place requires.
 func (g *page) errKind(want string) error {
 	return fmt.Errorf("page %d: flags %#x and %d elements, want a %s page", g.id, g.flags, g.count, want)
 }

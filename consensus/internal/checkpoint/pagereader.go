@@ -9,7 +9,6 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// maxDepth bounds the height of a tree.
 const maxDepth = 64
 
 // pageReader reads the pages of a file as of its current transaction, and trusts none of them: it

@@ -16,7 +16,6 @@ const (
 	roomBytes = 8 << 20
 )
 
-// span is a run of pages.
 type span struct{ first, pages uint64 }
 
 // pageWriter allocates pages and writes them, several with one write.
@@ -62,7 +61,6 @@ func (w *pageWriter) append(size int, fill func(b []byte, id uint64, pages int) 
 	return id, nil
 }
 
-// write writes the buffer to the file.
 func (w *pageWriter) write() error {
 	if len(w.buf) == 0 {
 		return nil

@@ -82,7 +82,6 @@ func newAdmission(m *raftState, membership *Membership, standAside func(), cfg *
 	return s
 }
 
-// joinRequest announces a fresh member.
 type joinRequest struct {
 	nonce uint64
 	// founders is the hash of the voters with which it would form an ensemble, or its complement if
@@ -90,7 +89,6 @@ type joinRequest struct {
 	founders uint64
 }
 
-// joinAnswer is the reply to a joinRequest.
 type joinAnswer struct {
 	nonce    uint64 // of the request
 	state    joinState
@@ -170,7 +168,6 @@ func (s *Admission) handleJoin(from uint64, j *joinRequest) {
 	s.send(Message{To: from, answer: answer})
 }
 
-// handleAnswer takes the answer to this member's joinRequest.
 func (s *Admission) handleAnswer(from uint64, a *joinAnswer) error {
 	if a.nonce != s.nonce {
 		return nil

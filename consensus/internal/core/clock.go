@@ -38,7 +38,6 @@ func (k *Clock) leadershipChanged() {
 	}
 }
 
-// heardLeader notes a message of the leader.
 func (k *Clock) heardLeader() { k.leaderSilence, k.passiveSince = 0, false }
 
 // tickScale slows raft's clock down. If a message takes longer than an election timeout, votes
@@ -60,7 +59,6 @@ func (k *Clock) noteLateVote(m *raftpb.Message) {
 	}
 }
 
-// tick advances raft's clock.
 func (k *Clock) tick() {
 	if k.proof != "" {
 		return
@@ -83,7 +81,6 @@ func (k *Clock) tick() {
 // Slowed reports whether raft's clock is slowed down, and with it elections.
 func (k *Clock) Slowed() bool { return k.scale.factor > 1 }
 
-// tickCampaign begins the election that scheduleCampaign has scheduled.
 func (k *Clock) tickCampaign() {
 	if k.campaignIn == 0 {
 		return

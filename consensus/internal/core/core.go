@@ -253,7 +253,6 @@ func (c *Core) Ready(nowMs int64) (Output, error) {
 	return out, c.Retention.cut()
 }
 
-// collect adds raft's work to the output.
 func (c *Core) collect(out *Output, rd raft.Ready) error {
 	leader, role, term := c.leader, c.role, c.raftTerm
 	if rd.SoftState != nil {

@@ -230,7 +230,6 @@ func EntryTime(e *raftpb.Entry) (ms int64) {
 	return int64(r.Next())
 }
 
-// apply activates the level of an entry, and returns the entry's time.
 func (l *Levels) apply(e *raftpb.Entry) (timeMs int64, err error) {
 	timeMs, next := decodeLevelChange(e.GetData())
 	if err := l.supported.Check(max(l.active, next), fmt.Sprintf("entry %d of the log", e.GetIndex())); err != nil {

@@ -304,7 +304,6 @@ func (m *Membership) proposeConfChange(cc *raftpb.ConfChangeV2) error {
 	return nil
 }
 
-// apply applies a change of the configuration.
 func (m *Membership) apply(e *raftpb.Entry) error {
 	var cc raftpb.ConfChangeV2
 	if err := proto.Unmarshal(e.GetData(), &cc); err != nil {

@@ -113,7 +113,6 @@ func (c *Core) proposeWaiting(nowMs int64) error {
 	return nil
 }
 
-// entryDraft is the content of the next entry.
 type entryDraft struct {
 	runs     []RequestRun
 	size     int     // of the requests

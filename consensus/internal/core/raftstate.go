@@ -49,7 +49,6 @@ const (
 	connectionFresh connection = 2
 )
 
-// startRaft starts raft on the log in storage.
 func (m *raftState) startRaft() (err error) {
 	m.raft, err = raft.NewRawNode(&raft.Config{
 		ID:                        m.id,
@@ -98,16 +97,13 @@ func Snapshot(index, term uint64, conf *raftpb.ConfState) *raftpb.Snapshot {
 	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{ConfState: conf, Index: &index, Term: &term}}
 }
 
-// ID returns this member's number.
 func (m *raftState) ID() uint64 { return m.id }
 
 // Leader returns the leader as raft sees it; 0: none.
 func (m *raftState) Leader() uint64 { return m.leader }
 
-// Leads reports whether this member leads.
 func (m *raftState) Leads() bool { return m.role == raft.StateLeader }
 
-// RaftTerm returns raft's term.
 func (m *raftState) RaftTerm() uint64 { return m.raftTerm }
 
 // Applied returns the index of the last entry that was handed out.
@@ -125,13 +121,11 @@ func (m *raftState) Fresh() bool { return m.fresh }
 // Admitted reports whether this member came without state, and a leader let it in.
 func (m *raftState) Admitted() bool { return m.minTerm != 0 }
 
-// Voter reports whether this member votes.
 func (m *raftState) Voter() bool { return m.isVoter(m.id) }
 
 // Current reports whether a leader is known and its first entry is applied.
 func (m *raftState) Current() bool { return m.leader != raft.None && m.appliedTerm == m.raftTerm }
 
-// Term returns raft's term.
 func (m *raftState) Term() uint64 { return m.raftTerm }
 
 // FirstIndex returns the index of the first entry in memory.
@@ -141,7 +135,6 @@ func (m *raftState) FirstIndex() (uint64, error) { return m.storage.FirstIndex()
 // acknowledged, or "".
 func (m *raftState) Outdated() string { return m.proof }
 
-// takesPart reports whether this member takes part in raft.
 func (m *raftState) takesPart() bool { return !m.fresh && m.proof == "" }
 
 func (m *raftState) isVoter(id uint64) bool { return slices.Contains(m.conf.GetVoters(), id) }
@@ -158,7 +151,6 @@ func (m *raftState) send(msg Message) {
 	m.outbox = append(m.outbox, msg)
 }
 
-// feed passes a message to raft.
 func (m *raftState) feed(r *raftpb.Message) error {
 	if m.proof != "" {
 		return nil
@@ -187,7 +179,6 @@ func (m *raftState) Follow(entries []*raftpb.Entry) error {
 	})
 }
 
-// heard notes a message of raft.
 func (m *raftState) heard(from uint64) {
 	if m.connected[from] == connectionFresh {
 		m.connected[from] = connectionUp
@@ -214,7 +205,6 @@ func (m *raftState) refuse(r *raftpb.Message, reason string) {
 // Refused counts the messages of other members that make no sense.
 func (m *raftState) Refused() uint64 { return m.refused }
 
-// commitNotice names an entry that is committed.
 type commitNotice struct{ index, term uint64 }
 
 // sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and

@@ -119,7 +119,6 @@ func (rel *Relays) unreachable(peer uint64) {
 	}
 }
 
-// tick advances the timers of relaying.
 func (rel *Relays) tick() {
 	rel.tickSource()
 	rel.feeds = slices.DeleteFunc(rel.feeds, func(f *relayFeed) bool {

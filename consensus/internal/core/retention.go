@@ -60,7 +60,6 @@ type pinnedIndex struct {
 // pinTicks is how long a member may take to install a checkpoint that it has received.
 const pinTicks = 4 * ElectionTicks
 
-// tick advances the timers of pins.
 func (t *Retention) tick() {
 	for to, p := range t.pinned {
 		switch p.ticks {

@@ -135,7 +135,6 @@ func (c *Core) nextRun(size int) RequestRun {
 	return g
 }
 
-// forwardPending sends the pending requests to the leader.
 func (c *Core) forwardPending(out *Output) {
 	for c.own.sent < len(c.own.pending) {
 		g := c.nextRun(0)

@@ -252,7 +252,6 @@ func (l *Loop) CheckpointWritten(index uint64, took time.Duration) error {
 	return l.sendCheckpoints(nil)
 }
 
-// handOver is the attempt to pass leadership on.
 type handOver struct {
 	to    uint64 // 0: any voter
 	done  func() // nil: there is no attempt

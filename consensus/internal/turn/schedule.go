@@ -31,7 +31,6 @@ func (s *schedule) offset(id uint64, requests int, bytes int64) {
 	s.bytes = int64(id%8) * bytes / 8
 }
 
-// note counts an applied batch.
 func (s *schedule) note(b *core.Batch) {
 	s.requests += len(b.Requests)
 	for i := range b.Requests {
@@ -39,7 +38,6 @@ func (s *schedule) note(b *core.Batch) {
 	}
 }
 
-// reset begins to count from zero.
 func (s *schedule) reset() { s.requests, s.bytes = 0, 0 }
 
 // written notes the end of a checkpoint, and how long it took.

@@ -35,7 +35,6 @@ func (t *applyTrace) noteOutput(out *core.Output, incarnation uint64, now time.T
 	}
 }
 
-// noteWritten records that entries are in the log.
 func (t *applyTrace) noteWritten(m *raftpb.Message, at time.Time) {
 	if m.GetType() == raftpb.MsgStorageAppendResp && m.GetIndex() > 0 {
 		t.synced.latest(m.GetIndex(), at)

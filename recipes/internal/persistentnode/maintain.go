@@ -264,7 +264,6 @@ func (k *maintainer) isConnected() bool {
 	return state == recipes.Connected || state == recipes.Reconnected
 }
 
-// markMissing notes that the znode is missing or not ours.
 func (k *maintainer) markMissing(why error) {
 	k.present, k.touchedAt = false, time.Time{}
 	k.update(func() { k.presentIn, k.lastErr = nil, why })
@@ -371,7 +370,6 @@ func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
 	return err
 }
 
-// look reports whether the znode exists and is ours, and in which session.
 func (k *maintainer) look(ctx context.Context) (s *recipes.Session, own bool, err error) {
 	if err := k.client.Sync(ctx, k.path); err != nil {
 		return nil, false, err

@@ -36,7 +36,6 @@ type account struct {
 	partial bool // input ends with a part of a frame whose rest the client must send; as input
 }
 
-// charged reports whether anything is charged.
 func (m *account) charged() bool { return m.unread.Load() != 0 || m.queued != 0 || len(m.shared) > 0 }
 
 // charge charges the bytes that the link holds. Unless exact is set, nothing happens if they are

@@ -173,13 +173,10 @@ func (in *Input) skip(l *Link) (int, error) {
 // leavingOut is an Input whose reader holds no memory for the bytes that are left out.
 type leavingOut Input
 
-// Borrow implements rawio.Buffer.
 func (o *leavingOut) Borrow() []byte { return rawio.Sink[:min(o.discard, len(rawio.Sink))] }
 
-// Return implements rawio.Buffer.
 func (o *leavingOut) Return() { o.waited = true }
 
-// longInput returns a buffer of n bytes.
 func longInput(n int) []byte {
 	if b, ok := longInputs.Get().(*[]byte); ok && cap(*b) >= n {
 		return (*b)[:n]
@@ -284,13 +281,11 @@ func (in *Input) await(raw *rawio.Conn) (err error) {
 // arriving is an Input without a buffer: thousands of readers may wait for their clients.
 type arriving Input
 
-// Borrow implements rawio.Buffer.
 func (a *arriving) Borrow() []byte {
 	(*Input)(a).borrow()
 	return a.buf
 }
 
-// Return implements rawio.Buffer.
 func (a *arriving) Return() {
 	(*Input)(a).Release()
 	a.waited = true

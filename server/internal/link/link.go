@@ -98,7 +98,6 @@ func (h *Host) Stop() {
 	h.parking.end()
 }
 
-// transport carries a link's bytes.
 type transport struct {
 	nc  net.Conn
 	raw *rawio.Conn // nil if nc is not a socket

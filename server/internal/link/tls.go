@@ -100,7 +100,6 @@ func (w *wire) Write(b []byte) (int, error) {
 func (w *wire) SetWriteDeadline(time.Time) error { return nil }
 func (w *wire) Close() error                     { return nil }
 
-// take returns the ciphertext to be sent next.
 func (w *wire) take() []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()

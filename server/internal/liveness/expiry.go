@@ -31,7 +31,6 @@ type Expiry struct {
 	jumps     []jump        // the last ones
 }
 
-// jump is a jump of the clock.
 type jump struct {
 	until time.Time
 	by    time.Duration

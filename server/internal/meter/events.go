@@ -87,10 +87,8 @@ var eventNames = [nEvents]string{
 	Crowded:             "gozkd_crowded_refusals_total",
 }
 
-// counts has a counter for each event.
 type counts [nEvents]atomic.Int64
 
-// Count counts an event.
 func (c *counts) Count(e Event) { c[e].Add(1) }
 
 // Add counts n events. The shared memory is not written to if n is 0.
@@ -103,7 +101,6 @@ func (c *counts) Add(e Event, n int64) {
 // Counted returns how many events there were.
 func (c *counts) Counted(e Event) int64 { return c[e].Load() }
 
-// list appends the counters from one event to another to l.
 func (c *counts) list(l *facts.Values, from, to Event) {
 	for e := from; e < to; e++ {
 		if eventNames[e] != "" {

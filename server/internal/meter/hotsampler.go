@@ -43,7 +43,6 @@ type HotSampler struct {
 	seconds [sampleWindow + 1]sampledSecond
 }
 
-// sampledSecond holds the samples of a second.
 type sampledSecond struct {
 	second  int64
 	samples []sample

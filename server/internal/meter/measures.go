@@ -98,10 +98,8 @@ var summaries = []struct {
 	{"node_children_watch_count", eventsChildren, false, 1},
 }
 
-// measures has a histogram for each measure.
 type measures [nMeasures]histogram.Histogram
 
-// Record records n values that are equal.
 func (m *measures) Record(of Measure, value int64, n int) { m[of].Record(value, n) }
 
 // Watchers records how many connections watched for an event of that type.
@@ -118,7 +116,6 @@ func (m *measures) Watchers(t proto.EventType, watchers int) {
 	m[of].Record(int64(watchers), 1)
 }
 
-// list appends the summaries to l.
 func (m *measures) list(l *facts.Values) {
 	for _, s := range summaries {
 		l.Add(s.name, summary(s.detailed, s.unit, &m[s.of]))

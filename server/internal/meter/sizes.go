@@ -38,12 +38,10 @@ func (z *Sizes) Read() facts.Sizes {
 	return facts.Sizes{Last: z.last.Load() - 1, Min: z.low.Load() - 1, Max: z.high.Load() - 1}
 }
 
-// opHistograms has a histogram for each op of proto's table.
 type opHistograms [proto.NumOps]histogram.Histogram
 
 func (o *opHistograms) of(op proto.OpCode) *histogram.Histogram { return &o[op.Index()] }
 
-// each calls f for each histogram that has values.
 func (o *opHistograms) each(f func(op proto.OpCode, h *histogram.Histogram)) {
 	for info := range proto.Ops() {
 		if h := o.of(info.Code); !h.Empty() {
@@ -52,7 +50,6 @@ func (o *opHistograms) each(f func(op proto.OpCode, h *histogram.Histogram)) {
 	}
 }
 
-// choose returns the histograms of the chosen ops that have values.
 func (o *opHistograms) choose(chosen func(proto.OpCode) bool) (hs []*histogram.Histogram) {
 	o.each(func(op proto.OpCode, h *histogram.Histogram) {
 		if chosen(op) {

@@ -47,7 +47,6 @@ type Request struct {
 	Received time.Time
 }
 
-// slowWrite is a write that is being applied.
 type slowWrite struct {
 	Request
 	proposed, synced time.Time

@@ -92,7 +92,6 @@ func summary(detailed bool, unit float64, hs ...*histogram.Histogram) facts.Summ
 	return facts.NewSummary(detailed, unit, histogram.Snapshot(hs...))
 }
 
-// seconds describes durations.
 func seconds(h *histogram.Histogram) facts.Histogram {
 	return facts.NewHistogram(float64(time.Second), durationPowers, histogram.Snapshot(h))
 }

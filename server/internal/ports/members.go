@@ -173,7 +173,6 @@ func (p *place) givesAway(ctx context.Context, l net.Listener) bool {
 	return false
 }
 
-// onThisMachine reports whether this machine has an address.
 func onThisMachine(ip net.IP) bool {
 	own, err := net.InterfaceAddrs()
 	return err == nil && (ip.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool {
@@ -223,7 +222,6 @@ func (m *Members) open(ctx context.Context, text string) (at []net.Listener, err
 	return []net.Listener{all}, nil
 }
 
-// listen returns the listener for an address, a new one if there is none.
 func (m *Members) listen(ctx context.Context, address string) (net.Listener, error) {
 	if a, err := resolve(ctx, address); err == nil {
 		for _, l := range m.joined.All() {
@@ -268,7 +266,6 @@ func resolve(ctx context.Context, address string) (*net.TCPAddr, error) {
 	return &net.TCPAddr{IP: ips[i].IP, Port: number, Zone: ips[i].Zone}, nil
 }
 
-// listensAt reports whether l accepts connections to an address of this machine.
 func listensAt(l net.Listener, address net.Addr) bool {
 	at, ok := l.Addr().(*net.TCPAddr)
 	a, tcp := address.(*net.TCPAddr)

@@ -174,7 +174,6 @@ func (b *budget) wait(c Cost, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// leave gives the place up, if that client has it.
 func (b *budget) leave(client uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,7 +188,6 @@ func (b *budget) due(c Cost) Cost {
 	return Cost{min(c.Ops, b.opsLimit), min(c.Bytes, b.byteRate)}
 }
 
-// giveBack returns the tokens that reserve has taken.
 func (b *budget) giveBack(c Cost) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

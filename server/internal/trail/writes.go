@@ -70,7 +70,6 @@ func (t *Trail) End(r *Request, ephemerals []string) {
 	t.Log.Record(&e)
 }
 
-// write completes the event of a write, and records it.
 func (t *Trail) write(e audit.Event, r *Request) {
 	d := jute.NewDecoder(r.Body)
 	d.AliasStrings()

@@ -171,7 +171,6 @@ func (g *Gate) authorized(c Caller, scheme, credentials string) (Caller, error) 
 	return c, err
 }
 
-// maxUser bounds names and passwords.
 const maxUser = 1 << 10
 
 // prove identifies a caller by a password, in the first of some schemes that gives a role.
@@ -199,7 +198,6 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 	return answer.Errorf(http.StatusUnauthorized, "the name or the password is wrong, or gozkd.web.roles has no role for this user")
 }
 
-// ofProxy reports whether an address is that of a trusted proxy.
 func (g *Gate) ofProxy(address netip.Addr) bool {
 	return g.ProxyHeader != "" && slices.ContainsFunc(g.Proxies, func(p netip.Prefix) bool { return p.Contains(address) })
 }
@@ -219,7 +217,6 @@ func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 	return c, g.assign(&c)
 }
 
-// assign gives a caller the role of the identities.
 func (g *Gate) assign(c *Caller) error {
 	if c.Role = g.roleOf(c.IDs); c.Role == None {
 		return answer.Errorf(http.StatusForbidden, "%s has no role: add read=%[1]s, write=%[1]s or admin=%[1]s to gozkd.web.roles", c.IDs[0].Shown())
@@ -253,7 +250,6 @@ func (g *Gate) Remedy(c *Caller, role Role) string {
 	return "the role of " + c.IDs[0].Shown() + " is " + c.Role.String() + ": gozkd.web.roles must say " + role.String() + "=" + c.IDs[0].Shown()
 }
 
-// audit records a login.
 func (g *Gate) audit(c *Caller, user, detail string, code proto.ErrCode) {
 	ids := c.All()
 	if code != proto.OK {

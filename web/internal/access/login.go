@@ -23,7 +23,6 @@ const (
 	loginMax      = 12 * time.Hour
 )
 
-// logins holds the logins that browsers have cookies for.
 type logins struct {
 	now func() time.Time
 
@@ -41,7 +40,6 @@ func (l *login) over(now time.Time) bool {
 	return now.Sub(l.used) > loginIdle || now.Sub(l.begun) > loginMax
 }
 
-// add returns the cookie of a new login.
 func (l *logins) add(ids []proto.ID) (id string, err error) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails

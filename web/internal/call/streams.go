@@ -46,7 +46,6 @@ type streams struct {
 	over  bool
 }
 
-// ring holds the latest events of a Watch.
 type ring struct {
 	watch   Watch
 	set     bool // the server has the watch
@@ -225,7 +224,6 @@ var names = map[proto.EventType]string{
 	proto.EventCreated: "created", proto.EventDataChanged: "changed", proto.EventDeleted: "deleted", proto.EventChildrenChanged: "children",
 }
 
-// on takes an event of the client.
 func (t *streams) on(e client.Event) {
 	now := time.Now().UnixMilli()
 	t.mu.Lock()

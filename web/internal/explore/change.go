@@ -145,7 +145,6 @@ func (e *explorer) delete(q *request) (any, error) {
 	return nil, nil
 }
 
-// deletion is an event of a recursive delete.
 type deletion struct {
 	Deleted int    `json:"deleted"`
 	Of      int    `json:"of"`
@@ -205,7 +204,6 @@ func (e *explorer) export(q *request) (any, error) {
 	return nil, nil
 }
 
-// exportName returns a file name for an export of root.
 func exportName(root string) string {
 	name := strings.ReplaceAll(root[1:], "/", "-")
 	if name == "" || len(name) > 100 {

@@ -11,7 +11,6 @@ import (
 
 const maxUnpacked = 4 << 20
 
-// decode answers with the body, decompressed.
 func (e *explorer) decode(q *request) (any, error) {
 	if as := q.query.Get("as"); as != "zstd" {
 		return nil, answer.Bad("as is %.20q, allowed is zstd", as)

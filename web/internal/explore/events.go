@@ -21,7 +21,6 @@ type patientWriter struct {
 	control *http.ResponseController
 }
 
-// Write implements io.Writer.
 func (w *patientWriter) Write(b []byte) (n int, err error) {
 	for {
 		_ = w.control.SetWriteDeadline(time.Now().Add(writePatience)) // a recorder of a test has none
@@ -36,7 +35,6 @@ func (w *patientWriter) Write(b []byte) (n int, err error) {
 // Unwrap is for http.ResponseController.
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// events sends server-sent events.
 type events struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -139,7 +139,6 @@ func serve(w http.ResponseWriter, r *http.Request, limit time.Duration, may perm
 	}
 }
 
-// walk runs a handler that walks through a subtree.
 func (e *explorer) walk(w http.ResponseWriter, r *http.Request, may permission, f handler) {
 	leave, ok := e.long.Enter(call.Of(r).Caller.Account())
 	if !ok {
@@ -155,7 +154,6 @@ func (e *explorer) walk(w http.ResponseWriter, r *http.Request, may permission, 
 
 func (q *request) bad(format string, args ...any) { q.err = answer.Bad(format, args...) }
 
-// rows returns the parameter limit.
 func (q *request) rows() int {
 	text := q.query.Get("limit")
 	if text == "" {

@@ -178,7 +178,6 @@ func (e *explorer) activity(q *request) (any, error) {
 	return answer, nil
 }
 
-// slowRow is a slow request in JSON.
 type slowRow struct {
 	Time    int64   `json:"time"` // Unix ms
 	TookMs  float64 `json:"tookMs"`

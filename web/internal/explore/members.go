@@ -28,7 +28,6 @@ type others struct {
 	facts map[int]*answers
 }
 
-// answers are the answers of a member.
 type answers struct {
 	Mode    string `json:"mode,omitempty"`
 	Version string `json:"version,omitempty"`

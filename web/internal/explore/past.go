@@ -73,7 +73,6 @@ func (p *past) lastChange() int64 {
 	return p.changed
 }
 
-// stop ends the samples.
 func (p *past) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

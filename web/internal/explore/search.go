@@ -172,7 +172,6 @@ type interruptible struct {
 	n    int
 }
 
-// ReadRune implements io.RuneReader.
 func (r *interruptible) ReadRune() (rune, int, error) {
 	if r.n++; len(r.data) == 0 || r.n%64 == 0 && r.ctx.Err() != nil {
 		return 0, 0, io.EOF
@@ -206,7 +205,6 @@ type difference struct {
 	Access    bool `json:"access,omitempty"` // one of them may not be read
 }
 
-// side is a znode of a comparison.
 type side struct {
 	DataLength int32           `json:"dataLength"`
 	Version    int32           `json:"version"`

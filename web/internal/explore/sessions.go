@@ -28,7 +28,6 @@ type session struct {
 	AvgLatencyMs float64  `json:"avgLatencyMs,omitempty"`
 }
 
-// sessions answers with the sessions of the ensemble.
 func (e *explorer) sessions(q *request) (any, error) {
 	limit, only := q.rows(), q.hex("id", q.query.Get("id"), 64, 0)
 	if q.err != nil {
@@ -136,7 +135,6 @@ func (e *explorer) ended(q *request) (any, error) {
 	return found, nil
 }
 
-// watchRow is a watch in JSON.
 type watchRow struct {
 	Path    string   `json:"path"`
 	Session string   `json:"session"`

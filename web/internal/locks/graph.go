@@ -29,7 +29,6 @@ type waiting struct {
 	sessions []Session // that it waits for, without its own
 }
 
-// to returns the wait for one of the sessions.
 func (w *waiting) to(s Session) Wait {
 	wait := w.Wait
 	wait.To = s

@@ -83,7 +83,6 @@ const (
 	sameSession  = "the session has a later place in this queue too: another thread, or a znode that was left after a lost reply"
 )
 
-// maxID bounds Contender.ID.
 const maxID = 128
 
 // Find recognizes the locks in directories and returns them by path. A directory with a queue and

@@ -77,7 +77,6 @@ func (s *Sessions) touch(who *access.Caller, id string) (*session, error) {
 	return e, nil
 }
 
-// create opens a session.
 func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.Duration) (*session, error) {
 	leave, ok := s.bound.Enter(who.Account())
 	if !ok {

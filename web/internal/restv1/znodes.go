@@ -31,7 +31,6 @@ const (
 // Znodes serves /znodes/v1/.
 type Znodes struct{ Sessions *Sessions }
 
-// stat is a Stat in both forms of an answer.
 type stat struct {
 	Czxid          int64 `json:"czxid" xml:"czxid"`
 	Mzxid          int64 `json:"mzxid" xml:"mzxid"`
@@ -102,7 +101,6 @@ func (h *Znodes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// parameters are those of a request.
 type parameters struct {
 	path    string
 	query   url.Values
@@ -309,7 +307,6 @@ func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) err
 	return nil
 }
 
-// accepts reports whether the caller accepts a media type.
 func accepts(r *http.Request, kind string) bool {
 	family, _, _ := strings.Cut(kind, "/")
 	return len(r.Header.Values("Accept")) == 0 || names(r, kind) || names(r, "*/*") || names(r, family+"/*")

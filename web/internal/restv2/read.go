@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
-// get answers GET and HEAD.
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
 	q, err := query(r, "children", "after", "skip", "prefix", "limit", "stat", "acl", "watch", "at")
 	if err != nil {
@@ -42,7 +41,6 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	return h.data(w, r, cl, path)
 }
 
-// znode is an answer about a znode.
 type znode struct {
 	Path string  `json:"path"`
 	Stat *Stat   `json:"stat"`
@@ -112,7 +110,6 @@ type child struct {
 	Stat *Stat  `json:"stat,omitempty"`
 }
 
-// children answers with a page of a list of children.
 func (h *Handler) children(w http.ResponseWriter, r *http.Request, cl *client.Client, path string, q params) error {
 	limit, skip, stats := int(q.number("limit", 1, maxPage, defaultPage)), int(q.number("skip", 0, maxSkip, 0)), q.flag("stat")
 	if q.err != nil {

@@ -18,7 +18,6 @@ type Stat struct {
 	TTLMs int64  `json:"ttlMs,omitempty"`
 }
 
-// operation is an operation of PATCH.
 type operation struct {
 	Op         string          `json:"op"`
 	Path       string          `json:"path"`
@@ -75,7 +74,6 @@ func createOptions(mode string, sequential bool, ttlMs int64, acl []proto.ACLJSO
 	return o, nil
 }
 
-// decodeJSON decodes a body strictly.
 func decodeJSON(r *http.Request, b []byte, into any) error {
 	return call.Of(r).Heavy(len(b), func() error {
 		if err := strictjson.Decode(b, into); err != nil {

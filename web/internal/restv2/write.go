@@ -88,7 +88,6 @@ func (h *Handler) putACL(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	return h.written(w, http.StatusOK, aclTag(&stat), path, stat)
 }
 
-// post creates a child.
 func (h *Handler) post(w http.ResponseWriter, r *http.Request, cl *client.Client, path string) error {
 	q, err := query(r, "name", "mode", "sequential", "ttl", "session", "newAcl")
 	if err != nil {
@@ -148,7 +147,6 @@ func (h *Handler) delete(w http.ResponseWriter, r *http.Request, cl *client.Clie
 	return nil
 }
 
-// maxOps bounds the operations of a multi.
 const maxOps = 1000
 
 type result struct {
