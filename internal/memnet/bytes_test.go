@@ -12,7 +12,7 @@ import (
 func TestStream_Bytes(t *testing.T) {
 	size := rapid.OneOf(rapid.IntRange(0, 512), rapid.IntRange(0, 8*512), rapid.IntRange(0, window))
 	rapid.Check(t, func(t *rapid.T) {
-		s := newStream(link{}, linkState{}, nil)
+		s := newStream(link{}, linkState{})
 		var want []byte
 		next := byte(0)
 		t.Repeat(map[string]func(*rapid.T){

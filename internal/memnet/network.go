@@ -10,8 +10,7 @@ import (
 
 // Network connects hosts. A host exists as soon as it is named. Use [New].
 type Network struct {
-	latency  time.Duration
-	arrivals arrivals
+	latency time.Duration
 
 	mu        sync.Mutex
 	listeners map[string]*listener // by address
@@ -123,7 +122,7 @@ func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *list
 	if l = n.listeners[address]; l == nil {
 		return nil, nil, nil
 	}
-	there, back := newStream(link{from, to}, n.state(link{from, to}), &n.arrivals), newStream(link{to, from}, n.state(link{to, from}), &n.arrivals)
+	there, back := newStream(link{from, to}, n.state(link{from, to})), newStream(link{to, from}, n.state(link{to, from}))
 	local := Addr(net.JoinHostPort(from, ephemeralPort(n.dialed)))
 	mine = &conn{network: n, number: 2 * n.dialed, in: back, out: there, local: local, remote: l.address}
 	theirs = &conn{network: n, number: 2*n.dialed + 1, in: there, out: back, local: l.address, remote: local}

@@ -13,15 +13,14 @@ import (
 
 // stream is one direction of a connection.
 type stream struct {
-	link     link
-	arrivals *arrivals // nil: no byte is ever in transit
+	link link
 
 	mu             sync.Mutex
 	state          linkState
 	buf            bytes.Buffer
 	arrived        int       // bytes at the front of buf that may be read
 	inTransit      []arrival // the rest of buf, in order
-	wakeAt         time.Time // the earliest time that was passed to arrivals.add and has not come; zero: none
+	wakeAt         time.Time // the earliest time for which a timer runs; zero: none
 	reader, writer waiters
 	writing        bool // a Write is running, and others wait for it (M4)
 	torn           bool
@@ -33,8 +32,8 @@ type arrival struct {
 	n  int
 }
 
-func newStream(l link, state linkState, arrivals *arrivals) *stream {
-	s := &stream{link: l, arrivals: arrivals, state: state}
+func newStream(l link, state linkState) *stream {
+	s := &stream{link: l, state: state}
 	s.reader.changed.L, s.writer.changed.L = &s.mu, &s.mu
 	return s
 }
@@ -184,12 +183,12 @@ func (s *stream) wakeReaderAt(t time.Time) (ahead bool) {
 			return false
 		}
 		s.wakeAt = t
-		s.arrivals.add(s, t, wait)
+		time.AfterFunc(wait, func() { s.arrivedAt(t) })
 	}
 	return true
 }
 
-// arrivedAt wakes the waiting readers at a time that was passed to arrivals.add.
+// arrivedAt wakes the waiting readers at a time for which a timer was started.
 func (s *stream) arrivedAt(t time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

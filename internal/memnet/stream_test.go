@@ -11,14 +11,14 @@ import (
 // A timer of no time, or of less, is never started: Go 1.26 has crashed on such timers.
 func TestStream_NoTimerOfNoTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStream(link{}, linkState{delay: time.Millisecond}, new(arrivals))
+		s := newStream(link{}, linkState{delay: time.Millisecond})
 		s.put([]byte("a")) // nobody waits for it
 		time.Sleep(2 * time.Millisecond)
 		s.state.delay = 0
 		s.reader.waiting = 1 // a reader that was woken, and has not run since
 		s.put([]byte("b"))
 		s.reader.waiting = 0
-		if s.arrivals.last != nil {
+		if !s.wakeAt.IsZero() {
 			t.Error("bytes that arrive at once have a timer")
 		}
 		if n, err := s.read(make([]byte, 3)); n != 2 || err != nil {
