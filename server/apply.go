@@ -222,8 +222,8 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		a.touch(w.conn, touchedByReply)
 		w.conn.complete(&a.batch, w, &res, now)
 		s.conns.relieve()
-		s.writes.Answered(w.bytes(), w.received, now)
-		s.writes.Release(w.bytes(), w.big())
+		s.writes.Answered(w.place, w.received, now)
+		s.writes.Release(w.bytes(), w.place)
 		if w.free {
 			a.free = append(a.free, w)
 		}
@@ -234,7 +234,7 @@ func (a *applier) apply(timeMs int64, r *consensus.Request, now time.Time) {
 		} else {
 			w.conn.attached(&a.batch, w, &res)
 		}
-		s.writes.Release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), nil)
 	case *serverWrite:
 		w.finish(res)
 	}
@@ -248,12 +248,12 @@ func (a *applier) lost(ref any) {
 	switch w := ref.(type) {
 	case *clientWrite:
 		a.auditLost(&w.clientRequest)
-		s.writes.Release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), w.place)
 	case *attachRequest:
 		if w.upgrades { // if the session was upgraded, the new state has it
 			s.conns.locals.Upgraded(w.req.Session)
 		}
-		s.writes.Release(w.bytes(), w.big())
+		s.writes.Release(w.bytes(), nil)
 	case *serverWrite:
 		w.finish(datatree.Result{Err: errUnknownOutcome})
 	}

@@ -47,7 +47,7 @@ type connTable struct {
 func (t *connTable) init(s *Server) {
 	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
 	t.links.Init(link.HostConfig{
-		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines, Long: &s.writes.Long,
+		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines, Writes: &s.writes,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },
 	})
 	t.links.Memory.Limit.Store(s.cfg.ClientMemory)

@@ -356,24 +356,21 @@ func (c *conn) noteRequest(r *received) {
 // pause.
 func (c *conn) write(r *received) pause {
 	s, body := c.server, r.body
-	big := bounds.IsBig(r.Op, len(body))
 	switch {
-	case big && !s.writes.RoomForBig():
-		return pauseBig
-	case big && !r.turn: // Refusal takes some time
-		return pauseTurn
 	case c.MustEnter():
 		return pauseWindow
-	case !s.writes.Try(len(body), big):
+	case bounds.IsBig(r.Op, len(body)) && !r.turn: // Refusal takes some time
+		return pauseTurn
+	case !s.writes.Try(len(body)):
 		return pauseWrites
 	}
-	c.KeepPlace() // Release gives it back
+	place := c.KeepPlace() // Release gives it back
 	if !c.waitsSince.IsZero() && c.refuseThrottled(r) {
-		s.writes.Release(len(body), big)
+		s.writes.Release(len(body), place)
 		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
-	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: r.Xid, heard: c.LastBytes(), received: r.now}}
+	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: r.Xid, heard: c.LastBytes(), received: r.now}, place: place}
 	w.req = c.writeRequest(r)
 	code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer)
 	switch {
@@ -388,7 +385,7 @@ func (c *conn) write(r *received) pause {
 		}
 	}
 	if code != proto.OK {
-		s.writes.Release(len(body), big)
+		s.writes.Release(len(body), place)
 		c.refuseRequest(r, code)
 		*w = clientWrite{}
 		freeWrites.Put(w)

@@ -104,7 +104,7 @@ func (a *applier) noteConfig(req *datatree.Request, res *datatree.Result, ref an
 	case res.Pending:
 		if w, ok := ref.(*clientWrite); ok {
 			a.reconfigs[res.Serial] = w
-			s.writes.Release(w.bytes(), w.big()) // a reconfig may take long, and does not wait for the disk
+			s.writes.Release(w.bytes(), w.place) // a reconfig may take long, and does not wait for the disk
 		}
 		a.membersChanged = true
 	case req.Op == proto.OpConfigDone && res.Serial != 0:

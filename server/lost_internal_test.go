@@ -2,10 +2,18 @@ package server
 
 import (
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 )
+
+// gone is a client that waits for nothing.
+type gone struct{ bounds.Sender }
+
+func (gone) Host() string { return "" }
+func (gone) Gone() bool   { return true }
 
 // A request that consensus lost, because a checkpoint has its effect, counts for no bound any more,
 // and whoever waits for it is told.
@@ -17,8 +25,8 @@ func TestLost_IsNotUnderWay(t *testing.T) {
 	a, c := &applier{s: s}, new(conn)
 	multi := datatree.Request{Op: proto.OpMulti, Body: make([]byte, 100<<10)}
 	for range 10 { // more than may be under way
-		w := &clientWrite{clientRequest: clientRequest{conn: c, req: multi}}
-		if !w.big() || !s.writes.RoomForBig() || !s.writes.Try(w.bytes(), true) {
+		w := &clientWrite{clientRequest: clientRequest{conn: c, req: multi}, place: s.writes.Long.Take(len(multi.Body), gone{}, time.Millisecond)}
+		if w.place == nil || !s.writes.Enter(w.place, bounds.IsBig(multi.Op, w.bytes()), time.Millisecond) || !s.writes.Try(w.bytes()) {
 			t.Fatal("no room for a multi after others were lost")
 		}
 		a.lost(w)

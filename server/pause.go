@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/server/facts"
+	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
@@ -50,17 +51,13 @@ var pauseSync pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input
 // rest needs another turn.
 var pauseTurn pause = &pauseKind{again: true, takesTurn: true, await: func(*conn, *link.Input) bool { return true }}
 
-// pauseWrites: too many writes are under way in the server. pauseBig: the next request is a large
-// multi, and too many of those are.
-var pauseWrites, pauseBig pause = pauseUntilFree(false), pauseUntilFree(true)
-
-func pauseUntilFree(big bool) pause {
-	return &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitWrites(big) }}
-}
+// pauseWrites: too many writes are under way in the server.
+var pauseWrites pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitWrites() }}
 
 // pauseWindow: the next request is a long write, and those under way delay all others.
-var pauseWindow pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool {
-	entered := c.EnterWindow()
+var pauseWindow pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {
+	r, _ := decodeRequest(in.Bytes()[4 : 4+in.Announced()]) // it was decoded before
+	entered := c.EnterWindow(bounds.IsBig(r.Op, len(r.body)))
 	if !entered {
 		c.noteBroken(io.EOF)
 	}
@@ -124,7 +121,7 @@ func (c *conn) awaitQueue(inTheWay func() bool) bool {
 
 // awaitWrites waits until another write may be accepted. It returns false if the write that waits
 // is stale, and must be dropped with its connection.
-func (c *conn) awaitWrites(big bool) bool {
+func (c *conn) awaitWrites() bool {
 	s := c.server
 	begin := time.Now()
 	if c.waitsSince.IsZero() {
@@ -132,8 +129,8 @@ func (c *conn) awaitWrites(big bool) bool {
 	}
 	s.meter.Count(meter.ThrottleWaits) // before the wait, so that an operator sees why nothing moves
 	cfg := &s.live.Load().RequestThrottle
-	for free := cfg.Limit == 0 && s.writes.Wait(big, 0); !free; {
-		free = s.writes.Wait(big, cfg.StallTime)
+	for free := cfg.Limit == 0 && s.writes.Wait(0); !free; {
+		free = s.writes.Wait(cfg.StallTime)
 		c.Lock()
 		closed, timeout := c.ClosedLocked(), time.Duration(c.timeoutMs)*time.Millisecond
 		c.Unlock()

@@ -71,7 +71,8 @@ func (r *clientRequest) audited(req *datatree.Request, res *datatree.Result, now
 
 type clientWrite struct {
 	clientRequest
-	closes bool // the connection closes after the reply
+	place  *bounds.Place // of its frame, or nil
+	closes bool          // the connection closes after the reply
 
 	// Set by Apply.
 	done  bool       // the reply is complete, and waits for those before it
@@ -144,8 +145,6 @@ type queued interface {
 	// of the writes.
 	unordered() bool
 }
-
-func (r *clientRequest) big() bool { return bounds.IsBig(r.req.Op, len(r.req.Body)) }
 
 func (w *clientWrite) bytes() int   { return len(w.req.Body) }
 func (w *attachRequest) bytes() int { return len(w.req.Body) + len(w.passwd) }

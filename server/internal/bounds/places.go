@@ -1,7 +1,6 @@
 package bounds
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,44 +11,26 @@ const LongFrame = 32 << 10
 
 // Places bounds the bytes of long frames, from the moment when more than LongFrame of one is read,
 // or when its length is read while others wait, until its request is answered. Meanwhile the other
-// long frames wait in their sockets. Their hosts take turns, and the frames of a host go on in the
-// order in which they came. Short frames need no place.
-//
-// Invariant: the places that are taken have at most limit bytes, or there is only one.
+// long frames wait in their sockets, in turns of hosts. Short frames need no place.
 type Places struct {
 	// Lost returns how much of the time between two moments the process stood still. It is set
 	// before the first call of Take; nil: never.
-	Lost    func(since, now time.Time) time.Duration
-	crowded atomic.Bool // frames wait
-	window  *Window     // bounds the writes among the requests
-	whole   bool        // the frames have arrived, so no place waits for its owner
+	Lost  func(since, now time.Time) time.Duration
+	bytes turns
 
-	mu       sync.Mutex // guards all below
-	limit    int
-	used     int                 // bytes of the places that are taken
-	lines    map[string]*line    // of the hosts whose frames wait
-	turns    []*line             // the same, the next one first
-	arriving map[*Place]struct{} // those taken whose requests are not accepted
-	closed   bool
+	mu       sync.Mutex          // guards arriving
+	arriving map[*Place]struct{} // those whose requests are not accepted
 }
 
-// line holds the frames of a host that wait, at least one, in the order in which they came.
-type line struct {
-	host   string
-	frames []*Place
-}
-
-// Place is the place of a frame.
+// Place is the place of a frame. It says all that the frame has taken of [Writes], which takes it
+// back with Free.
 type Place struct {
-	Bytes   int
-	owner   Sender
-	entered bool          // the window
-	taken   chan struct{} // closed when the place is taken
-	since   time.Time     // when it was taken; set before taken is closed
-	// progress is the time from since until the last bytes of the frame came. It no longer changes
-	// once whole is set: the frame has arrived.
-	progress atomic.Int64
-	whole    atomic.Bool
+	Bytes    int
+	owner    Sender
+	big, in  bool         // has a turn for big writes; has entered the window
+	since    time.Time    // when the place was taken
+	progress atomic.Int64 // the time from since until the last bytes of the frame came
+	whole    atomic.Bool  // the frame has arrived: progress no longer changes
 }
 
 // Sender is the connection on which a frame comes.
@@ -67,7 +48,7 @@ type Sender interface {
 func IsLong(frame int) bool { return 4+frame > LongFrame }
 
 // Crowded reports whether frames wait for places. Then readers must not hold large buffers.
-func (p *Places) Crowded() bool { return p.crowded.Load() }
+func (p *Places) Crowded() bool { return p.bytes.waiting.Load() }
 
 // Take waits for a place of that many bytes, for a frame that arrives from owner. Take closes the
 // owners of places that keep others waiting: when Take has waited for patience, those whose frames
@@ -75,77 +56,23 @@ func (p *Places) Crowded() bool { return p.crowded.Load() }
 // patience those whose frames have not gone on for as long. A frame above the limit gets a place
 // when there is no other. Take returns nil if owner is gone.
 func (p *Places) Take(bytes int, owner Sender, patience time.Duration) *Place {
-	mine, start, host := &Place{Bytes: bytes, owner: owner, taken: make(chan struct{})}, time.Now(), owner.Host()
-	p.mu.Lock()
-	if p.lines == nil {
-		p.lines, p.arriving = make(map[string]*line), make(map[*Place]struct{})
-	}
-	its := p.lines[host]
-	if its == nil {
-		its = &line{host: host}
-		p.lines[host], p.turns = its, append(p.turns, its)
-	}
-	its.frames = append(its.frames, mine)
-	p.grant()
-	p.mu.Unlock()
-	timer := time.NewTimer(patience / 4)
-	defer timer.Stop()
-	for {
-		select {
-		case <-mine.taken:
-			return mine
-		case <-timer.C:
-			for _, o := range p.overdue(start, patience) {
-				o.Close()
-			}
-			if owner.Gone() && p.leave(host, mine) {
-				return nil
-			}
-			timer.Reset(patience / 4)
+	start := time.Now()
+	free := func() {
+		for _, o := range p.overdue(start, patience) {
+			o.Close()
 		}
 	}
-}
-
-// leave takes a frame out of its line, and reports whether it was there.
-func (p *Places) leave(host string, of *Place) bool {
+	if !p.bytes.take(bytes, owner, patience, free) {
+		return nil
+	}
+	taken := &Place{Bytes: bytes, owner: owner, since: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	its := p.lines[host]
-	if its == nil || !slices.Contains(its.frames, of) {
-		return false
+	if p.arriving == nil {
+		p.arriving = make(map[*Place]struct{})
 	}
-	its.frames = slices.DeleteFunc(its.frames, func(o *Place) bool { return o == of })
-	if len(its.frames) == 0 {
-		delete(p.lines, host)
-		p.turns = slices.DeleteFunc(p.turns, func(l *line) bool { return l == its })
-	}
-	p.grant()
-	return true
-}
-
-// grant gives places to the frames whose turn it is. None overtakes a frame that is too long for
-// the room that is left. p.mu is held.
-func (p *Places) grant() {
-	for len(p.turns) > 0 {
-		its := p.turns[0]
-		next := its.frames[0]
-		if !p.closed && p.used != 0 && p.used+next.Bytes > p.limit {
-			break
-		}
-		p.turns, its.frames = p.turns[1:], its.frames[1:]
-		if len(its.frames) > 0 {
-			p.turns = append(p.turns, its)
-		} else {
-			delete(p.lines, its.host)
-		}
-		p.used += next.Bytes
-		next.since = time.Now()
-		if !p.whole {
-			p.arriving[next] = struct{}{}
-		}
-		close(next.taken)
-	}
-	p.crowded.Store(len(p.turns) > 0)
+	p.arriving[taken] = struct{}{}
+	return taken
 }
 
 // overdue returns the owners of places that keep a frame waiting which has waited since start. The
@@ -182,6 +109,9 @@ func (of *Place) Progress(whole bool) {
 	of.whole.Store(whole)
 }
 
+// HasEntered reports whether Enter has let the write in. Only the frame's reader may call it.
+func (of *Place) HasEntered() bool { return of.in }
+
 // Accepted notes that the request of a place is accepted, or never will be.
 func (p *Places) Accepted(of *Place) {
 	p.mu.Lock()
@@ -189,44 +119,5 @@ func (p *Places) Accepted(of *Place) {
 	delete(p.arriving, of)
 }
 
-// HasEntered reports whether the write of a frame has entered. Only the frame's reader may call it.
-func (of *Place) HasEntered() bool { return of.entered }
-
-// Enter waits until the write in a frame that has arrived may be proposed, see [Window]. Enter
-// returns false if the owner is gone.
-func (p *Places) Enter(of *Place, patience time.Duration) bool {
-	of.entered = p.window.Take(of.Bytes, of.owner, patience) != nil
-	return of.entered
-}
-
-// Abandon gives back the place of a frame whose request is not proposed.
-func (p *Places) Abandon(of *Place) {
-	p.Accepted(of)
-	p.Release(of.Bytes)
-	if of.entered {
-		p.window.Release(of.Bytes)
-	}
-}
-
-// Release gives a place back.
-func (p *Places) Release(bytes int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used -= bytes
-	p.grant()
-}
-
 // Held returns the bytes of the places that are taken.
-func (p *Places) Held() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used
-}
-
-// Close removes the limit, so that nobody waits for places that are not given back.
-func (p *Places) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	p.grant()
-}
+func (p *Places) Held() int { return p.bytes.held() }

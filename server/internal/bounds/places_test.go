@@ -14,7 +14,7 @@ import (
 // the limit. A frame above the limit waits until it is alone.
 func TestPlaces_InOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := Places{limit: 100}
+		p := Places{bytes: turns{limit: 100}}
 		sizes, owners := []int{60, 50, 30, 100, 300, 1}, make([]closer, 6)
 		for i, bytes := range sizes {
 			go p.Take(bytes, &owners[i], time.Hour)
@@ -30,7 +30,7 @@ func TestPlaces_InOrder(t *testing.T) {
 				}
 			}
 			if i < len(sizes) {
-				p.Release(sizes[i])
+				p.bytes.release(sizes[i])
 				synctest.Wait()
 			}
 		}
@@ -49,7 +49,7 @@ func TestPlaces_InOrder(t *testing.T) {
 // have no limit.
 func TestPlaces_Overdue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, start := Places{limit: 100}, time.Now()
+		p, start := Places{bytes: turns{limit: 100}}, time.Now()
 		stops, arrives, third := &closer{start: start}, &closer{start: start}, &closer{}
 		stopped, arrived := p.Take(50, stops, time.Minute), p.Take(50, arrives, time.Minute)
 		time.Sleep(time.Hour)     // nobody waits
@@ -58,8 +58,8 @@ func TestPlaces_Overdue(t *testing.T) {
 		if stops.closed != 0 {
 			t.Error("a sender is closed although nobody waits for its place")
 		}
-		time.AfterFunc(time.Hour, p.Close) // otherwise Take might never return
-		stops.then = func() { p.Accepted(stopped); p.Release(50) }
+		time.AfterFunc(time.Hour, p.bytes.close) // otherwise Take might never return
+		stops.then = func() { p.Accepted(stopped); p.bytes.release(50) }
 		accepted := p.Take(20, third, time.Minute)
 		if time.Since(start) != time.Hour+time.Minute/2 || stops.closed != time.Since(start) {
 			t.Errorf("the place was free after %v, and closed after %v", time.Since(start), stops.closed)
@@ -67,13 +67,13 @@ func TestPlaces_Overdue(t *testing.T) {
 		if arrives.closed != 0 {
 			t.Error("a sender is closed although its frame has arrived")
 		}
-		arrives.waits, arrives.then = time.Minute, func() { p.Accepted(arrived); p.Release(50) }
+		arrives.waits, arrives.then = time.Minute, func() { p.Accepted(arrived); p.bytes.release(50) }
 		p.Accepted(accepted)
 		p.Take(50, stops, time.Minute)
 		if arrives.closed != time.Since(start) || arrives.closed != time.Hour+3*time.Minute/2 {
 			t.Errorf("a sender that does not take its replies is closed after %v", arrives.closed)
 		}
-		go p.Close()
+		go p.bytes.close()
 		if p.Take(200, stops, time.Hour); p.Held() != 270 || time.Since(start) != time.Hour+3*time.Minute/2 {
 			t.Errorf("closed places hold %d bytes after %v", p.Held(), time.Since(start))
 		}
@@ -83,10 +83,10 @@ func TestPlaces_Overdue(t *testing.T) {
 // A frame that goes on has its place for patience from when another waits, and no longer.
 func TestPlaces_Slow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, slow := Places{limit: 100}, &closer{start: time.Now()}
+		p, slow := Places{bytes: turns{limit: 100}}, &closer{start: time.Now()}
 		place := p.Take(100, slow, time.Minute)
-		time.AfterFunc(time.Hour, p.Close) // otherwise Take might never return
-		slow.then = func() { p.Accepted(place); p.Release(100) }
+		time.AfterFunc(time.Hour, p.bytes.close) // otherwise Take might never return
+		slow.then = func() { p.Accepted(place); p.bytes.release(100) }
 		for at := 29 * time.Second; at < time.Hour; at += 29 * time.Second {
 			time.AfterFunc(at, func() { place.Progress(false) })
 		}
@@ -100,10 +100,10 @@ func TestPlaces_Slow(t *testing.T) {
 // its earlier requests meanwhile.
 func TestPlaces_Answering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, taking := Places{limit: 100}, &closer{start: time.Now()}
+		p, taking := Places{bytes: turns{limit: 100}}, &closer{start: time.Now()}
 		place := p.Take(100, taking, time.Minute)
 		place.Progress(true)
-		time.AfterFunc(time.Hour, func() { p.Release(100) })
+		time.AfterFunc(time.Hour, func() { p.bytes.release(100) })
 		if p.Take(1, &closer{}, time.Minute); taking.closed != 0 {
 			t.Errorf("a sender whose frame waits for the server is closed after %v", taking.closed)
 		}
@@ -116,7 +116,7 @@ func TestPlaces_Standstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		from, until := start.Add(time.Second), start.Add(time.Hour)
-		p := Places{limit: 100, Lost: func(since, now time.Time) time.Duration {
+		p := Places{bytes: turns{limit: 100}, Lost: func(since, now time.Time) time.Duration {
 			if since.Before(from) {
 				since = from
 			}
@@ -132,7 +132,7 @@ func TestPlaces_Standstill(t *testing.T) {
 			for _, a := range []*Place{first, second} {
 				a.Progress(true)
 				p.Accepted(a)
-				p.Release(a.Bytes)
+				p.bytes.release(a.Bytes)
 			}
 		})
 		if p.Take(100, &closer{}, time.Minute); arrives.closed+takesReplies.closed != 0 {
@@ -153,7 +153,7 @@ func TestPlaces_HostsTakeTurns(t *testing.T) {
 		}
 		var events []event
 		synctest.Test(t, func(*testing.T) {
-			p, came, taken := Places{limit: 100}, 0, 0
+			p, came, taken := Places{bytes: turns{limit: 100}}, 0, 0
 			for _, host := range append(steps, make([]string, len(steps))...) {
 				switch {
 				case host != release:
@@ -163,12 +163,12 @@ func TestPlaces_HostsTakeTurns(t *testing.T) {
 						taken, events = taken+1, append(events, event{host, true})
 					}()
 				case p.Held() > 0:
-					p.Release(100)
+					p.bytes.release(100)
 				}
 				synctest.Wait()
 			}
-			if taken != came || p.Held() != 0 || len(p.lines)+len(p.turns) != 0 || p.Crowded() {
-				t.Errorf("%v: %d of %d frames took places, %d bytes are held, %d hosts wait", steps, taken, came, p.Held(), len(p.turns))
+			if taken != came || p.Held() != 0 || len(p.bytes.lines) != 0 || p.Crowded() {
+				t.Errorf("%v: %d of %d frames took places, %d bytes are held, %d hosts wait", steps, taken, came, p.Held(), len(p.bytes.lines))
 			}
 		})
 		waiting, delayed := map[string]int{}, map[string]map[string]int{} // the next frame of a host by those of another
@@ -213,7 +213,7 @@ func (c *closer) Close() {
 // A frame whose client is gone leaves its line, wherever it stands, and those behind it go on.
 func TestPlaces_Gone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &Places{limit: 10}
+		p := &Places{bytes: turns{limit: 10}}
 		p.Take(8, &closer{host: "other"}, time.Minute)
 		var wg sync.WaitGroup
 		got := make([]*Place, 4)
@@ -223,8 +223,8 @@ func TestPlaces_Gone(t *testing.T) {
 		}
 		time.Sleep(16 * time.Second) // a quarter of their patience
 		synctest.Wait()
-		if wg.Wait(); got[0] != nil || got[1] == nil || got[2] != nil || got[3] != nil || p.Crowded() || p.Held() != 9 || len(p.lines) != 0 {
-			t.Errorf("places %v, %d bytes are held, and %d hosts wait", got, p.Held(), len(p.lines))
+		if wg.Wait(); got[0] != nil || got[1] == nil || got[2] != nil || got[3] != nil || p.Crowded() || p.Held() != 9 || len(p.bytes.lines) != 0 {
+			t.Errorf("places %v, %d bytes are held, and %d hosts wait", got, p.Held(), len(p.bytes.lines))
 		}
 	})
 }

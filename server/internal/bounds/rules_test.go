@@ -29,7 +29,7 @@ func TestWrites_Limits(t *testing.T) {
 		l.Init(tc.max, tc.maxBytes, 0, 0)
 		var taken []int
 		for _, n := range tc.sizes {
-			if l.Try(n, false) {
+			if l.Try(n) {
 				taken = append(taken, n)
 			}
 		}
@@ -38,16 +38,16 @@ func TestWrites_Limits(t *testing.T) {
 		}
 		l.Take(7) // a connect request is always accepted
 		for _, n := range append(taken, 7) {
-			l.Release(n, false)
+			l.Release(n, nil)
 		}
 		if l.Outstanding() != 0 || l.n != 0 || l.bytes != 0 {
 			t.Errorf("%+v: %d writes of %d bytes stay", tc, l.n, l.bytes)
 		}
 		l.SetMax(0)
-		if l.Try(1, false) {
+		if l.Try(1) {
 			t.Errorf("%+v: a limit of 0 accepts a write", tc)
 		}
-		if l.Close(); !l.Try(1, true) || !l.Wait(true, 0) {
+		if l.Close(); !l.Try(1) || !l.Wait(0) {
 			t.Errorf("%+v: a closed limit refuses", tc)
 		}
 	}
@@ -59,16 +59,17 @@ func TestWrites_LongAreApart(t *testing.T) {
 	var l Writes
 	l.Init(9, body, 0, 0)
 	for range 3 {
-		l.Long.Enter(l.Long.Take(body+1+proto.RequestHeaderBytes, &closer{}, time.Hour), time.Hour)
-		if !l.Try(body+1, false) || l.Long.Held() == 0 || !l.Try(1, false) {
+		place := l.Long.Take(body+1+proto.RequestHeaderBytes, &closer{}, time.Hour)
+		l.Enter(place, false, time.Hour)
+		if !l.Try(body+1) || l.Long.Held() == 0 || !l.Try(1) {
 			t.Fatalf("no room: long writes have %d bytes, short ones %d of %d", l.Long.Held(), l.bytes, body)
 		}
-		l.Release(body+1, false)
+		l.Release(body+1, place)
 		if l.Long.Held() != 0 {
 			t.Errorf("a long write has ended, and holds %d bytes", l.Long.Held())
 		}
 	}
-	if !l.Try(body, false) || l.Try(1, false) || l.Long.Held() != 0 {
+	if !l.Try(body) || l.Try(1) || l.Long.Held() != 0 {
 		t.Errorf("a write that needs no place: short ones have %d bytes of %d, long ones %d", l.bytes, body, l.Long.Held())
 	}
 	frame := body / 2
@@ -99,11 +100,11 @@ func TestWrites_Large(t *testing.T) {
 		if l.IsLarge(step.frame) != step.large || (err != nil) != step.refused || err != nil && !errors.Is(err, ErrLargeRequest) {
 			t.Errorf("a frame of %d bytes: large %v, %v", step.frame, l.IsLarge(step.frame), err)
 		}
-		if step.try && !l.Try(step.frame-header, false) || l.large != step.sum {
+		if step.try && !l.Try(step.frame-header) || l.large != step.sum {
 			t.Errorf("after a frame of %d bytes the large ones have %d, want %d", step.frame, l.large, step.sum)
 		}
 	}
-	l.Release(299-header, false)
+	l.Release(299-header, nil)
 	if err := l.CheckLarge(299); err != nil || l.large != 101 {
 		t.Errorf("after one has ended: %v, %d bytes", err, l.large)
 	}
@@ -128,32 +129,29 @@ func TestWrites_Large(t *testing.T) {
 // A write that waits goes on when there is room for it, or gives up when its patience has ended.
 func TestWrites_Wait(t *testing.T) {
 	for what, tc := range map[string]struct {
-		big  bool
 		free func(l *Writes) // after a second
 		want bool
 		took time.Duration
 	}{
-		"one ends":                      {false, func(l *Writes) { l.Release(1, false) }, true, time.Second},
-		"a big one ends":                {true, func(l *Writes) { l.Release(1, true) }, true, time.Second},
-		"a big one waits, a small ends": {true, func(l *Writes) { l.Release(1, false) }, false, 3 * time.Second},
-		"the limit rises":               {false, func(l *Writes) { l.SetMax(4) }, true, time.Second},
-		"it is closed":                  {false, func(l *Writes) { l.Close() }, true, time.Second},
-		"nothing":                       {false, func(*Writes) {}, false, 3 * time.Second},
+		"one ends":        {func(l *Writes) { l.Release(1, nil) }, true, time.Second},
+		"the limit rises": {func(l *Writes) { l.SetMax(4) }, true, time.Second},
+		"it is closed":    {func(l *Writes) { l.Close() }, true, time.Second},
+		"nothing":         {func(*Writes) {}, false, 3 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var l Writes
 			l.Init(3, 1<<20, 0, 0)
-			for i := range 3 {
-				if !l.Try(1, i < maxBig) {
+			for range 3 {
+				if !l.Try(1) {
 					t.Fatal("no room")
 				}
 			}
 			time.AfterFunc(time.Second, func() { tc.free(&l) })
 			start := time.Now()
-			if got := l.Wait(tc.big, 3*time.Second); got != tc.want || time.Since(start) != tc.took {
+			if got := l.Wait(3 * time.Second); got != tc.want || time.Since(start) != tc.took {
 				t.Errorf("%s: %v after %v, want %v after %v", what, got, time.Since(start), tc.want, tc.took)
 			}
-			if tc.want && !l.Wait(tc.big, 0) {
+			if tc.want && !l.Wait(0) {
 				t.Errorf("%s: there is no room any more", what)
 			}
 			time.Sleep(3 * time.Second) // the timer of the patience must not wait for anything
@@ -161,26 +159,60 @@ func TestWrites_Wait(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var l Writes
-		l.Init(9, 1<<20, 0, 0) // there is room, but not for a big one
-		for range maxBig {
-			l.Try(1, true)
-		}
-		time.AfterFunc(time.Second, func() { l.Release(1, true) })
-		if start := time.Now(); !l.Wait(true, time.Minute) || time.Since(start) != time.Second {
-			t.Errorf("a big write waits for %v", time.Since(start))
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		var l Writes
 		l.Init(1, 1<<20, 0, 0)
-		if !l.Try(1, false) {
+		if !l.Try(1) {
 			t.Fatal("no room")
 		}
-		time.AfterFunc(time.Hour, func() { l.Release(1, false) })
-		if start := time.Now(); !l.Wait(false, 0) || time.Since(start) != time.Hour {
+		time.AfterFunc(time.Hour, func() { l.Release(1, nil) })
+		if start := time.Now(); !l.Wait(0) || time.Since(start) != time.Hour {
 			t.Errorf("without patience a write waits for %v", time.Since(start))
 		}
 	})
+}
+
+// Only few large multis are under way. The next waits until one of them has ended, is lost or is
+// refused, or until its client is gone; other writes do not wait for them.
+func TestWrites_BigMultis(t *testing.T) {
+	const bytes = 100 << 10
+	for what, tc := range map[string]struct {
+		free  func(l *Writes, big, small *Place) // after a second
+		gone  bool
+		waits time.Duration
+		held  [3]int // in the end: how many have places, are in the window, are big
+	}{
+		"a big one ends":       {func(l *Writes, big, _ *Place) { l.Release(bytes, big) }, false, time.Second, [3]int{3, 3, 2}},
+		"a big one is refused": {func(l *Writes, big, _ *Place) { l.Free(big) }, false, time.Second, [3]int{3, 3, 2}},
+		"a small one ends":     {func(l *Writes, _, small *Place) { l.Release(bytes, small) }, true, 15 * time.Second, [3]int{2, 2, 2}},
+		"all are closed":       {func(l *Writes, _, _ *Place) { l.Close() }, false, time.Second, [3]int{4, 4, 3}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var l Writes
+			l.Init(100, 64<<20, 0, 0)
+			last := &closer{gone: tc.gone}
+			var places []*Place
+			for i := range maxBig + 2 { // the last waits
+				owner := &closer{}
+				if i > maxBig {
+					owner = last
+				}
+				places = append(places, l.Long.Take(bytes, owner, time.Minute))
+				if i <= maxBig && (!l.Enter(places[i], i < maxBig, time.Minute) || !l.Try(bytes)) {
+					t.Fatal("no room")
+				}
+			}
+			start := time.Now()
+			time.AfterFunc(time.Second, func() { tc.free(&l, places[0], places[maxBig]) })
+			if entered := l.Enter(places[maxBig+1], true, time.Minute); entered == tc.gone || time.Since(start) != tc.waits {
+				t.Errorf("%s: entered %v after %v", what, entered, time.Since(start))
+			}
+			if tc.gone {
+				l.Free(places[maxBig+1])
+			}
+			if held := [3]int{l.Long.Held() / bytes, l.window.held() / bytes, l.big.held()}; held != tc.held {
+				t.Errorf("%s: %v, want %v", what, held, tc.held)
+			}
+		})
+	}
 }
 
 // The data that several outputs refer to count once, and a portion of them for each.

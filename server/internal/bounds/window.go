@@ -14,13 +14,13 @@ const (
 	fathomInterval = 10 * time.Second
 )
 
-// Window bounds the bytes of long writes that are proposed and not answered, because short writes
-// of other clients stand behind them in the log. Further long writes wait for places in the window.
-// The window is as large as it can be without delaying writes by more than mayDelay: log, followers
-// and processors take its writes in that time. The embedded mutex, [Places].mu, guards all fields.
-type Window struct {
-	Places
-	most     int           // of limit
+// window bounds the bytes of long writes that are proposed and not answered, because short writes
+// of other clients stand behind them in the log. The window is as large as it can be without
+// delaying writes by more than mayDelay: log, followers and processors take its writes in that
+// time. turns.mu guards all fields.
+type window struct {
+	turns                  // the limit of bytes is the size of the window
+	most     int           // of the size
 	shortest time.Duration // that a write took since fathomed
 	fathomed time.Time     // when the window last began at its least
 	changed  time.Time     // when it shrank or began: earlier writes say nothing about its size
@@ -29,7 +29,7 @@ type Window struct {
 }
 
 // note notes that a write is answered now, which entered before it was proposed.
-func (w *Window) note(bytes int, proposed, now time.Time) {
+func (w *window) note(bytes int, proposed, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if since := now.Sub(w.fathomed); since >= fathomInterval || since < 0 {
@@ -47,7 +47,7 @@ func (w *Window) note(bytes int, proposed, now time.Time) {
 		w.fastest = took
 	}
 	may := w.shortest + mayDelay
-	if took <= may && w.Crowded() {
+	if took <= may && w.waiting.Load() {
 		w.limit = min(w.limit+bytes/4, w.most)
 		w.grant()
 	}
@@ -60,7 +60,7 @@ func (w *Window) note(bytes int, proposed, now time.Time) {
 }
 
 // resize begins a round with a window of that many bytes, or its least. w.mu is held.
-func (w *Window) resize(bytes int, now time.Time) {
+func (w *window) resize(bytes int, now time.Time) {
 	w.limit = max(bytes, min(leastWindow, w.most))
 	w.changed, w.round, w.fastest = now, now, 0
 }

@@ -65,7 +65,7 @@ func throughWindow(t *testing.T, most, bytes int, p pipe, length time.Duration) 
 			go func() { // ends after length
 				for time.Since(begin) < length {
 					place := l.Long.Take(bytes, &closer{host: string(rune('a' + i%3))}, time.Hour)
-					l.Long.Enter(place, time.Hour)
+					l.Enter(place, false, time.Hour)
 					if l.Long.Accepted(place); !place.HasEntered() {
 						t.Error("a write has not entered")
 					}
@@ -76,8 +76,8 @@ func throughWindow(t *testing.T, most, bytes int, p pipe, length time.Duration) 
 					end := p.send(bytes)
 					mu.Unlock()
 					time.Sleep(time.Until(end))
-					l.Answered(bytes-proto.RequestHeaderBytes, proposed, time.Now())
-					l.Release(bytes-proto.RequestHeaderBytes, false)
+					l.Answered(place, proposed, time.Now())
+					l.Release(bytes-proto.RequestHeaderBytes, place)
 					if mu.Lock(); time.Since(begin) > length/2 && time.Since(begin) < length {
 						answered += bytes
 					}
@@ -96,8 +96,8 @@ func throughWindow(t *testing.T, most, bytes int, p pipe, length time.Duration) 
 		mu.Lock()
 		defer mu.Unlock()
 		used = float64(answered) / p.rate / (length / 2).Seconds()
-		if l.Long.Held() != 0 || l.window.Held() != 0 {
-			t.Errorf("in the end places hold %d bytes, the window %d", l.Long.Held(), l.window.Held())
+		if l.Long.Held() != 0 || l.window.held() != 0 {
+			t.Errorf("in the end places hold %d bytes, the window %d", l.Long.Held(), l.window.held())
 		}
 	})
 	return used, worst
@@ -111,16 +111,16 @@ func TestWindow_Alone(t *testing.T) {
 		l.Init(1000, 32<<20, 0, 0)
 		for range 1000 {
 			place := l.Long.Take(100_000, &closer{}, time.Hour)
-			if l.Long.Enter(place, time.Hour); l.window.Held() != 100_000 || l.Long.Held() != 100_000 {
-				t.Fatalf("a write of 100,000 bytes holds %d, and %d of the window", l.Long.Held(), l.window.Held())
+			if l.Enter(place, false, time.Hour); l.window.held() != 100_000 || l.Long.Held() != 100_000 {
+				t.Fatalf("a write of 100,000 bytes holds %d, and %d of the window", l.Long.Held(), l.window.held())
 			}
 			proposed := time.Now()
 			time.Sleep(5 * time.Millisecond)
-			l.Answered(100_000, proposed, time.Now())
-			l.Long.Abandon(place)
+			l.Answered(place, proposed, time.Now())
+			l.Free(place)
 		}
-		if l.Long.Held() != 0 || l.window.Held() != 0 || l.window.limit != leastWindow {
-			t.Errorf("in the end places hold %d bytes, the window of %d holds %d", l.Long.Held(), l.window.limit, l.window.Held())
+		if l.Long.Held() != 0 || l.window.held() != 0 || l.window.limit != leastWindow {
+			t.Errorf("in the end places hold %d bytes, the window of %d holds %d", l.Long.Held(), l.window.limit, l.window.held())
 		}
 	})
 }

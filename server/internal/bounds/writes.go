@@ -17,11 +17,14 @@ type Writes struct {
 	n, max int
 	// bytes are those of all short writes under way. Above maxBytes, sockets are not read.
 	bytes, maxBytes int
-	// Long has as many bytes for long frames. A long write that is released gives its place back.
+	closed          bool
+
+	// A long frame has a place in Long, which has maxBytes, too. A long write enters the window
+	// besides before it is proposed, and before that a big one has one of maxBig turns. Its [Place]
+	// says what it has of these, until Free.
 	Long   Places
-	window Window // of the long writes
-	big    int    // how many of the writes are big
-	closed bool
+	window window
+	big    turns
 
 	// A request is large if its frame has more than largeAbove bytes, which is 0 if none is. The
 	// large writes under way have large bytes. A large request is refused if they would have more
@@ -35,8 +38,7 @@ type Writes struct {
 // if that is 0; maxLarge bounds the bytes of large frames.
 func (l *Writes) Init(limit, maxBytes, largeAbove, maxLarge int) {
 	l.max, l.maxBytes, l.largeAbove, l.maxLarge = limit, maxBytes, largeAbove, maxLarge
-	l.Long.limit, l.Long.window = maxBytes, &l.window
-	l.window.most, l.window.whole = maxBytes, true
+	l.Long.bytes.limit, l.window.most, l.big.limit = maxBytes, maxBytes, maxBig
 	l.window.resize(0, time.Time{})
 	l.room.L = &l.mu
 }
@@ -85,7 +87,7 @@ func (l *Writes) SetMax(limit int) {
 
 // full does not depend on the next write, so that a write of any size finds room at some time. Long
 // writes do not count: others do not wait for them.
-func (l *Writes) full() bool { return l.n >= l.max || l.bytes >= l.maxBytes }
+func (l *Writes) full() bool { return !l.closed && (l.n >= l.max || l.bytes >= l.maxBytes) }
 
 // A multi with a longer body is big: it may take tens of milliseconds to apply. At most maxBig of
 // them are under way, so that other writes do not wait for a long row of them.
@@ -97,34 +99,19 @@ const (
 // IsBig reports whether a write of that many bytes is big.
 func IsBig(op proto.OpCode, bytes int) bool { return op == proto.OpMulti && bytes > bigMultiBytes }
 
-// RoomForBig reports whether Try can accept a big write.
-func (l *Writes) RoomForBig() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.blocked(true)
-}
-
-// blocked reports whether a write must wait. l.mu is held.
-func (l *Writes) blocked(big bool) bool {
-	return !l.closed && (l.full() || big && l.big >= maxBig)
-}
-
 // Try adds a write of that many bytes, unless the limit is reached.
-func (l *Writes) Try(bytes int, big bool) bool {
+func (l *Writes) Try(bytes int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.blocked(big) {
+	if l.full() {
 		return false
 	}
 	l.add(bytes, 1)
-	if big {
-		l.big++
-	}
 	return true
 }
 
 // Wait returns true when another write may be accepted, or false after patience; 0 is forever.
-func (l *Writes) Wait(big bool, patience time.Duration) bool {
+func (l *Writes) Wait(patience time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	timedOut := false
@@ -137,32 +124,49 @@ func (l *Writes) Wait(big bool, patience time.Duration) bool {
 		})
 		defer timer.Stop()
 	}
-	for l.blocked(big) && !timedOut {
+	for l.full() && !timedOut {
 		l.room.Wait()
 	}
-	return !l.blocked(big)
+	return !l.full()
+}
+
+// Enter waits until the write in a long frame, which has arrived, may be proposed. Enter returns
+// false if the owner of the place is gone.
+func (l *Writes) Enter(of *Place, big bool, patience time.Duration) bool {
+	nothing := func() {}
+	of.big = big && l.big.take(1, of.owner, patience, nothing)
+	of.in = of.big == big && l.window.take(of.Bytes, of.owner, patience, nothing)
+	return of.in
+}
+
+// Free gives back the place of a frame whose request is answered, or is not proposed.
+func (l *Writes) Free(of *Place) {
+	l.Long.Accepted(of)
+	l.Long.bytes.release(of.Bytes)
+	if of.in {
+		l.window.release(of.Bytes)
+	}
+	if of.big {
+		l.big.release(1)
+	}
 }
 
 // Answered notes when a write was proposed that is answered now. The caller releases it.
-func (l *Writes) Answered(bytes int, proposed, now time.Time) {
-	if frame := bytes + proto.RequestHeaderBytes; IsLong(frame) {
-		l.window.note(frame, proposed, now)
+func (l *Writes) Answered(of *Place, proposed, now time.Time) {
+	if of != nil {
+		l.window.note(of.Bytes, proposed, now)
 	}
 }
 
-// Release removes a write that Try or Take added. Its frame must have a place, and have entered the
-// window, if it is long.
-func (l *Writes) Release(bytes int, big bool) {
-	if frame := bytes + proto.RequestHeaderBytes; IsLong(frame) {
-		l.Long.Release(frame)
-		l.window.Release(frame)
+// Release removes a write that Try or Take added, and frees the place of its frame, which is nil if
+// the frame is short.
+func (l *Writes) Release(bytes int, of *Place) {
+	if of != nil {
+		l.Free(of)
 	}
 	l.mu.Lock()
-	wasFull := l.full() || big
+	wasFull := l.full()
 	l.add(bytes, -1)
-	if big {
-		l.big--
-	}
 	if wasFull {
 		l.room.Broadcast()
 	}
@@ -182,8 +186,9 @@ func (l *Writes) Close() {
 	l.closed = true
 	l.room.Broadcast()
 	l.mu.Unlock()
-	l.Long.Close()
-	l.window.Close()
+	for _, t := range []*turns{&l.Long.bytes, &l.window.turns, &l.big} {
+		t.close()
+	}
 }
 
 // Take adds a write even if the limit is reached: for connect requests. A client can have only a

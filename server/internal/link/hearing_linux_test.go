@@ -96,10 +96,10 @@ func TestNoteProgress_InLine(t *testing.T) {
 	now := time.Now()
 	c.host.Init(HostConfig{
 		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
-		Long: new(bounds.Places), Goroutines: new(sync.WaitGroup),
+		Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup),
 	})
 	c.owner = owner(0)
-	c.host.Long.Take(1, c, time.Minute) // without a limit there is room for one
+	other := c.host.Writes.Long.Take(1, c, time.Minute) // without a limit there is room for one
 	heard := func() bool {
 		now = now.Add(time.Second)
 		c.NoteProgress(now)
@@ -125,7 +125,7 @@ func TestNoteProgress_InLine(t *testing.T) {
 	if heard() {
 		t.Error("a client that has gone is alive while its frame waits")
 	}
-	c.host.Long.Release(1)
+	c.host.Writes.Free(other)
 	<-took
 	if heard() {
 		t.Error("a client that has gone is alive when its frame has a place")
@@ -219,7 +219,7 @@ func TestPause_Silent(t *testing.T) {
 	now := c.host.wall
 	c.host.Init(HostConfig{
 		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
-		Long: new(bounds.Places), Goroutines: new(sync.WaitGroup),
+		Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup),
 	})
 	c.owner = owner(0)
 	c.SetHandling(true)
@@ -263,15 +263,15 @@ func TestEnterWindow_Gone(t *testing.T) {
 	writes.Init(0, 1<<20, 0, 0)
 	c.host.Init(HostConfig{
 		Now: func() time.Time { return now }, Patience: func() time.Duration { return 100 * time.Millisecond }, Relieve: func() {},
-		Long: &writes.Long, Goroutines: new(sync.WaitGroup),
+		Writes: &writes, Goroutines: new(sync.WaitGroup),
 	})
 	c.owner = owner(0)
-	if !writes.Long.Enter(writes.Long.Take(512<<10, c, time.Minute), time.Minute) || !c.takePlace(bounds.LongFrame, 0) {
+	if !writes.Enter(writes.Long.Take(512<<10, c, time.Minute), false, time.Minute) || !c.takePlace(bounds.LongFrame, 0) {
 		t.Fatal("there is no room in the beginning")
 	}
 	c.SetHandling(true)
 	entered := make(chan bool, 1)
-	go func() { entered <- c.EnterWindow() }()
+	go func() { entered <- c.EnterWindow(false) }()
 	for begin := time.Now(); !c.inLine.Load(); time.Sleep(time.Millisecond) {
 		if time.Since(begin) > 10*time.Second {
 			t.Fatal("the write does not wait, or the client is said to be handled")

@@ -116,7 +116,7 @@ func (in *Input) Fill(l *Link) error {
 		in.discard -= n
 		return err
 	}
-	joins := l.place == nil && !l.holdsBack && l.host.Long.Crowded() && bounds.IsLong(in.Announced())
+	joins := l.place == nil && !l.holdsBack && l.host.Writes.Long.Crowded() && bounds.IsLong(in.Announced())
 	if frame := in.Announced(); joins || in.Len() == InputBytes && in.w == len(in.buf) {
 		if !l.takePlace(frame, len(in.buf)) {
 			return io.EOF
@@ -192,7 +192,7 @@ func (l *Link) Host() string { return fair.Host(l.nc.RemoteAddr()) }
 func (l *Link) takePlace(frame, held int) bool {
 	l.holdInput(held, true)
 	l.inLine.Store(true)
-	l.place = l.host.Long.Take(frame, l, l.host.Patience())
+	l.place = l.host.Writes.Long.Take(frame, l, l.host.Patience())
 	l.inLine.Store(false)
 	return l.place != nil
 }
@@ -204,25 +204,25 @@ func (l *Link) Gone() bool { return l.IsClosed() || l.raw != nil && l.raw.Answer
 func (l *Link) HasPlace() bool { return l.place != nil }
 
 // MustEnter reports whether the request that was read must not be proposed before EnterWindow has
-// returned: see [bounds.Window].
+// returned: see [bounds.Writes.Enter].
 func (l *Link) MustEnter() bool { return l.place != nil && !l.place.HasEntered() }
 
-// EnterWindow waits for the frame's turn, and returns false if the client is gone. Meanwhile the
-// client counts as one whose frame waits for a place.
-func (l *Link) EnterWindow() bool {
+// EnterWindow waits for the turn of a long write, and returns false if the client is gone.
+// Meanwhile the client counts as one whose frame waits for a place.
+func (l *Link) EnterWindow(big bool) bool {
 	l.noteAlive(l.host.Now()) // as until now
 	l.inLine.Store(true)
 	defer l.inLine.Store(false)
 	defer l.SetHandling(l.handling.Swap(false))
-	return l.host.Long.Enter(l.place, l.host.Patience())
+	return l.host.Writes.Enter(l.place, big, l.host.Patience())
 }
 
-// KeepPlace leaves the place of the frame that was read to its request, which gives it back.
-func (l *Link) KeepPlace() {
-	if l.place != nil {
-		l.host.Long.Accepted(l.place)
-		l.place = nil
+// KeepPlace leaves the place of the frame that was read, or nil if it has none, to its request.
+func (l *Link) KeepPlace() (of *bounds.Place) {
+	if of, l.place = l.place, nil; of != nil {
+		l.host.Writes.Long.Accepted(of)
 	}
+	return of
 }
 
 // Drop releases the input, with the place of its frame.
@@ -234,7 +234,7 @@ func (l *Link) Drop(in *Input) {
 
 func (l *Link) dropPlace() {
 	if l.place != nil {
-		l.host.Long.Abandon(l.place)
+		l.host.Writes.Free(l.place)
 		l.place = nil
 	}
 }
@@ -331,7 +331,7 @@ func (in *Input) grow() {
 
 // borrow borrows a buffer for the first bytes.
 func (in *Input) borrow() {
-	if h := in.host; in.small || h.Long.Crowded() && !in.sealed || h.Many() && h.large.Load() >= fewLarge {
+	if h := in.host; in.small || h.Writes.Long.Crowded() && !in.sealed || h.Many() && h.large.Load() >= fewLarge {
 		in.r, in.w, in.pooled, in.few = 0, 0, nil, smallInputs.Get().(*[SmallBytes]byte)
 		in.buf = in.few[:]
 		return

@@ -49,10 +49,10 @@ func TestInput_ManyLinksHoldWhatArrived(t *testing.T) {
 			if l.place != nil {
 				place = l.place.Bytes
 			}
-			if held := l.host.Long.Held(); held != place || bounds.IsLong(length) != (held > 0) {
+			if held := l.host.Writes.Long.Held(); held != place || bounds.IsLong(length) != (held > 0) {
 				t.Errorf("a frame of %d bytes has a place of %d, of %d in all", length, place, held)
 			}
-			if l.Drop(&in); l.host.Long.Held() != 0 {
+			if l.Drop(&in); l.host.Writes.Long.Held() != 0 {
 				t.Errorf("%d bytes: the place is not given back", length)
 			}
 		}
@@ -155,13 +155,13 @@ func TestInput_BrokenTLS(t *testing.T) {
 // charged. A burst of short frames arrives nevertheless.
 func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
 	l, send := newSocketLink(t)
-	l.host.Long.Take(1, l, time.Hour) // without a limit there is room for one
+	taken := l.host.Writes.Long.Take(1, l, time.Hour) // without a limit there is room for one
 	first := make(chan struct{})
 	go func() {
-		l.host.Long.Release(l.host.Long.Take(1, l, time.Hour).Bytes)
+		l.host.Writes.Free(l.host.Writes.Long.Take(1, l, time.Hour))
 		close(first)
 	}()
-	for !l.host.Long.Crowded() {
+	for !l.host.Writes.Long.Crowded() {
 		runtime.Gosched()
 	}
 	var in Input
@@ -190,7 +190,7 @@ func TestInput_CrowdedLinksHoldLittle(t *testing.T) {
 		t.Errorf("a long frame that waits has %d bytes in memory", unread)
 	}
 	l.Unlock()
-	l.host.Long.Release(1)
+	l.host.Writes.Free(taken)
 	<-first
 	if err := <-filled; err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func newSockets(t *testing.T) (l *Link, client net.Conn) {
 		t.Fatal(err)
 	}
 	var host Host
-	host.Init(HostConfig{Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Long: new(bounds.Places), Goroutines: new(sync.WaitGroup)})
+	host.Init(HostConfig{Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup)})
 	l = &Link{}
 	l.Init(&host, owner(0), nc)
 	t.Cleanup(func() {

@@ -127,8 +127,8 @@ func TestInput_LeaveOut(t *testing.T) {
 			t.Fatalf("%d bytes more", in.Len())
 		}
 		l.Drop(&in)
-		if unread, queued, _ := l.Charged(); l.host.Long.Held() != 0 || l.host.large.Load() != 0 || unread != 0 || queued != 0 {
-			t.Fatalf("in the end %d bytes of places, %d large buffers, %d and %d bytes", l.host.Long.Held(), l.host.large.Load(), unread, queued)
+		if unread, queued, _ := l.Charged(); l.host.Writes.Long.Held() != 0 || l.host.large.Load() != 0 || unread != 0 || queued != 0 {
+			t.Fatalf("in the end %d bytes of places, %d large buffers, %d and %d bytes", l.host.Writes.Long.Held(), l.host.large.Load(), unread, queued)
 		}
 	})
 	if len(leftOut) < 3 {

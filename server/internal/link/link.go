@@ -70,8 +70,8 @@ type HostConfig struct {
 	Patience func() time.Duration
 	// Relieve closes links if Memory is exceeded. It is called while no mu of a link is held.
 	Relieve func()
-	// Long has the places for long frames.
-	Long *bounds.Places
+	// Writes has the places for long frames.
+	Writes *bounds.Writes
 	// Goroutines awaits the goroutines of links. Each ends by itself, or when its link is closed.
 	Goroutines *sync.WaitGroup
 }

@@ -22,7 +22,7 @@ func newLink(t *testing.T) *Link {
 	var goroutines sync.WaitGroup
 	var host Host
 	host.Init(HostConfig{
-		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Long: new(bounds.Places), Goroutines: &goroutines,
+		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Writes: new(bounds.Writes), Goroutines: &goroutines,
 	})
 	here, there := net.Pipe()
 	l := &Link{}

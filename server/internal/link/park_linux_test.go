@@ -22,7 +22,7 @@ func parkable(t *testing.T, host *Host, n int) (links []*Link, clients []net.Con
 	t.Helper()
 	var goroutines sync.WaitGroup
 	host.Init(HostConfig{
-		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Long: new(bounds.Places), Goroutines: &goroutines,
+		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Writes: new(bounds.Writes), Goroutines: &goroutines,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -33,7 +33,7 @@ func TestReadAhead_Socket(t *testing.T) {
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
 	tick := func() time.Time { mu.Lock(); defer mu.Unlock(); now = now.Add(time.Second); return now }
 	var host Host
-	host.Init(HostConfig{Now: clock, Relieve: func() {}, Long: new(bounds.Places), Goroutines: new(sync.WaitGroup)})
+	host.Init(HostConfig{Now: clock, Relieve: func() {}, Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup)})
 	l := &Link{}
 	l.Init(&host, owner(0), nc)
 	defer l.Close()
