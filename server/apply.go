@@ -251,7 +251,7 @@ func (a *applier) lost(ref any) {
 		s.writes.Release(w.bytes(), w.place)
 	case *attachRequest:
 		if w.upgrades { // if the session was upgraded, the new state has it
-			s.conns.locals.Upgraded(w.req.Session)
+			s.conns.locals.Upgraded(w.req.Session, false)
 		}
 		s.writes.Release(w.bytes(), nil)
 	case *serverWrite:

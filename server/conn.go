@@ -69,7 +69,10 @@ type attachment struct {
 	epoch     proto.Zxid      // of a global session, see datatree.SessionInfo
 	timeoutMs int32
 	local     bool // only this server knows the session
-	readOnly  bool // the session was opened, or resumed, while this server was read-only; then it is local
+	// cannotUpgrade: the full state has no room for the local session, so the next request, which
+	// needs a global one, is refused.
+	cannotUpgrade bool
+	readOnly      bool // the session was opened, or resumed, while this server was read-only; then it is local
 }
 
 // touched is why a connection has output to be sent at the end of a call of Apply.

@@ -285,6 +285,41 @@ func TestLocalSession_UpgradeUnderWay(t *testing.T) {
 	})
 }
 
+// A session that cannot become global, because the state is full, stays local: the request that
+// needs a global one is refused, and succeeds when the state has room.
+func TestLocalSession_UpgradeRefused(t *testing.T) {
+	withLocal(t, true, func(t *testing.T, e *ensemble) {
+		leader, id := e.leader(), e.followers()[0]
+		server.FillSessions(e.m(leader).s)
+		server.MakeFull(e.m(leader).s)
+		e.sameZxid()
+		c := e.connect(id, 10*time.Second)
+		for i := range 2 {
+			for op, body := range map[proto.OpCode]record{
+				proto.OpCreate: create{path: "/e", mode: proto.ModeEphemeral},
+				proto.OpMulti:  multi{multiCreate(proto.OpCreate, "/e", proto.ModeEphemeral)},
+			} {
+				if code := c.code(op, body); code != proto.ErrQuotaExceeded {
+					t.Fatalf("%v gets %v", op, code)
+				}
+			}
+			if code := c.code(proto.OpDelete, &proto.PathVersionRequest{Path: "/none", Version: -1}); code != proto.ErrNoNode {
+				t.Errorf("a delete gets %v", code)
+			}
+			if n := e.monitor(id)["zk_local_sessions"]; n != "1" {
+				t.Errorf("member %d has %s local sessions", id, n)
+			}
+			if i == 0 {
+				c = c.move(e, id) // comes back to its session
+			}
+		}
+		server.MakeRoom(e.m(leader).s)
+		if code := c.code(proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral}); code != proto.OK || e.monitor(id)["zk_local_sessions"] != "0" {
+			t.Errorf("%v when the state has room", code)
+		}
+	})
+}
+
 // Older versions do not know how to make a local session a global one. As long as one of them may
 // come back, sessions are global from the beginning.
 func TestLocalSession_UpgradesNeedLevel3(t *testing.T) {

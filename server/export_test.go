@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -115,6 +116,17 @@ func FillLocals(s *Server) {
 	}
 }
 
+// FillSessions opens as many global sessions as a full state has room for.
+func FillSessions(s *Server) {
+	var opened sync.WaitGroup
+	body := datatree.CreateSessionBody{TimeoutMs: 1 << 30}
+	for range 1000 {
+		opened.Add(1)
+		s.propose(datatree.Request{Op: proto.OpCreateSession, Server: s.cfg.MemberID, Body: body.Append(nil)}, func(*datatree.Result) { opened.Done() })
+	}
+	opened.Wait()
+}
+
 // StandStill makes a server believe that its process stands still for a minute from now on.
 func StandStill(s *Server) {
 	s.standstill.Note(time.Now())
@@ -149,10 +161,16 @@ func AwaitedClients(s *Server) (n, large int) {
 	return n, s.conns.links.LargeInputs()
 }
 
-// MakeFull makes the state full, and keeps it so. s has no other members.
+// MakeFull makes the state full, and keeps it so. s leads.
 func MakeFull(s *Server) {
-	s.growth.proposing.Store(true) // nobody raises the limit
-	limit := datatree.Limit{Weight: 1, Cause: datatree.LimitedByMemory, Member: s.cfg.MemberID}
+	setLimit(s, datatree.Limit{Weight: 1, Cause: datatree.LimitedByMemory, Member: s.cfg.MemberID})
+}
+
+// MakeRoom removes the limit of the state, and keeps it so. s leads.
+func MakeRoom(s *Server) { setLimit(s, datatree.Limit{}) }
+
+func setLimit(s *Server, limit datatree.Limit) {
+	s.growth.proposing.Store(true) // nobody changes the limit
 	body, done := datatree.SetLimitBody{Limit: limit, Epoch: s.state.lastZxid().Epoch()}, make(chan struct{})
 	s.propose(datatree.Request{Op: proto.OpSetLimit, Body: body.Append(nil)}, func(*datatree.Result) { close(done) })
 	<-done

@@ -139,13 +139,18 @@ func (c *conn) localRequest(r *received) (p pause, done bool) {
 			return pauseNone, true
 		}
 	case s.cfg.LocalSessionUpgrades && datatree.CreatesEphemeral(r.Op, r.body):
-		return pauseUpgrade, true
+		if !c.cannotUpgrade {
+			return pauseUpgrade, true
+		}
+		c.cannotUpgrade = false
+		c.refuseRequest(r, proto.ErrQuotaExceeded)
+		return pauseNone, true
 	}
 	return pauseNone, false // without upgrades, the tree refuses an ephemeral znode
 }
 
-// upgrade makes the local session of c global, with the same id, and returns when that is
-// applied here. It returns false if the connection closes first.
+// upgrade makes the local session of c global, with the same id, and returns when that is applied
+// here, or refused because the state is full. It returns false if the connection closes first.
 func (c *conn) upgrade() bool {
 	s := c.server
 	c.Lock()
@@ -163,21 +168,26 @@ func (c *conn) upgrade() bool {
 	s.node.Propose(w.req.Append(nil), w)
 	c.Lock()
 	defer c.Unlock()
-	c.Await(func() bool { return c.local })
+	c.Await(func() bool { return c.local && !c.cannotUpgrade })
 	return !c.ClosedLocked()
 }
 
 // upgraded takes the result of the request of upgrade. Apply calls it under the tree's write lock:
 // at no moment do both tables have the session.
 func (c *conn) upgraded(w *attachRequest, res *datatree.Result) {
-	c.server.conns.locals.Upgraded(w.req.Session)
+	full := res.Err == proto.ErrQuotaExceeded
+	c.server.conns.locals.Upgraded(w.req.Session, full)
 	c.Lock()
 	defer c.Unlock()
-	if res.Err != proto.OK { // the full state has no room for sessions, or the id is in use
+	switch {
+	case full: // the session stays local
+		c.cannotUpgrade = true
+		c.payRefusal(w.bytes())
+	case res.Err != proto.OK: // the id is in use
 		c.logger().Warn("connection closed: its local session cannot become a global one", "session", w.req.Session.String(), "reason", res.Why)
 		c.CloseLocked()
-		return
+	default:
+		c.local, c.epoch = false, res.Zxid
 	}
-	c.local, c.epoch = false, res.Zxid
 	c.Wake()
 }

@@ -57,7 +57,7 @@ func TestLocalSessions_ExpiredWhileUpgrading(t *testing.T) {
 	}
 	expired := make(chan error, 1)
 	go func() { expired <- s.ExpireSession(t.Context(), 1) }()
-	s.conns.locals.Upgraded(1) // as upgraded does
+	s.conns.locals.Upgraded(1, false) // as upgraded does
 	s.state.wake()
 	if err := <-expired; !errors.Is(err, ErrNotStarted) { // the ensemble decides, and this server is not part of one
 		t.Errorf("after the session has upgraded: %v", err)

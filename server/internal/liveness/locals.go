@@ -20,6 +20,7 @@ import (
 //	    creates an ephemeral znode waits (pauseUpgrade) until createSession with the session's id,
 //	    timeout and password is applied; Apply removes the local entry under the tree's write lock, and
 //	    then the request is routed again. Meanwhile a claim of the session is closed without an answer.
+//	    If the full state has no room for a session, this one stays local, and the request gets -125.
 //	S3  A session is known on a single server. A claim elsewhere is refused like that of an ended
 //	    session, after a read barrier, because the session may have become global a moment ago.
 //	S4  The requests of a session take effect in their order, also across connections: a claim closes
@@ -205,10 +206,15 @@ func (l *Locals[C]) Release(id proto.SessionID, c C) bool {
 	return e != nil
 }
 
-// Upgraded removes a session that is global now, or whose upgrade has failed.
-func (l *Locals[C]) Upgraded(id proto.SessionID) {
+// Upgraded ends the upgrade of a session, which stays local, or is removed: it is global now, or
+// lost.
+func (l *Locals[C]) Upgraded(id proto.SessionID, staysLocal bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e := l.byID[id]; e != nil && staysLocal {
+		e.upgrading = false
+		return
+	}
 	l.remove(id)
 }
 

@@ -221,8 +221,11 @@ func TestLocals_Model(t *testing.T) {
 			},
 			"upgraded": func(t *rapid.T) {
 				if id, s := draw(t); s != nil && s.upgrading {
-					m.locals.Upgraded(id)
-					delete(m.sessions, id)
+					stays := rapid.Bool().Draw(t, "stays local")
+					if s.upgrading = false; !stays {
+						delete(m.sessions, id)
+					}
+					m.locals.Upgraded(id, stays)
 				}
 			},
 			"remove": func(t *rapid.T) {
