@@ -111,8 +111,9 @@ func (p *pager) features(ctx context.Context) (*link, *proto.Features, error) {
 		c.mu.Lock()
 		l := c.link
 		if l != nil && l.features != nil {
+			f := l.features // another goroutine may set it again
 			c.mu.Unlock()
-			return l, l.features, nil
+			return l, f, nil
 		}
 		c.mu.Unlock()
 		f := new(proto.Features)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -191,5 +192,23 @@ func TestChildrenPages_EndsAfterThePrefix(t *testing.T) {
 	got, err := pagesOf(t, c, "/p", client.PageOptions{Prefix: "b", Flags: proto.PageEphemeral})
 	if want := []string{"b", "a", "b", "b7"}; !slices.Equal(asked, want) || len(got) > 0 || err != nil {
 		t.Errorf("asked for pages after %q, want %q; %v, %v", asked, want, got, err)
+	}
+}
+
+// Iterations that begin at once ask for the features of the server at once. The race detector fails
+// without a lock.
+func TestChildrenPages_AtOnce(t *testing.T) {
+	s := startServer(t, server.Config{})
+	for range 10 {
+		c, _, _ := connect(t, s)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() { // ends with its iteration; awaited below
+				if got, err := pagesOf(t, c, "/", client.PageOptions{}); err != nil || len(got) != 1 {
+					t.Errorf("%v, %v", got, err)
+				}
+			})
+		}
+		all.Wait()
 	}
 }
