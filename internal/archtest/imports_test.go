@@ -80,6 +80,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto/jute", "records are made of the encoding's primitives"},
 	}},
 	{pkg: "internal/faultproxy", there: true, may: []arrow{
+		{"internal/rawio", "whether a client has closed its connection"},
 		{"proto", "op codes, headers and error codes of the frames that pass"},
 		{"proto/jute", "decodes and builds them"},
 	}},

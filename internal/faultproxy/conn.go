@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/rawio"
 	"github.com/gozkd/gozkd/proto"
 )
 
 const (
-	// probeTime is how long left waits for a sign that the client has closed the connection.
-	// Everything that the client sent earlier is in the socket already, so a short wait is enough
-	// to find that the socket is empty.
+	// probeTime is how long left waits for a sign that the client has closed the connection if the
+	// system does not tell.
 	probeTime = time.Millisecond
 	// maxProbeBytes: a client that sent this much before the reply to its connect request is not
 	// waiting for that reply.
@@ -109,6 +109,9 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 // left reports whether the client has closed the connection. It must be called before the first
 // Read, which returns the bytes that left has read.
 func (c *conn) left() bool {
+	if socket := rawio.NewConn(c.Conn); socket != nil && socket.Answers().Known {
+		return socket.Answers().Ended
+	}
 	if c.Conn.SetReadDeadline(time.Now().Add(probeTime)) != nil {
 		return true
 	}

@@ -30,6 +30,7 @@ type Gate struct {
 	mu      sync.Mutex // guards the fields below
 	changed sync.Cond  // signalled when one of these fields or stall changes
 	arrived []arrival
+	wasCut  bool  // arrivals may have waited for the end of a cut, also in the queue of inner
 	err     error // set when the listener is closed
 	conns   map[*conn]struct{}
 }
@@ -39,9 +40,8 @@ type stall struct{ over chan struct{} }
 
 // arrival is a result of the wrapped listener's Accept.
 type arrival struct {
-	nc   net.Conn
-	err  error
-	held bool // it waited during a cut
+	nc  net.Conn
+	err error
 }
 
 // NewGate returns a listener that accepts the connections of inner. Closing the gate closes inner.
@@ -62,11 +62,11 @@ func (g *Gate) Accept() (net.Conn, error) {
 		go g.accept()
 	})
 	for {
-		c, held, err := g.next()
+		c, wasCut, err := g.next()
 		switch {
 		case err != nil:
 			return nil, err
-		case held && c.left():
+		case wasCut && c.left():
 			_ = c.Close() // its client has closed it
 		default:
 			return c, nil
@@ -74,8 +74,8 @@ func (g *Gate) Accept() (net.Conn, error) {
 	}
 }
 
-// next waits for an arrival and adds its connection to g.conns. held: it waited during a cut.
-func (g *Gate) next() (c *conn, held bool, err error) {
+// next waits for an arrival and adds its connection to g.conns.
+func (g *Gate) next() (c *conn, wasCut bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.arrived) == 0 && g.err == nil || len(g.arrived) > 0 && g.stall.Load() != nil {
@@ -92,7 +92,7 @@ func (g *Gate) next() (c *conn, held bool, err error) {
 	}
 	c = newConn(g, a.nc)
 	g.conns[c] = struct{}{}
-	return c, a.held, nil
+	return c, g.wasCut, nil
 }
 
 // accept takes connections from the wrapped listener: one at a time, and during a cut all of them.
@@ -125,7 +125,7 @@ func (g *Gate) arrive(nc net.Conn, err error) bool {
 		g.err = err
 		return false
 	}
-	g.arrived = append(g.arrived, arrival{nc: nc, err: err, held: g.stall.Load() != nil})
+	g.arrived = append(g.arrived, arrival{nc, err})
 	g.changed.Broadcast()
 	for g.err == nil && len(g.arrived) > 0 && (g.stall.Load() == nil || err != nil || len(g.arrived) >= maxArrived) {
 		g.changed.Wait()
@@ -197,9 +197,7 @@ func (g *Gate) Cut(cut bool) {
 	switch {
 	case cut && s == nil:
 		g.stall.Store(&stall{over: make(chan struct{})})
-		for i := range g.arrived {
-			g.arrived[i].held = true
-		}
+		g.wasCut = true
 	case !cut && s != nil:
 		g.stall.Store(nil)
 		close(s.over)
