@@ -16,6 +16,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd-testkit/internal/faultsapi"
 	"github.com/gozkd/gozkd/internal/cluster"
 )
@@ -169,7 +170,18 @@ func TestRewind_All(t *testing.T) {
 		{"/members/1/kill"}, {"/members/1/pause"}, {"/members/1/partition"}, {"/stop"},
 		{"/partition", `{"groups":[[1],[2],[3]]}`}, {"/faults", `{"kind":"fail","op":"get","code":-101,"times":-1}`},
 	} {
-		if _, err := w.connect(2).Create("/mine", nil, zk.FlagEphemeral, open); err != nil {
+		m, err := w.cluster.Member(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A client of go-zookeeper would open another session after the end of this one, maybe before
+		// the test looks at the sessions.
+		c, err := client.Connect(t.Context(), client.Config{Servers: []string{m.Address()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Detach()
+		if _, _, err := c.Create(t.Context(), "/mine", nil, client.CreateOptions{Ephemeral: true}); err != nil {
 			t.Fatal(err)
 		}
 		w.must("POST", undone[0], undone[1], nil)

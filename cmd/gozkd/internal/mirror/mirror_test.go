@@ -114,7 +114,7 @@ type output struct {
 func (o *output) line(label, format string, args ...any) {
 	select {
 	case o.lines <- cli.Labelled(label, format, args...):
-	default: // nobody reads
+	default: // nobody reads, or too late
 	}
 }
 
@@ -314,7 +314,7 @@ func TestMirror_SourceWithoutRoot(t *testing.T) {
 	if err := once(t, f); err != nil {
 		t.Fatal(err)
 	}
-	lines := &output{lines: make(chan string)}
+	lines := &output{lines: make(chan string, 1000)} // keeps what comes before the test waits for it
 	g := between(from, to, "/a")
 	g.line = lines.line
 	stop := follow(t, g)
