@@ -152,8 +152,8 @@ func TestEnsemble_AdminPortOfAMember(t *testing.T) {
 	if err != nil {
 		t.Skip("this system has one loopback address: ", err)
 	}
-	first := free.Addr().(*net.TCPAddr).Port
 	_ = free.Close()
+	first := reserveRange(t, 5) // of another address, but no program gets such a number by chance
 	p := launch(t, "serve", "--memory", "--client-port", strconv.Itoa(first), "--client-address", host, "--ensemble", "3",
 		"-o", "admin.serverAddress="+host, "-o", "admin.serverPort="+strconv.Itoa(first+2))
 	if want := fmt.Sprintf("http://%s:%d/commands,http://%[1]s:%[3]d/commands", host, first+3, first+4); p.ports.Admin != want {

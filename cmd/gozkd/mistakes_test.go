@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/parallel"
 	"github.com/gozkd/gozkd/internal/testca"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // TestMistakes types what people mistype: the kind of port, of address, of file. The error names
@@ -116,12 +117,12 @@ func TestMistakes(t *testing.T) {
 		{"export --zookeeper d --from http://" + silent, 1, []string{silent, isSilent}},
 	}
 	parallel.Each(len(mistakes), 8, func(i int) error {
-		c, begun := &mistakes[i], time.Now()
+		c, soon := &mistakes[i], watchdog.Context(t, 40*time.Second)
 		var out strings.Builder
 		status := run("gozkd", strings.Fields(c.args), outside(&out, &out))
 		first, _, _ := strings.Cut(out.String(), "\n\n")
-		if took := time.Since(begun); took > 40*time.Second {
-			t.Errorf("%s: it took %v", c.args, took)
+		if soon.Err() != nil {
+			t.Errorf("%s: it took more than 40 s", c.args)
 		}
 		for _, want := range c.want {
 			if status != c.status || !strings.Contains(first+"\n", want) {

@@ -7,17 +7,20 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/accept"
+	"github.com/gozkd/gozkd/internal/tcpport"
 )
 
 // A server listens for others on each of its addresses, and no longer after Close.
 func TestJoined(t *testing.T) {
 	var listeners []net.Listener
+	var ports []*tcpport.Port // which nobody else gets after Close
 	for range 2 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, l, err := tcpport.Listen("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		listeners = append(listeners, l)
+		defer port.Release()
+		listeners, ports = append(listeners, l), append(ports, port)
 	}
 	j := joined(t, listeners)
 	for _, l := range listeners {
@@ -42,9 +45,10 @@ func TestJoined(t *testing.T) {
 	if _, err := j.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	for _, l := range listeners {
-		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
-			t.Errorf("%v still accepts: %v", l.Addr(), c.Close())
+	for _, port := range ports {
+		port.Hold()
+		if c, err := net.Dial("tcp", port.Address()); err == nil {
+			t.Errorf("%v still accepts: %v", port.Address(), c.Close())
 		}
 	}
 }

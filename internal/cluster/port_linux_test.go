@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"net"
+	"strconv"
 	"syscall"
 	"testing"
 )
@@ -19,9 +20,12 @@ func takePort(ctx context.Context, address string) (net.Listener, error) {
 	return (&net.ListenConfig{Control: alone}).Listen(ctx, "tcp", address)
 }
 
+// ownHost is an address at which no other program takes a port that was released.
+const ownHost = "127.0.0.9"
+
 // While a member stops and starts, nobody else can take its port at any moment.
 func TestPort_IsKept(t *testing.T) {
-	l := start(t, Config{})
+	l := start(t, Config{Host: ownHost})
 	m := member(t, l, 1)
 	address := m.Address()
 	stop, taken := make(chan struct{}), make(chan bool)
@@ -73,19 +77,19 @@ func TestPort_InUse(t *testing.T) {
 	var number int
 	var first string // the address of the first member, which is free
 	for first == "" {
-		inUse, err := net.Listen("tcp", "127.0.0.1:0")
+		inUse, err := net.Listen("tcp", ownHost+":0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = inUse.Close() }()
 		number = inUse.Addr().(*net.TCPAddr).Port
-		address := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: number - 1}).String()
+		address := net.JoinHostPort(ownHost, strconv.Itoa(number-1))
 		if free, err := takePort(t.Context(), address); err == nil { // otherwise another program's
 			_ = free.Close()
 			first = address
 		}
 	}
-	_, err := Start(t.Context(), Config{ClientPort: number - 1, Members: 2})
+	_, err := Start(t.Context(), Config{Host: ownHost, ClientPort: number - 1, Members: 2})
 	t.Log(err)
 	if err == nil {
 		t.Fatal("it was started")

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
@@ -169,14 +170,12 @@ func TestAsk_Cancelled(t *testing.T) {
 
 // Without a listener, the error contains the address and the system's message once.
 func TestAsk_Unreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := tcpport.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	defer gone.Release()
+	address := gone.Address()
 	_, err = Asker{}.Ask(t.Context(), address, "srvr")
 	if err == nil || err.Error() != address+": srvr: connection refused" || Reached(err) {
 		t.Error(err)

@@ -49,7 +49,9 @@ func serveWith(t *testing.T, dir string, snapCount int, do func(c *zk.Conn, s *s
 		t.Fatal(err)
 	}
 	do(c, s)
-	c.Close()
+	for c.Close(); len(s.Facts().Sessions()) > 0; { // Close waits for the reply for a second at most
+		time.Sleep(time.Millisecond)
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
