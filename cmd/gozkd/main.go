@@ -130,15 +130,13 @@ const (
 func answerQuit(ctx context.Context, w io.Writer) {
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)
-	defer signal.Stop(quit)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-quit:
+	context.AfterFunc(ctx, func() { signal.Stop(quit); close(quit) }) // Stop returns after the last send
+	// Ends with ctx. Nobody awaits it, as tuneGC.
+	go func() {
+		for range quit {
 			_ = pprof.Lookup("goroutine").WriteTo(w, 2) // the reader of the log may be gone
 		}
-	}
+	}()
 }
 
 // tuneGC sets GOGC by the size of the live heap until ctx ends: the runtime's default for a small

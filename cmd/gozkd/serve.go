@@ -42,7 +42,7 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	stop, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	signal.Ignore(syscall.SIGPIPE) // a server must outlive the reader of its log
-	go answerQuit(stop, env.Err)   // like tuneGC
+	answerQuit(stop, env.Err)
 	if env.Getenv("GOGC") == "" {
 		// Stopped by the signal that ends the program, which does not wait for tuneGC.
 		go tuneGC(stop)
