@@ -174,8 +174,8 @@ func TestRewind_All(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A client of go-zookeeper would open another session after the end of this one, maybe before
-		// the test looks at the sessions.
+		// A client of go-zookeeper would open another session after the end of this one, maybe
+		// before the test looks at the sessions.
 		c, err := client.Connect(t.Context(), client.Config{Servers: []string{m.Address()}})
 		if err != nil {
 			t.Fatal(err)
