@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -68,17 +69,20 @@ func TestInDir_FindsWhatIsThere(t *testing.T) {
 }
 
 func TestOnPort(t *testing.T) {
-	port := 20000 + os.Getpid()%10000 // below the ports that systems assign
-	for ; ; port++ {
-		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			break
-		}
+	p, err := tcpport.Reserve("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	p.Yield()
+	want := p.Address()
+	_, number, _ := net.SplitHostPort(want)
+	port, err := strconv.Atoi(number)
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := zktest.Start(t, zktest.OnPort(port))
-	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)); s.Address() != want || s.ConnectString() != want {
+	if s.Address() != want || s.ConnectString() != want {
 		t.Errorf("%s and %s, want %s", s.Address(), s.ConnectString(), want)
 	}
 	s.Connect(t)

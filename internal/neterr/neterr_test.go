@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gozkd/gozkd/internal/tcpport"
 )
 
 func TestIs(t *testing.T) {
@@ -61,17 +63,19 @@ func TestListenError(t *testing.T) {
 
 // TestIs_Sockets asks the errors of this system.
 func TestIs_Sockets(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, l, err := tcpport.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
+	defer port.Release()
+	address := port.Address()
 	if _, err := net.Listen("tcp", address); !Is(err, syscall.EADDRINUSE) || Is(err, syscall.EADDRNOTAVAIL) {
 		t.Errorf("listening twice on %s: %v", runtime.GOOS, err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
+	port.Hold()
 	if _, err := net.Dial("tcp", address); !Is(err, syscall.ECONNREFUSED) || Is(err, syscall.ECONNRESET) {
 		t.Errorf("a closed port: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/neterr"
+	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -93,14 +94,12 @@ func TestLearner_FollowsTheNextLeader(t *testing.T) {
 	src := sample(t)
 	first, second := listen(t), listen(t)
 	changes := make(chan Status, 100)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := tcpport.Reserve("127.0.0.1:0") // a follower does not listen
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := closed.Close(); err != nil { // a follower does not listen
-		t.Fatal(err)
-	}
-	l := New(Config{Servers: []string{closed.Addr().String(), first.l.Addr().String(), second.l.Addr().String()}, Retry: time.Millisecond,
+	defer closed.Release()
+	l := New(Config{Servers: []string{closed.Address(), first.l.Addr().String(), second.l.Addr().String()}, Retry: time.Millisecond,
 		Changed: func(s Status) { changes <- s }})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
