@@ -203,21 +203,23 @@ func TestHostileHandshakes(t *testing.T) {
 
 // TestBadBody: a well-placed reply with a malformed body fails its own call only.
 func TestBadBody(t *testing.T) {
-	c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
-		return reply(h.Xid, 1, proto.OK, []byte{0x7f, 0xff, 0xff, 0xff})
-	})})
-	before := c.Session()
-	_, _, err := c.Get(t.Context(), "/a", false)
-	_, _, errKids := c.Children(t.Context(), "/a", false)
-	_, errMulti := c.Multi(t.Context(), client.DeleteOp("/a", -1))
-	for _, err := range []error{err, errKids, errMulti} {
-		if !errors.Is(err, proto.ErrMarshallingError) {
-			t.Errorf("%v", err)
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
+			return reply(h.Xid, 1, proto.OK, []byte{0x7f, 0xff, 0xff, 0xff})
+		})})
+		before := c.Session()
+		_, _, err := c.Get(t.Context(), "/a", false)
+		_, _, errKids := c.Children(t.Context(), "/a", false)
+		_, errMulti := c.Multi(t.Context(), client.DeleteOp("/a", -1))
+		for _, err := range []error{err, errKids, errMulti} {
+			if !errors.Is(err, proto.ErrMarshallingError) {
+				t.Errorf("%v", err)
+			}
 		}
-	}
-	if after := c.Session(); after.Server == "" || after.ID != before.ID {
-		t.Errorf("%+v", after)
-	}
+		if after := c.Session(); after.Server == "" || after.ID != before.ID {
+			t.Errorf("%+v", after)
+		}
+	})
 }
 
 // TestAnotherSession: if a server resumes a session with a new one, the old one has ended.
@@ -262,80 +264,86 @@ func TestSilence(t *testing.T) {
 
 // TestUnwantedEvents: events for paths without a watch are dropped.
 func TestUnwantedEvents(t *testing.T) {
-	event := func(typ proto.EventType, path string) []byte {
-		return reply(proto.XidEvent, 5, proto.OK, (&proto.WatcherEvent{Type: typ, State: proto.StateConnected, Path: path}).Append(nil))
-	}
-	c, e := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
-		return slices.Concat(event(proto.EventDataChanged, "/x"), reply(h.Xid, 1, proto.ErrNoNode, nil),
-			event(proto.EventChildrenChanged, "/w"), event(proto.EventCreated, "/w"), event(proto.EventDataChanged, "/w"))
-	})})
-	if _, _, err := c.Exists(t.Context(), "/w", true); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	close(e)
-	var delivered []client.Event
-	for ev := range e {
-		if ev.Type != client.EventSession {
-			delivered = append(delivered, ev)
+	synctest.Test(t, func(t *testing.T) {
+		event := func(typ proto.EventType, path string) []byte {
+			return reply(proto.XidEvent, 5, proto.OK, (&proto.WatcherEvent{Type: typ, State: proto.StateConnected, Path: path}).Append(nil))
 		}
-	}
-	want := []client.Event{{Type: proto.EventCreated, State: client.Connected, Path: "/w", Zxid: 5}}
-	if !slices.Equal(delivered, want) {
-		t.Errorf("%+v", delivered)
-	}
+		c, e := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
+			return slices.Concat(event(proto.EventDataChanged, "/x"), reply(h.Xid, 1, proto.ErrNoNode, nil),
+				event(proto.EventChildrenChanged, "/w"), event(proto.EventCreated, "/w"), event(proto.EventDataChanged, "/w"))
+		})})
+		if _, _, err := c.Exists(t.Context(), "/w", true); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		close(e)
+		var delivered []client.Event
+		for ev := range e {
+			if ev.Type != client.EventSession {
+				delivered = append(delivered, ev)
+			}
+		}
+		want := []client.Event{{Type: proto.EventCreated, State: client.Connected, Path: "/w", Zxid: 5}}
+		if !slices.Equal(delivered, want) {
+			t.Errorf("%+v", delivered)
+		}
+	})
 }
 
 // TestSlowOnEvent: while thousands of events wait, the connection is not read, and no event is lost
 // or reordered.
 func TestSlowOnEvent(t *testing.T) {
-	const n = 20_000
-	sent := 0
-	gate := make(chan struct{})
-	var got []proto.Zxid
-	f := &fake{}
-	f.answer = polite(func(h proto.RequestHeader, _ []byte) []byte {
-		out := reply(h.Xid, 1, proto.OK, make([]byte, 4)) // to addWatch
-		for range n {
-			sent++
-			out = append(out, reply(proto.XidEvent, proto.Zxid(sent), proto.OK,
-				(&proto.WatcherEvent{Type: proto.EventDataChanged, State: 3, Path: "/w"}).Append(nil))...)
-		}
-		return out
-	})
-	c, _ := connectFake(t, f, func(cfg *client.Config) {
-		cfg.OnEvent = func(e client.Event) {
-			<-gate
-			if e.Type != client.EventSession {
-				got = append(got, e.Zxid)
+	synctest.Test(t, func(t *testing.T) {
+		const n = 20_000
+		sent := 0
+		gate := make(chan struct{})
+		var got []proto.Zxid
+		f := &fake{}
+		f.answer = polite(func(h proto.RequestHeader, _ []byte) []byte {
+			out := reply(h.Xid, 1, proto.OK, make([]byte, 4)) // to addWatch
+			for range n {
+				sent++
+				out = append(out, reply(proto.XidEvent, proto.Zxid(sent), proto.OK,
+					(&proto.WatcherEvent{Type: proto.EventDataChanged, State: 3, Path: "/w"}).Append(nil))...)
 			}
+			return out
+		})
+		c, _ := connectFake(t, f, func(cfg *client.Config) {
+			cfg.OnEvent = func(e client.Event) {
+				<-gate
+				if e.Type != client.EventSession {
+					got = append(got, e.Zxid)
+				}
+			}
+		})
+		if err := c.AddWatch(t.Context(), "/w", proto.AddWatchPersistent); err != nil {
+			t.Fatal(err)
+		}
+		close(gate)
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) != n || !slices.IsSorted(got) {
+			t.Errorf("%d of %d events, in order: %v", len(got), n, slices.IsSorted(got))
 		}
 	})
-	if err := c.AddWatch(t.Context(), "/w", proto.AddWatchPersistent); err != nil {
-		t.Fatal(err)
-	}
-	close(gate)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != n || !slices.IsSorted(got) {
-		t.Errorf("%d of %d events, in order: %v", len(got), n, slices.IsSorted(got))
-	}
 }
 
 // TestLastZxid: the first handshake claims what Config says, which LastZxid reports.
 func TestLastZxid(t *testing.T) {
-	var claimed proto.Zxid
-	f := &fake{answer: polite(nil), handshake: func(r proto.ConnectRequest) []byte {
-		claimed = r.LastZxidSeen
-		return framed((&proto.ConnectResponse{TimeoutMs: 9000, SessionID: 1, Passwd: make([]byte, 16)}).Append(nil))
-	}}
-	c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.LastZxid = 7 })
-	if claimed != 7 || c.LastZxid() != 7 {
-		t.Errorf("claimed %#x, and the Client says %#x", claimed, c.LastZxid())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var claimed proto.Zxid
+		f := &fake{answer: polite(nil), handshake: func(r proto.ConnectRequest) []byte {
+			claimed = r.LastZxidSeen
+			return framed((&proto.ConnectResponse{TimeoutMs: 9000, SessionID: 1, Passwd: make([]byte, 16)}).Append(nil))
+		}}
+		c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.LastZxid = 7 })
+		if claimed != 7 || c.LastZxid() != 7 {
+			t.Errorf("claimed %#x, and the Client says %#x", claimed, c.LastZxid())
+		}
+	})
 }
 
 // TestReadOnly: a server without a quorum is left when another has one. The session is unknown to

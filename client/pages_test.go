@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -87,112 +88,118 @@ func TestChildrenPages_SameWithoutPages(t *testing.T) {
 // TestChildrenPages_AsksEachConnection: a client that moves to a server without listPage during an
 // iteration goes on without it, and never sends the operation there.
 func TestChildrenPages_AsksEachConnection(t *testing.T) {
-	var features atomic.Bool // of the present connection
-	features.Store(true)
-	var pages atomic.Int32 // that were asked for
-	var c *client.Client
-	moved := make(chan struct{})
-	f := &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
-		switch {
-		case h.Op == proto.OpGetData && features.Load():
-			return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(`{"server":"gozkd","ops":{"listPage":2601},"later":1}`)}).Append(nil))
-		case h.Op == proto.OpGetData:
-			return reply(h.Xid, 1, proto.ErrNoNode, nil)
-		case h.Op == proto.OpListPage && features.Load():
-			page := proto.ListPageResponse{Entries: []proto.PageEntry{{Name: "a"}, {Name: "b"}}, Next: new("b")}
-			return reply(h.Xid, 1, proto.OK, page.Append(nil, 0))
-		case h.Op == proto.OpListPage:
-			t.Error("the second server got listPage")
+	synctest.Test(t, func(t *testing.T) {
+		var features atomic.Bool // of the present connection
+		features.Store(true)
+		var pages atomic.Int32 // that were asked for
+		var c *client.Client
+		moved := make(chan struct{})
+		f := &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
+			switch {
+			case h.Op == proto.OpGetData && features.Load():
+				return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(`{"server":"gozkd","ops":{"listPage":2601},"later":1}`)}).Append(nil))
+			case h.Op == proto.OpGetData:
+				return reply(h.Xid, 1, proto.ErrNoNode, nil)
+			case h.Op == proto.OpListPage && features.Load():
+				page := proto.ListPageResponse{Entries: []proto.PageEntry{{Name: "a"}, {Name: "b"}}, Next: new("b")}
+				return reply(h.Xid, 1, proto.OK, page.Append(nil, 0))
+			case h.Op == proto.OpListPage:
+				t.Error("the second server got listPage")
+				return nil
+			}
+			return reply(h.Xid, 1, proto.OK, (&proto.ChildrenResponse{Children: []string{"d", "b", "a", "c"}}).Append(nil, proto.OpGetChildren2))
+		})}
+		// The client moves between the answer about the features and the page.
+		moves := func(_ context.Context, op, _ string) func(int, error) {
+			if op == proto.OpListPage.String() && pages.Add(1) == 2 {
+				features.Store(false)
+				c.Reconnect()
+				<-moved
+			}
 			return nil
 		}
-		return reply(h.Xid, 1, proto.OK, (&proto.ChildrenResponse{Children: []string{"d", "b", "a", "c"}}).Append(nil, proto.OpGetChildren2))
-	})}
-	// The client moves between the answer about the features and the page.
-	moves := func(_ context.Context, op, _ string) func(int, error) {
-		if op == proto.OpListPage.String() && pages.Add(1) == 2 {
-			features.Store(false)
-			c.Reconnect()
-			<-moved
-		}
-		return nil
-	}
-	var e events
-	c, e = connectFake(t, f, func(cfg *client.Config) { cfg.Hooks.Request = moves })
-	go func() {
-		for ev := range e {
-			if ev.State == client.Connected && !features.Load() {
-				close(moved)
-				return
+		var e events
+		c, e = connectFake(t, f, func(cfg *client.Config) { cfg.Hooks.Request = moves })
+		go func() {
+			for ev := range e {
+				if ev.State == client.Connected && !features.Load() {
+					close(moved)
+					return
+				}
 			}
+		}()
+		var names []string
+		for child, err := range c.ChildrenPages(t.Context(), "/p", client.PageOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, child.Name)
 		}
-	}()
-	var names []string
-	for child, err := range c.ChildrenPages(t.Context(), "/p", client.PageOptions{}) {
-		if err != nil {
-			t.Fatal(err)
+		if want := []string{"a", "b", "c", "d"}; !slices.Equal(names, want) {
+			t.Errorf("%q, want %q", names, want)
 		}
-		names = append(names, child.Name)
-	}
-	if want := []string{"a", "b", "c", "d"}; !slices.Equal(names, want) {
-		t.Errorf("%q, want %q", names, want)
-	}
+	})
 }
 
 // TestChildrenPages_Odd: a client's own znode in the place of the features is no ability, and a
 // page that leads to itself is asked for again.
 func TestChildrenPages_Odd(t *testing.T) {
-	for data, want := range map[string]string{`{"ops":{"listPage":71}}`: "[x]", `no JSON`: "[x]", `{"ops":{"listPage":2601}}`: "[y]"} {
-		asked := 0
-		c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, body []byte) []byte {
-			switch h.Op {
-			case proto.OpGetData:
-				return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(data)}).Append(nil))
-			case proto.OpListPage:
-				var r proto.ListPageRequest
-				d := jute.NewDecoder(body)
-				r.Decode(&d)
-				page := proto.ListPageResponse{Next: &r.StartAfter}
-				if asked++; asked == 3 {
-					page = proto.ListPageResponse{Entries: []proto.PageEntry{{Name: "y"}}}
+	synctest.Test(t, func(t *testing.T) {
+		for data, want := range map[string]string{`{"ops":{"listPage":71}}`: "[x]", `no JSON`: "[x]", `{"ops":{"listPage":2601}}`: "[y]"} {
+			asked := 0
+			c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, body []byte) []byte {
+				switch h.Op {
+				case proto.OpGetData:
+					return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(data)}).Append(nil))
+				case proto.OpListPage:
+					var r proto.ListPageRequest
+					d := jute.NewDecoder(body)
+					r.Decode(&d)
+					page := proto.ListPageResponse{Next: &r.StartAfter}
+					if asked++; asked == 3 {
+						page = proto.ListPageResponse{Entries: []proto.PageEntry{{Name: "y"}}}
+					}
+					return reply(h.Xid, 1, proto.OK, page.Append(nil, r.Flags))
 				}
-				return reply(h.Xid, 1, proto.OK, page.Append(nil, r.Flags))
+				return reply(h.Xid, 1, proto.OK, (&proto.ChildrenResponse{Children: []string{"x"}}).Append(nil, proto.OpGetChildren2))
+			})})
+			got, err := pagesOf(t, c, "/p", client.PageOptions{})
+			names := []string{}
+			for _, child := range got {
+				names = append(names, child.Name)
 			}
-			return reply(h.Xid, 1, proto.OK, (&proto.ChildrenResponse{Children: []string{"x"}}).Append(nil, proto.OpGetChildren2))
-		})})
-		got, err := pagesOf(t, c, "/p", client.PageOptions{})
-		names := []string{}
-		for _, child := range got {
-			names = append(names, child.Name)
+			if fmt.Sprint(names) != want || err != nil {
+				t.Errorf("%s: %q, %v", data, names, err)
+			}
 		}
-		if fmt.Sprint(names) != want || err != nil {
-			t.Errorf("%s: %q, %v", data, names, err)
-		}
-	}
+	})
 }
 
 // TestChildrenPages_EndsAfterThePrefix: pages of a filter may be empty. The next one is not asked
 // for if it begins after all names with the prefix.
 func TestChildrenPages_EndsAfterThePrefix(t *testing.T) {
-	var asked []string
-	nexts := []string{"a", "b", "b7", "c", "d"}
-	c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, body []byte) []byte {
-		if h.Op == proto.OpGetData {
-			return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(`{"ops":{"listPage":2601}}`)}).Append(nil))
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		nexts := []string{"a", "b", "b7", "c", "d"}
+		c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, body []byte) []byte {
+			if h.Op == proto.OpGetData {
+				return reply(h.Xid, 1, proto.OK, (&proto.DataResponse{Data: []byte(`{"ops":{"listPage":2601}}`)}).Append(nil))
+			}
+			var r proto.ListPageRequest
+			d := jute.NewDecoder(body)
+			r.Decode(&d)
+			page := proto.ListPageResponse{}
+			if len(asked) < len(nexts) {
+				page.Next = &nexts[len(asked)]
+			}
+			asked = append(asked, r.StartAfter)
+			return reply(h.Xid, 1, proto.OK, page.Append(nil, r.Flags))
+		})})
+		got, err := pagesOf(t, c, "/p", client.PageOptions{Prefix: "b", Flags: proto.PageEphemeral})
+		if want := []string{"b", "a", "b", "b7"}; !slices.Equal(asked, want) || len(got) > 0 || err != nil {
+			t.Errorf("asked for pages after %q, want %q; %v, %v", asked, want, got, err)
 		}
-		var r proto.ListPageRequest
-		d := jute.NewDecoder(body)
-		r.Decode(&d)
-		page := proto.ListPageResponse{}
-		if len(asked) < len(nexts) {
-			page.Next = &nexts[len(asked)]
-		}
-		asked = append(asked, r.StartAfter)
-		return reply(h.Xid, 1, proto.OK, page.Append(nil, r.Flags))
-	})})
-	got, err := pagesOf(t, c, "/p", client.PageOptions{Prefix: "b", Flags: proto.PageEphemeral})
-	if want := []string{"b", "a", "b", "b7"}; !slices.Equal(asked, want) || len(got) > 0 || err != nil {
-		t.Errorf("asked for pages after %q, want %q; %v, %v", asked, want, got, err)
-	}
+	})
 }
 
 // Iterations that begin at once ask for the features of the server at once. The race detector fails

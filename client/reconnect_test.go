@@ -69,20 +69,22 @@ func TestReconnect_Pauses(t *testing.T) {
 
 // TestCancelled: the error has the cause of ctx, also if ctx ended before the call.
 func TestCancelled(t *testing.T) {
-	c, _ := connectFake(t, &fake{answer: polite(func(proto.RequestHeader, []byte) []byte { return []byte{} })})
-	why := errors.New("why")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	var all sync.WaitGroup
-	all.Go(func() { // ends with ctx; awaited below
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := connectFake(t, &fake{answer: polite(func(proto.RequestHeader, []byte) []byte { return []byte{} })})
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { // ends with ctx; awaited below
+			if _, err := c.Set(ctx, "/a", nil, client.AnyVersion); !errors.Is(err, why) || !errors.Is(err, proto.ErrOperationTimeout) {
+				t.Errorf("while it waits: %v", err)
+			}
+		})
+		cancel(why)
+		all.Wait()
 		if _, err := c.Set(ctx, "/a", nil, client.AnyVersion); !errors.Is(err, why) || !errors.Is(err, proto.ErrOperationTimeout) {
-			t.Errorf("while it waits: %v", err)
+			t.Errorf("afterwards: %v", err)
 		}
 	})
-	cancel(why)
-	all.Wait()
-	if _, err := c.Set(ctx, "/a", nil, client.AnyVersion); !errors.Is(err, why) || !errors.Is(err, proto.ErrOperationTimeout) {
-		t.Errorf("afterwards: %v", err)
-	}
 }
 
 // TestManyGivenUp: most of many calls that wait for a connection are abandoned. The others are sent

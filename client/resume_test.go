@@ -163,31 +163,33 @@ func TestOnConnect_Refuses(t *testing.T) {
 // TestCreate_NoStat: NoStat sends the operation that ZooKeeper 3.4 knows. Containers and znodes
 // with a TTL, which 3.4 has not, keep their operations.
 func TestCreate_NoStat(t *testing.T) {
-	var sent []proto.OpCode
-	c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
-		sent = append(sent, h.Op)
-		resp := proto.CreateResponse{Path: "/a"}
-		return reply(h.Xid, 1, proto.OK, resp.Append(nil, h.Op))
-	})})
-	for _, o := range []client.CreateOptions{
-		{}, {NoStat: true}, {NoStat: true, Ephemeral: true}, {NoStat: true, Sequential: true},
-		{NoStat: true, Container: true}, {NoStat: true, TTL: time.Second},
-	} {
-		created, stat, err := c.Create(t.Context(), "/a", nil, o)
-		if err != nil || created != "/a" || stat != (proto.Stat{}) {
-			t.Errorf("%+v: %q, %+v, %v", o, created, stat, err)
+	synctest.Test(t, func(t *testing.T) {
+		var sent []proto.OpCode
+		c, _ := connectFake(t, &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
+			sent = append(sent, h.Op)
+			resp := proto.CreateResponse{Path: "/a"}
+			return reply(h.Xid, 1, proto.OK, resp.Append(nil, h.Op))
+		})})
+		for _, o := range []client.CreateOptions{
+			{}, {NoStat: true}, {NoStat: true, Ephemeral: true}, {NoStat: true, Sequential: true},
+			{NoStat: true, Container: true}, {NoStat: true, TTL: time.Second},
+		} {
+			created, stat, err := c.Create(t.Context(), "/a", nil, o)
+			if err != nil || created != "/a" || stat != (proto.Stat{}) {
+				t.Errorf("%+v: %q, %+v, %v", o, created, stat, err)
+			}
 		}
-	}
-	want := []proto.OpCode{proto.OpCreate2, proto.OpCreate, proto.OpCreate, proto.OpCreate, proto.OpCreateContainer, proto.OpCreateTTL}
-	if !slices.Equal(sent, want) {
-		t.Errorf("sent %v, want %v", sent, want)
-	}
-	s := startServer(t, server.Config{})
-	real, _, _ := connect(t, s)
-	created, stat, err := real.Create(t.Context(), "/n", []byte("x"), client.CreateOptions{NoStat: true, Sequential: true})
-	if err != nil || created != "/n0000000000" || stat != (proto.Stat{}) {
-		t.Errorf("%q, %+v, %v", created, stat, err)
-	}
+		want := []proto.OpCode{proto.OpCreate2, proto.OpCreate, proto.OpCreate, proto.OpCreate, proto.OpCreateContainer, proto.OpCreateTTL}
+		if !slices.Equal(sent, want) {
+			t.Errorf("sent %v, want %v", sent, want)
+		}
+		s := startServer(t, server.Config{})
+		real, _, _ := connect(t, s)
+		created, stat, err := real.Create(t.Context(), "/n", []byte("x"), client.CreateOptions{NoStat: true, Sequential: true})
+		if err != nil || created != "/n0000000000" || stat != (proto.Stat{}) {
+			t.Errorf("%q, %+v, %v", created, stat, err)
+		}
+	})
 }
 
 // TestResume_FailedConnect: a Connect that fails after the server has resumed the session, here for

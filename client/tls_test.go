@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/clientauth"
@@ -29,21 +30,23 @@ func (f *fake) dialTLS(server *tls.Config) func(context.Context, string) (net.Co
 
 // TestTLS_Works checks a session over TLS with a client certificate, and that a break is survived.
 func TestTLS_Works(t *testing.T) {
-	ca := testca.New(t, "ca")
-	server, alice := ca.Issue(t, testca.Spec{Hosts: []string{"fake"}}), ca.Issue(t, testca.Spec{CN: "alice"})
-	f := &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
-		if h.Op == proto.OpSync {
-			return nil
+	synctest.Test(t, func(t *testing.T) {
+		ca := testca.New(t, "ca")
+		server, alice := ca.Issue(t, testca.Spec{Hosts: []string{"fake"}}), ca.Issue(t, testca.Spec{CN: "alice"})
+		f := &fake{answer: polite(func(h proto.RequestHeader, _ []byte) []byte {
+			if h.Op == proto.OpSync {
+				return nil
+			}
+			return reply(h.Xid, 1, proto.OK, make([]byte, proto.StatBytes))
+		})}
+		c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.Dial = client.DialTLS(alice.Client(""), f.dialTLS(server.Server())) })
+		if _, err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrConnectionLoss) {
+			t.Fatal(err)
 		}
-		return reply(h.Xid, 1, proto.OK, make([]byte, proto.StatBytes))
-	})}
-	c, _ := connectFake(t, f, func(cfg *client.Config) { cfg.Dial = client.DialTLS(alice.Client(""), f.dialTLS(server.Server())) })
-	if _, err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrConnectionLoss) {
-		t.Fatal(err)
-	}
-	if _, err := c.Set(t.Context(), "/a", nil, -1); err != nil {
-		t.Error(err)
-	}
+		if _, err := c.Set(t.Context(), "/a", nil, -1); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestTLS_Refused checks that a handshake that fails gives no session, with the reason.
