@@ -24,6 +24,7 @@ import (
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/memlimit"
 )
 
@@ -145,18 +146,14 @@ func answerQuit(ctx context.Context, w io.Writer) {
 func tuneGC(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	percent := 0
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
 	for {
 		metrics.Read(live)
 		if p := gcPercent(live[0].Value.Uint64()); p != percent {
 			percent = p
 			debug.SetGCPercent(p)
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, time.Second) {
 			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -17,6 +17,7 @@ var harnessTable = []box{
 	}},
 	{pkg: "internal/testkit/...", may: []arrow{
 		{"internal/testkit/...", "one helper may use another"},
+		{"internal/backoff", "pauses"},
 		{"internal/neterr", "a server that closes a connection"},
 		{"internal/parallel", "works at the same time"},
 		{"internal/zkfiles", "the records that it writes"},

@@ -39,6 +39,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/certhost", there: true},
 	{pkg: "internal/secretfile", there: true},
 	{pkg: "cmd/gozkd/internal/tlsconf", there: true, may: []arrow{
+		{"internal/backoff", "pauses between looks"},
 		{"internal/neterr", "its refusals say why"},
 		{"internal/certhost", "the hosts of certificates"},
 		{"internal/secretfile", "keys and passwords"},

@@ -116,12 +116,11 @@ func (v *servers) terminate(limit time.Duration) (took time.Duration) {
 	for _, m := range v.ensemble.Members {
 		_ = m.Signal(syscall.SIGTERM) // fails only without the right to
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	late := time.After(limit)
 	for _, m := range v.ensemble.Members {
 		select {
 		case <-m.Done():
-		case <-timer.C:
+		case <-late:
 			v.kill()
 			return limit
 		}

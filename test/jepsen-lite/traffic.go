@@ -153,12 +153,10 @@ func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
 		g.Wait()
 		close(done)
 	}()
-	t := time.NewTimer(patience)
-	defer t.Stop()
 	select {
 	case <-done:
 		return true
-	case <-t.C:
+	case <-time.After(patience):
 		return false
 	}
 }

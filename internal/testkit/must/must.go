@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/parallel"
 )
 
@@ -81,12 +82,8 @@ func Doing(what string, work func()) {
 func Await(ctx context.Context, limit time.Duration, what string, check func() error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	for err := check(); err != nil; err = check() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 20*time.Millisecond) {
 			end(fmt.Errorf("not within %v: %s: %w", limit, what, err))
 		}
 	}
@@ -103,9 +100,7 @@ func (T) Fatal(args ...any) { end(errors.New(fmt.Sprint(args...))) }
 
 // Sleep ends the work if ctx ends before d has passed.
 func Sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, d) {
 		end(ctx.Err())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/vfs"
 )
@@ -17,8 +18,6 @@ import (
 func alone(ctx context.Context, root, name string) (release func()) {
 	const interval = 50 * time.Millisecond
 	file := filepath.Join(cacheDir(root, "locks"), name)
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for {
 		lock, err := vfs.OS{}.Lock(file)
 		if err == nil {
@@ -27,9 +26,7 @@ func alone(ctx context.Context, root, name string) (release func()) {
 		if !errors.Is(err, vfs.ErrLocked) {
 			must.Do(err)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, interval) {
 			must.Failf("install: wait for %s: %w", file, ctx.Err())
 		}
 	}

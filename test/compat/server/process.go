@@ -178,12 +178,10 @@ func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return errors.Join(err, p.Kill())
 	}
-	timer := time.NewTimer(stopTimeout)
-	defer timer.Stop()
 	select {
 	case <-p.done:
 		return p.removeTemp()
-	case <-timer.C:
+	case <-time.After(stopTimeout):
 		return errors.Join(fmt.Errorf("server: %s did not stop within %s", p.name, stopTimeout), p.Kill())
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/zkfiles"
@@ -96,8 +97,6 @@ func votersAmong(all []*zkdata.Directory, e zklearner.Ensemble) (n int) {
 // awaitEnd waits until no leader is followed and so many voters are stopped that nothing commits.
 func (m *migration) awaitEnd(ctx context.Context, q *question, say say) error {
 	const interval = 200 * time.Millisecond
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	said := ""
 	st := m.learner.Status()
 	if st.Leaders == 0 {
@@ -125,10 +124,8 @@ func (m *migration) awaitEnd(ctx context.Context, q *question, say say) error {
 			say("waiting", "%s", text)
 			said = text
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, interval) {
 			return errors.New("interrupted: the migration goes on")
-		case <-tick.C:
 		}
 	}
 }

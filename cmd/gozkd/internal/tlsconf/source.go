@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/internal/backoff"
 )
 
 const (
@@ -162,15 +164,8 @@ func (s *Source) Client(host string) *tls.Config { return s.current.Load().forHo
 
 // Run looks at the files once a second until ctx ends.
 func (s *Source) Run(ctx context.Context) {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			_ = s.Check() // it has logged the error
-		}
+	for backoff.Sleep(ctx, interval) {
+		_ = s.Check() // it has logged the error
 	}
 }
 
