@@ -69,11 +69,12 @@ func reservePorts(t *testing.T, n int) (ports []string) {
 	return ports
 }
 
-// flags are those of a member.
+// flags are those of a member. A member that stands still for more than a second, as on a busy
+// machine, is no reason for the others to send their clients away: hence syncLimit.
 func (tr *trio) flags(i int) []string {
 	return append([]string{
 		"--data-dir", tr.dirs[i], "--id", fmt.Sprint(i + 1), "--client-port", tr.ports[i].client, "--client-address", "127.0.0.1",
-		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "maxSessionTimeout=60000", "-o", "initLimit=100", "-o", "snapCount=250",
+		"-o", "admin.serverPort=" + tr.ports[i].admin, "-o", "tickTime=200", "-o", "maxSessionTimeout=60000", "-o", "initLimit=100", "-o", "syncLimit=100", "-o", "snapCount=250",
 		"-o", "zookeeper.DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
 	}, tr.lines...)
 }

@@ -28,7 +28,7 @@ func TestScaling(t *testing.T) {
 	dir, peers := t.TempDir(), map[string]int{"1": unusedPort(t), "2": unusedPort(t), "3": unusedPort(t)}
 	secret := testca.WriteFile(t, filepath.Join(dir, "secret"), []byte(strings.Repeat("secret", 5)))
 	serve := func(id string) *process {
-		return launch(t, "serve", "--id", id, "--data-dir", filepath.Join(dir, id), "--client-port", "0", "-o", "tickTime=200", "-o", "standaloneEnabled=false",
+		return launch(t, "serve", "--id", id, "--data-dir", filepath.Join(dir, id), "--client-port", "0", "-o", "tickTime=200", "-o", "syncLimit=100", "-o", "standaloneEnabled=false",
 			"-o", "reconfigEnabled=true", "-o", "gozkd.peer.secretFile="+secret, "-o", "gozkd.scale.url="+kubernetes.URL,
 			"-o", fmt.Sprintf("server.1=127.0.0.1:%d", peers["1"]), "-o", fmt.Sprintf("server.%s=127.0.0.1:%d", id, peers[id]))
 	}
