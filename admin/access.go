@@ -24,8 +24,7 @@ const (
 	// local commands reveal paths, clients, sessions or the server's machine. They are for callers
 	// on this machine and for administrators, or, if Options.Open is set, for everybody.
 	local
-	// changes are commands such as resets, for administrators or, if Options.Open is set, for
-	// everybody.
+	// changes are commands such as resets, for administrators or, with Options.Open, for everybody.
 	changes
 	// administrators may run every command: only they may copy the state or control the server.
 	administrators

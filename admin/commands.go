@@ -87,8 +87,7 @@ func facts(f func(*server.Facts) object) func(*handler, *http.Request) (object, 
 
 // Options configure the handler of New. Names in parentheses are ZooKeeper's keys.
 type Options struct {
-	// Snapshot lets administrators copy the whole state, session passwords included
-	// (admin.snapshot.enabled).
+	// Snapshot lets administrators copy the state, with session passwords (admin.snapshot.enabled).
 	Snapshot bool
 	// Shed lets administrators close clients' connections.
 	Shed bool

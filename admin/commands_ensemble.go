@@ -95,8 +95,7 @@ func zabState(s *server.Facts) object {
 	}
 }
 
-// zabPhase derives the phase from the peer state of the mntr word: "leading - broadcast",
-// "looking".
+// zabPhase derives the phase from the peer state in mntr: "leading - broadcast", "looking".
 func zabPhase(values []server.Value) string {
 	state, _ := value(values, "peer_state").(string)
 	if _, phase, ok := strings.Cut(state, " - "); ok {
@@ -108,8 +107,7 @@ func zabPhase(values []server.Value) string {
 	return ""
 }
 
-// addressSet returns the addresses of a server in ZooKeeper's form. Here a server has a single
-// address.
+// addressSet returns a server's addresses in ZooKeeper's form. Here a server has a single address.
 func addressSet(address string) object {
 	list := addresses(address)
 	o := object{{"empty", len(list) == 0}, {"all_addresses", list}}

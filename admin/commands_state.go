@@ -134,8 +134,7 @@ func hot(s *server.Facts) object {
 
 func reload(h *handler, _ *http.Request) (object, error) { return nil, h.options.Reload() }
 
-// initialConfiguration answers with the text of the file that the program was started with, or
-// null.
+// initialConfiguration answers with the text of the file that the program started with, or null.
 func initialConfiguration(h *handler, _ *http.Request) (object, error) {
 	if h.options.InitialConfiguration == "" {
 		return object{{"initial_configuration", nil}}, nil

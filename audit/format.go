@@ -14,8 +14,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Format appends the line of an event, with a line end, or nothing if the format lacks the
-// operation.
+// Format appends the line of an event, with its end, or nothing if the format lacks the operation.
 type Format func(b []byte, e *Event) []byte
 
 // maxValue bounds each text of a client in a line, in bytes. Paths may be as long as requests.
@@ -169,8 +168,7 @@ func ZooKeeper(b []byte, e *Event) []byte {
 	if e.HasZnode {
 		add("znode", e.Znode)
 	}
-	// In a multi, ZooKeeper finds the type by the path that was asked for, and never that of TTL
-	// znodes.
+	// In a multi, ZooKeeper finds the type by the path asked for, and never that of TTL znodes.
 	if t := znodeType(e); t != "" && !(e.InMulti && (e.Mode.Sequential() || e.Mode.TTL())) {
 		add("znode_type", t)
 	}

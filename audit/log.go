@@ -36,8 +36,7 @@ type Options struct {
 	Failed func(error)
 }
 
-// Log is a Sink that writes lines, from a goroutine of its own. Its methods may be called from any
-// goroutine.
+// Log is a Sink that writes lines from a goroutine of its own. It is safe for concurrent use.
 type Log struct {
 	out  io.Writer
 	opts Options
@@ -138,8 +137,7 @@ func (l *Log) openRoom() {
 // Counts returns the number of recorded events, and how many of them are missing in the log.
 func (l *Log) Counts() (taken, dropped int64) { return l.taken.Load(), l.dropped.Load() }
 
-// Close writes the queued events, without repeating a failed write, and ends the log. Later events
-// are dropped.
+// Close ends the log after one attempt to write the queued events. Later events are dropped.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

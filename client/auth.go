@@ -75,8 +75,7 @@ func (c *Client) handleAuth(l *link, code proto.ErrCode) error {
 	a := l.auths[0]
 	l.auths = l.auths[1:]
 	if code != proto.OK {
-		// The Client ends here, because the writer might be first to notice that the connection
-		// breaks.
+		// The Client ends here, as the writer might be first to notice that the connection breaks.
 		err := fmt.Errorf("client: credential of scheme %q: %w", a.request.Scheme, code)
 		if code != proto.ErrAuthFailed {
 			err = fmt.Errorf("%w: %w", err, proto.ErrAuthFailed)

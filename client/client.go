@@ -197,8 +197,7 @@ func (c *Client) State() State {
 	return c.state
 }
 
-// LastZxid returns the highest zxid of any reply. Later reads are at least as new as this zxid, on
-// every server.
+// LastZxid returns the highest zxid of any reply. On every server, later reads are at least as new.
 func (c *Client) LastZxid() proto.Zxid {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -378,8 +377,7 @@ func (c *Client) newPath(op proto.OpCode, path string, sequential bool) (string,
 	}
 }
 
-// strip returns the caller's path for a server's path. A path outside the chroot is returned
-// unchanged.
+// strip returns the caller's path for a server's path. A path outside the chroot is unchanged.
 func (c *Client) strip(full string) string {
 	rest, ok := strings.CutPrefix(full, c.cfg.Chroot)
 	switch {

@@ -126,8 +126,7 @@ func (c *Client) seekQuorum(ctx context.Context, l *link, servers []string) stri
 	return ""
 }
 
-// hasQuorum asks a server with the four-letter word isro. A server that cannot be asked has no
-// quorum.
+// hasQuorum asks a server with the four-letter word isro. One that cannot be asked has no quorum.
 func (c *Client) hasQuorum(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.ConnectTimeout)
 	defer cancel()
@@ -146,14 +145,12 @@ func (c *Client) hasQuorum(ctx context.Context, address string) bool {
 	return err == nil && string(answer[:]) == "rw"
 }
 
-// CreateOptions say what kind of znode to create. The zero value is a persistent znode with an open
-// ACL.
+// CreateOptions say what to create. The zero value is a persistent znode with an open ACL.
 type CreateOptions struct {
 	Ephemeral  bool // deleted when the session ends
 	Sequential bool // the server appends a number of ten digits to the name
 	Container  bool // deleted some time after its last child
-	// If not 0, deleted when it has no children and was not changed for this long; whole
-	// milliseconds.
+	// If not 0, deleted when it has no children and has not changed for this long; in whole ms.
 	TTL time.Duration
 	ACL []proto.ACL // nil: world:anyone:cdrwa
 	// NoStat asks for no Stat of the new znode, which ZooKeeper 3.4 cannot return.

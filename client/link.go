@@ -317,8 +317,7 @@ type request struct {
 	outcome func() error
 }
 
-// call is a request in progress. Client.mu guards it until done is closed; after that it is
-// immutable.
+// call is a request in progress. Client.mu guards it until done is closed; then it is immutable.
 type call struct {
 	request
 	frame []byte // with its length; send fills in the xid. nil: sent

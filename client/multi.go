@@ -43,8 +43,7 @@ func ChildrenOp(path string) Op {
 	return Op{Request: proto.MultiOp{Op: proto.OpGetChildren, Path: path}}
 }
 
-// Result is the result of an operation of a Multi or MultiRead. Fields that the operation does not
-// have are zero.
+// Result is that of an operation in a Multi or MultiRead. Fields that it does not have are zero.
 type Result struct {
 	// Err is nil or an *Error. A failed Multi executes nothing: operations before the failed
 	// operation have nil, operations after it have proto.ErrRuntimeInconsistency.

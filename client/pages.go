@@ -30,8 +30,7 @@ type Child struct {
 	Err  error
 }
 
-// errOtherServer is the cause of a request that was meant for one connection and not sent on
-// another one.
+// errOtherServer is the cause of a request meant for one connection and not sent on another.
 var errOtherServer = errors.New("the client has another connection now")
 
 // ChildrenPages lists children in the order of the bytes of their names. A name that exists during

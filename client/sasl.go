@@ -31,8 +31,7 @@ func (e *saslRefusal) Is(target error) bool {
 const (
 	// maxSteps bounds the requests of an exchange.
 	maxSteps = 16
-	// maxToken bounds the tokens of both sides in bytes. A ticket with the groups of a user has
-	// some tens of KiB.
+	// maxToken bounds the tokens of both sides in bytes. A ticket with groups has some tens of KiB.
 	maxToken = 128 << 10
 )
 

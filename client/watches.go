@@ -68,8 +68,7 @@ func (t *watchTable) take(kind watchKind, path string) bool {
 	return ok
 }
 
-// fire removes the one-shot watches that an event triggers and reports whether any watch wants the
-// event.
+// fire removes the one-shot watches that an event fires, and reports whether any watch wants it.
 func (t *watchTable) fire(event proto.EventType, path string) bool {
 	var kinds []watchKind
 	switch event {
@@ -103,8 +102,7 @@ func (t *watchTable) recursive(path string) bool {
 	return false
 }
 
-// forgetWatches removes watches on a path and delivers an event for each kind that was set. c.mu is
-// held.
+// forgetWatches removes watches on a path and delivers an event for each kind set. c.mu is held.
 func (c *Client) forgetWatches(path string, kind proto.WatcherType) {
 	t := &c.watches
 	tell := func(event proto.EventType) {
@@ -348,8 +346,7 @@ func (q *eventQueue) awaitRoom() {
 	}
 }
 
-// deliver calls to with each event, in order, until the queue is closed and empty. Then it closes
-// done.
+// deliver calls to with each event, in order, until q is closed and empty. Then it closes done.
 func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
 	defer close(done)
 	for {

@@ -17,8 +17,7 @@ import (
 // LogEntry is an entry of the replicated log. Its content must not be changed.
 type LogEntry struct {
 	Index, Term uint64
-	// Time is the leader's clock, for an entry with a batch or a change of the feature level.
-	// Otherwise it is zero.
+	// Time is the leader's clock, for an entry with a batch or a feature level; otherwise zero.
 	Time time.Time
 	Data []byte // as in the write-ahead log; see docs/reference/formats.md, "Log entry"
 

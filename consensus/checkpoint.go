@@ -143,8 +143,7 @@ func (c checkpointFile) replace(path string) error { return checkpoint.Replace(c
 
 func (c checkpointFile) revert() error { return checkpoint.Revert(c.disk, c.path) }
 
-// stream writes the file as a checkpoint stream. At a damaged page, stream returns
-// ErrCorruptCheckpoint.
+// stream writes the file as a checkpoint stream. At a damaged page it returns ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) (err error) {
 	r, err := checkpoint.Open(c.disk, c.path, checkpoint.Newest)
 	if err != nil {

@@ -42,8 +42,7 @@ const (
 	Level4 = core.Level4
 )
 
-// ErrLevel is wrapped by errors about data that was written at a feature level that this program
-// does not support.
+// ErrLevel is wrapped by errors about data of a feature level that this program does not support.
 var ErrLevel = core.ErrLevel
 
 // StateMachine is the replicated state. The node calls its methods from one goroutine at a time.
@@ -131,8 +130,7 @@ type Config struct {
 	// PeerAddress is where other members reach this one: for those that do not know it yet. Empty:
 	// a member that is to be added must wait for that.
 	PeerAddress string
-	// AddressPatience is how long an address of a member that has several may take, as in
-	// peer.Config.
+	// AddressPatience is how long one of a member's several addresses may take, as in peer.Config.
 	AddressPatience time.Duration
 	// PeerDial connects to other members. Default: TCP.
 	PeerDial func(ctx context.Context, address string) (net.Conn, error)

@@ -25,8 +25,7 @@ type Foundation struct {
 	LogDir   string // directory of its log; "" means Dir
 	Cluster  uint64 // identifies the new ensemble: random, and not 0
 	NewTerms uint64 // raft's term grows by this: more than the old ensemble can have had since
-	// FS is the disk of the log. The checkpoint is on the operating system's disk. Default:
-	// vfs.OS{}.
+	// FS is the disk of the log. The checkpoint is on the system's disk. Default: vfs.OS{}.
 	FS vfs.FS
 }
 

@@ -25,8 +25,7 @@ type logWriter struct {
 	log         *wal.Log // nil: in memory
 	storage     *raft.MemoryStorage
 	checkpoints checkpointReplacer
-	// done gets the responses of appends that are durable, and the checkpoint that they installed,
-	// if any.
+	// done gets the responses of durable appends, and the checkpoint that they installed, if any.
 	done  func(responses []*raftpb.Message, installed *turn.Received)
 	size  atomic.Int64 // of the log; may be read at any time
 	watch *writeWatch  // may be nil

@@ -146,8 +146,7 @@ func (p *peerNetwork) setLevels(ours core.LevelInfo) {
 	})
 }
 
-// drop ends the connections with the members that f selects. Members that accept each other connect
-// again.
+// drop ends the connections with the members f selects. Those that accept each other reconnect.
 func (p *peerNetwork) drop(f func(id uint64, theirs hello) bool) {
 	network := p.get()
 	if network == nil {

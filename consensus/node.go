@@ -211,8 +211,7 @@ func (n *Node) Run(ctx context.Context) error {
 	return errors.Join(err, n.release())
 }
 
-// drain handles the inputs that still matter after the loop has ended with err, and returns Run's
-// error.
+// drain handles the inputs that still matter after the loop ended with err; it returns Run's error.
 func (n *Node) drain(err error) error {
 	for _, e := range n.inbox.events.take() {
 		if failed, ok := e.(diskFailed); ok && errors.Is(err, ErrClosed) {

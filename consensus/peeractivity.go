@@ -32,8 +32,7 @@ func (a *peerActivity) update(c *core.Core) {
 	}
 }
 
-// transferSucceeded notes that a member has received a checkpoint. No tick may have seen the
-// transfer.
+// transferSucceeded notes that a member got a checkpoint. No tick may have seen the transfer.
 func (a *peerActivity) transferSucceeded(to uint64) {
 	a.received++
 	a.inStep[to] = true

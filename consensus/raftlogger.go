@@ -20,8 +20,7 @@ func (l raftLogger) Warningf(f string, v ...any) { l.log.Debug(fmt.Sprintf(f, v.
 func (l raftLogger) Error(v ...any)              { l.log.Error(fmt.Sprint(v...)) }
 func (l raftLogger) Errorf(f string, v ...any)   { l.log.Error(fmt.Sprintf(f, v...)) }
 
-// Fatal and Panic mean that raft found its own invariants violated: going on would spread the
-// damage.
+// Fatal and Panic mean that raft found its invariants violated: going on would spread the damage.
 
 func (l raftLogger) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
 func (l raftLogger) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

@@ -18,8 +18,7 @@ import (
 
 // SavedLog is a checkpoint and the log around it, for tools that print them.
 type SavedLog struct {
-	// State is that of the checkpoint. Zero: there is no checkpoint, and all entries are in
-	// Earlier.
+	// State is that of the checkpoint. Zero: there is no checkpoint, all entries are in Earlier.
 	State SavedState
 	// Earlier are the entries up to the checkpoint that the log still holds. Their effect is in the
 	// checkpoint. Of a stream that did not begin in the log, the first request counts as accepted;
@@ -100,8 +99,7 @@ func ReadSegment(path string) (SavedLog, error) {
 	return withoutCheckpoint(path, rec, err)
 }
 
-// ReadWAL reads the directory of a log without the data directory that it belongs to. The result
-// has no checkpoint.
+// ReadWAL reads the directory of a log without its data directory. The result has no checkpoint.
 func ReadWAL(dir string) (SavedLog, error) {
 	rec, err := wal.Read(dir, wal.Config{})
 	return withoutCheckpoint(dir, rec, err)

@@ -38,8 +38,7 @@ type SavedState struct {
 	meta core.Meta
 }
 
-// ErrNoState says that a data directory holds no state: it is empty, or its member was never let
-// in.
+// ErrNoState means that a data directory has no state: it is empty, or the member was never let in.
 var ErrNoState = errors.New("consensus: no state")
 
 // ReadCheckpoint restores sm from a checkpoint file, without changing the file. A copy of a stopped

@@ -29,8 +29,7 @@ type Status struct {
 	// LogStalled: for an election timeout the log's disk has not answered. If this member leads, it
 	// tries to hand over.
 	LogStalled bool
-	// Reverted: the newest checkpoint was damaged, and this start began with the previous
-	// checkpoint.
+	// Reverted: the newest checkpoint was damaged, so this start began with the previous one.
 	Reverted bool
 	// Progress is when something was last applied or nothing waited to be applied, by a clock that
 	// does not jump: requests of this member or, if it leads, of any member. If Progress is long

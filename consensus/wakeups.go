@@ -91,8 +91,7 @@ func (p *proposalTimer) set(delayed bool, after time.Duration) {
 	}
 }
 
-// stop is called when the loop has ended. A proposer that is in delays may still make the timer
-// fire once.
+// stop is called after the loop. A proposer in delays may still make the timer fire once.
 func (p *proposalTimer) stop() {
 	p.state.Store(notDelaying)
 	p.timer.Stop()

@@ -73,8 +73,7 @@ func (w *writeWatch) forgive() {
 	}
 }
 
-// state returns how long the present write has been pending, and how many writes took longer than
-// limit.
+// state returns how long the present write is pending, and how many took longer than limit.
 func (w *writeWatch) state() (pending time.Duration, stalls int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

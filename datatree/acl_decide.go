@@ -18,8 +18,7 @@ type Decisions struct {
 	bytes int                  // of the keys of older, which keep lists that the tree has dropped
 	most  int                  // of older; 0: fewDecisions
 	addr  netip.Addr           // parsed from addrOf
-	// addrOf is an ip identity. A connection has one, which is parsed when the first list with
-	// networks is met.
+	// addrOf is an ip identity. It is parsed when the first list with networks is met.
 	addrOf string
 
 	evaluated int // number of evaluations

@@ -31,8 +31,7 @@ func validName(id string) bool {
 	}
 }
 
-// nameEnd returns the index of the first of the separators that is neither escaped nor quoted, or
-// the length of s.
+// nameEnd returns the index of the first separator that is neither escaped nor quoted, or len(s).
 func nameEnd(s, separators string) int {
 	quoted := false
 	for i := 0; i < len(s); i++ {

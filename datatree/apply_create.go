@@ -174,8 +174,7 @@ func appendSequential(b []byte, path string, counter int32) []byte {
 	return append(b, number...)
 }
 
-// splittable reports whether create and delete can split a path into parent and name. Other checks
-// come later.
+// splittable reports whether create and delete can split a path. Other checks come later.
 func splittable(path string) bool {
 	return strings.IndexByte(path, '/') >= 0 && strings.IndexByte(path, 0) < 0
 }

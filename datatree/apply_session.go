@@ -9,8 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// CreateSessionBody is the body of createSession and reattachSession, which servers propose for
-// their clients.
+// CreateSessionBody is the body of createSession and reattachSession, which servers propose.
 type CreateSessionBody struct {
 	TimeoutMs int32
 	// For createSession the new random password, for reattachSession the password from the client.

@@ -33,8 +33,7 @@ type largeBlob struct {
 	hashed bool
 }
 
-// largeBytes is the size from which data is large. Copying less data costs no more than two
-// additional allocations.
+// largeBytes is the size from which data is large. Copying less costs at most two allocations.
 const largeBytes = 1 << 10
 
 // seal makes the blob of a record. It copies path, ACL, and data that is not shared with a blob.
@@ -67,8 +66,7 @@ func sealLarge(text string, r *record) blob {
 	return blob{text, a}
 }
 
-// hash returns the blob's term of the digest. The hash of a large blob is computed by the first
-// call.
+// hash returns the blob's term of the digest. That of a large blob is computed by the first call.
 func (b blob) hash() uint64 {
 	a := b.large
 	if a == nil {
@@ -205,8 +203,7 @@ func aclEnd(s string, i int) int {
 	return i
 }
 
-// uvarintAt decodes a uvarint of a blob and returns its end. It does not check the input: blobs are
-// valid.
+// uvarintAt decodes a uvarint of a blob and returns its end. Input is not checked: blobs are valid.
 func uvarintAt(s string, i int) (uint64, int) {
 	if s[i] < 0x80 {
 		return uint64(s[i]), i + 1
@@ -241,8 +238,7 @@ func longUvarintAt(s string, i int) (uint64, int) {
 // unzigzag converts a uvarint to a varint.
 func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
 
-// bytesOf returns the bytes of s, which must not be changed. The result is not nil, even if s is
-// empty.
+// bytesOf returns the bytes of s, which must not be changed. It is not nil, even if s is empty.
 func bytesOf(s string) []byte {
 	if s == "" {
 		return []byte{}

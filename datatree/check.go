@@ -227,8 +227,7 @@ func (c *checker) quotas() {
 	}
 }
 
-// pools checks that every number in use belongs to a znode of the tree or to a note for a
-// checkpoint.
+// pools checks that every number in use belongs to a znode of the tree or a checkpoint's note.
 func (c *checker) pools() {
 	t := c.t
 	if t.dirs.len() != c.dirs {

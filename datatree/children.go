@@ -74,8 +74,7 @@ func (s *znodeStore) dropChild(p, child *znode) {
 	}
 }
 
-// childrenReplyBytes returns the size of the reply to getChildren2 of n with one more child of that
-// name.
+// childrenReplyBytes returns the size of getChildren2's reply for n with one more child so named.
 func (s *znodeStore) childrenReplyBytes(n *znode, name string) int {
 	d := s.dirs.at(n.dir) // number 0 has no children
 	return listBytes(d.nameBytes+len(name), len(d.children)+1)

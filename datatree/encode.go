@@ -12,8 +12,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The values of a checkpoint. Layout: docs/reference/formats.md, "Checkpoint: the tree's keys and
-// values".
+// Layout of the values: docs/reference/formats.md, "Checkpoint: the tree's keys and values".
 
 // appendMeta appends the record and a hash of the record. The digest excludes the hash.
 func appendMeta(b []byte, m meta) []byte {
@@ -109,8 +108,7 @@ func (r *record) plausible(last proto.Zxid) error {
 	return nil
 }
 
-// appendEnsemble encodes the members as texts in the form of /zookeeper/config. Without members the
-// text is empty.
+// appendEnsemble encodes the members as in /zookeeper/config. Without members the text is empty.
 func appendEnsemble(b []byte, r *ensembleRecord) []byte {
 	for _, set := range r.both() {
 		text := ""

@@ -49,14 +49,12 @@ func (st *state) replace(n *znode, r *record) {
 	st.swap(n, is, r.acl, is.dataSize()-n.blob().dataSize())
 }
 
-// update is replace for a caller that knows by how many bytes the data grows, which saves reading
-// both blobs.
+// update is replace for a caller that knows how much the data grows, which saves reading the blobs.
 func (st *state) update(n *znode, r *record, grown int64) {
 	st.swap(n, st.seal(n.path(), r), r.acl, grown)
 }
 
-// swap gives n a blob with the same path, owner and kind, an ACL, and data that is longer by grown
-// bytes.
+// swap gives n a blob with the same path, owner and kind, an ACL, and data longer by grown bytes.
 func (st *state) swap(n *znode, is blob, acl string, grown int64) {
 	was := n.blob()
 	if st.inMulti {

@@ -61,8 +61,7 @@ func (s *znodeStore) AgePages() {
 	}
 }
 
-// unindexChild notes that child is about to be removed from a list of children, and the last one to
-// take its place.
+// unindexChild notes that child is about to leave a list of children, the last taking its place.
 func (s *znodeStore) unindexChild(dir uint32, child *znode, children []znodeID) {
 	x := s.pages.of[dir]
 	if x == nil || int(child.childIdx) >= x.built {

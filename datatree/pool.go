@@ -39,8 +39,7 @@ func (p *pool[T]) len() int { return p.n }
 // at returns the value with a number, which must be in use.
 func (p *pool[T]) at(id uint32) *T { return &p.pages[id>>pageBits][id%pageSlots] }
 
-// peek returns the slot of any number, or nil if there is no such slot. A free slot holds the zero
-// value.
+// peek returns the slot of any number, or nil if there is none. A free slot holds the zero value.
 func (p *pool[T]) peek(id uint32) *T {
 	if page := id >> pageBits; int(page) < len(p.pages) && p.pages[page] != nil {
 		return p.at(id)
@@ -48,8 +47,7 @@ func (p *pool[T]) peek(id uint32) *T {
 	return nil
 }
 
-// alloc returns a zero value. It panics if all numbers are in use, which the limits of the users
-// prevent.
+// alloc returns a zero value. It panics if all numbers are in use, which limits prevent.
 func (p *pool[T]) alloc() (uint32, *T) {
 	if len(p.open) == 0 {
 		p.addPage()

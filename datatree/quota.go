@@ -122,8 +122,7 @@ func (st *state) countBelow(n *znode, q *quota) {
 	}
 }
 
-// writeStats writes the counts into the stats znode, if clients have created it. Versions, zxids
-// and times stay.
+// writeStats sets the stats znode, if clients have created it. Versions, zxids and times stay.
 func (st *state) writeStats(q *quota) {
 	if st.keepStats {
 		return

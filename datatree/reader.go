@@ -9,8 +9,7 @@ import (
 
 var errTruncated = errors.New("truncated")
 
-// reader decodes the records of this package. It keeps the first error; all later reads return zero
-// values.
+// reader decodes the records of this package. It keeps the first error; then reads return zero.
 type reader struct {
 	b   []byte
 	err error

@@ -101,8 +101,7 @@ func (a *aclSize) add(id proto.ID) {
 	a.bytes += minACLEntryBytes + len(id.Scheme) + len(id.ID)
 }
 
-// made returns about how long the znode becomes that op makes, apart from large data, which is not
-// copied.
+// made returns about the size of the znode that op makes, without large data, which is not copied.
 func (a *aclSize) made(op *proto.MultiOp) (bytes int) {
 	bytes = len(op.Path) + min(len(op.Data), largeBytes)
 	for i := range op.ACL {

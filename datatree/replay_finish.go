@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// SetZxid sets the zxid of the last transaction that a snapshot has for certain. It must not go
-// back.
+// SetZxid sets the zxid of the last transaction that a snapshot surely has. It must not go back.
 func (r *Replay) SetZxid(z proto.Zxid) { r.t.lastZxid = max(r.t.lastZxid, z) }
 
 // DropSession closes a session as of the last transaction, which deletes its ephemerals.

@@ -102,8 +102,7 @@ func ValidateRequest(b []byte) error {
 	return err
 }
 
-// decodeRequest decodes a record of Append. Without ids it leaves out the identities and allocates
-// nothing.
+// decodeRequest decodes Append's output. Without ids it skips the identities and allocates nothing.
 func decodeRequest(b []byte, ids bool) (Request, error) {
 	d := reader{b: b}
 	if v := d.byte(); d.err == nil && v != requestVersion {

@@ -87,8 +87,7 @@ func (st *state) Ephemerals(session proto.SessionID, prefix *string) []string {
 	return paths
 }
 
-// EphemeralsBySession returns the sessions that have ephemerals, sorted by id, each with its sorted
-// paths.
+// EphemeralsBySession returns sessions with ephemerals, sorted by id, each with sorted paths.
 func (st *state) EphemeralsBySession() iter.Seq2[proto.SessionID, []string] {
 	return func(yield func(proto.SessionID, []string) bool) {
 		for s := range st.Sessions() {

@@ -29,8 +29,7 @@ func newStore(opts Options) znodeStore {
 	}
 }
 
-// get returns the znode at path, or nil. path is not retained. The pointer is valid until the znode
-// is discarded.
+// get returns the znode at path, or nil, valid until it is discarded. path is not retained.
 func (s *znodeStore) get(path string) *znode { return s.index.get(&s.znodes, path) }
 
 // NumZnodes returns the number of znodes as ZooKeeper counts them, with the root twice.
@@ -62,8 +61,7 @@ func (s *znodeStore) record(n *znode) (r record) {
 	return r
 }
 
-// read sets r, which must be zero, to the record of n. Unlike znode.record it does not scan the
-// ACL.
+// read sets r, which must be zero, to the record of n. Unlike record it does not scan the ACL.
 func (s *znodeStore) read(n *znode, r *record) { n.blob().read(r, len(s.acls.key(n.acl))) }
 
 // sorted returns the znodes with these numbers, sorted by path.
@@ -86,8 +84,7 @@ func (s *znodeStore) at(id znodeID) *znode {
 
 func (s *znodeStore) parent(n *znode) *znode { return s.at(n.parent) }
 
-// children returns the numbers of n's children, which must not be changed and are valid until the
-// next change.
+// children returns the numbers of n's children, which are read-only, and valid until a change.
 func (s *znodeStore) children(n *znode) []znodeID {
 	if n.dir == 0 {
 		return nil

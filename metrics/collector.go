@@ -52,8 +52,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- buildInfo
 }
 
-// basicQuantiles and detailedQuantiles are those of PrometheusMetricsProvider in ZooKeeper up to
-// 3.9.
+// basicQuantiles and detailedQuantiles are those of PrometheusMetricsProvider in ZooKeeper 3.9.
 var (
 	basicQuantiles    = []float64{0.5}
 	detailedQuantiles = []float64{0.5, 0.9, 0.99}

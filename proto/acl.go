@@ -66,8 +66,7 @@ func (i ID) Shown() string { return i.Scheme + ":" + i.User() }
 // Schemes of identities that only ACLs are compared with: they belong to a client beside its
 // identity of scheme sasl. Source: SASLAuthenticationProvider.matches.
 const (
-	// SchemeSASLAll is the identity of the user super, who is granted whatever any entry of scheme
-	// sasl grants.
+	// SchemeSASLAll is the identity of the user super, who is granted what any sasl entry grants.
 	SchemeSASLAll = "sasl-all"
 	// SchemeSASLAny is an identity of every user where letAnySaslUserDoX is set: its id is granted
 	// what the entry of scheme sasl with that id grants.

@@ -2,8 +2,7 @@ package proto
 
 import "strconv"
 
-// ErrCode is the err field of a reply, 0 or a negative number. Clients also use it as an error
-// value.
+// ErrCode is the err field of a reply, 0 or a negative number. Clients use it as an error, too.
 type ErrCode int32
 
 // The error codes. Java clients throw on numbers that are not listed here, so a server must not

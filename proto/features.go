@@ -29,8 +29,7 @@ const (
 	PageFrom       PageFlags = 16 // begin with StartAfter itself
 )
 
-// MaxPageEntries and MaxPageBytes bound a page. The bytes are those of the reply, unless it has a
-// single entry.
+// MaxPageEntries and MaxPageBytes bound a page. The bytes are the reply's, unless it has one entry.
 const (
 	MaxPageEntries = 10_000
 	MaxPageBytes   = 1<<20 - 1

@@ -10,8 +10,7 @@ import (
 // ErrNotInMulti is wrapped by the error for a multi that contains a forbidden operation.
 var ErrNotInMulti = errors.New("proto: op not allowed in this multi")
 
-// AppendMultiHeader appends the header of an operation or result in a multi. done marks the
-// terminator.
+// AppendMultiHeader appends the header of an op or result in a multi. done marks the terminator.
 func AppendMultiHeader(b []byte, op OpCode, done bool, err ErrCode) []byte {
 	return jute.AppendInt(jute.AppendBool(jute.AppendInt(b, int32(op)), done), int32(err))
 }
@@ -36,8 +35,7 @@ type MultiOp struct {
 // MultiRequest is the body of multi and multiRead.
 type MultiRequest struct{ Ops []MultiOp }
 
-// Append appends the encoding, terminator included. An op that has no place in a multi gets a
-// header and no body.
+// Append appends the encoding, terminator included. An op that no multi has gets only a header.
 func (r *MultiRequest) Append(b []byte) []byte {
 	for i := range r.Ops {
 		op := &r.Ops[i]

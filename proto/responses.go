@@ -2,8 +2,7 @@ package proto
 
 import "github.com/gozkd/gozkd/proto/jute"
 
-// CreateResponse is the response of create and, with the Stat, of create2, createContainer and
-// createTTL.
+// CreateResponse is the response of create; with the Stat, of create2, createContainer, createTTL.
 type CreateResponse struct {
 	Path string // with the sequence suffix
 	Stat Stat

@@ -6,8 +6,7 @@ import "strconv"
 // Clients compare zxids as signed 64-bit numbers.
 type Zxid int64
 
-// NoZxid is the zxid in the header of events that no transaction caused (setWatches) and of
-// UNIMPLEMENTED replies.
+// NoZxid is in the header of events without a transaction (setWatches) and UNIMPLEMENTED replies.
 const NoZxid Zxid = -1
 
 // MakeZxid joins epoch and counter.

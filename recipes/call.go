@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// request describes a request to the window and to a test's hook, with the arguments of
-// requesthook.Func.
+// request describes a request to the window and, by requesthook.Func's arguments, a test's hook.
 type request struct {
 	op, path string // without an op, the hook does not see the request
 	watch    bool
@@ -65,8 +64,7 @@ func call[T any](ctx context.Context, k *core, r request, f func(ctx context.Con
 		err error
 	}
 	results := make(chan result, 1)
-	// Ends when the connection answers or gives up, at the latest when the connection is closed.
-	// Close waits.
+	// Ends when the connection answers, gives up, or is closed. Close waits.
 	go func() {
 		defer k.calls.done()
 		v, err := f(in)

@@ -90,8 +90,7 @@ func (c *Client) Idempotent() *Client {
 	return &Client{core: c.core, root: c.root, idempotent: true}
 }
 
-// Session returns the current session: after Lost, the lost session until a new session is
-// established.
+// Session returns the current session: after Lost, the lost one until there is a new session.
 func (c *Client) Session() *Session { return c.core.currentSession() }
 
 // AwaitSession returns the current session if that is alive, and otherwise waits for the next.

@@ -10,8 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// CreateOptions says how to create a znode. The zero value means a persistent znode with the
-// Client's ACL.
+// CreateOptions says how to create a znode: by default, a persistent znode with the Client's ACL.
 type CreateOptions struct {
 	Ephemeral  bool // the server deletes the znode with the session
 	Sequential bool // the server appends a number to the name
@@ -20,8 +19,7 @@ type CreateOptions struct {
 	// changed it for this time, in whole milliseconds.
 	TTL time.Duration
 	ACL []proto.ACL // nil means the Client's
-	// Parents creates missing parents: as containers if the server supports them, otherwise as
-	// persistent znodes.
+	// Parents creates missing parents: as containers if the server has them, otherwise persistent.
 	Parents bool
 	// Protected puts "_c_<guid>-" before the name, as Curator does. After a lost answer Create
 	// finds the znode by that GUID, so the znode is created once. If the caller has stopped
@@ -158,8 +156,7 @@ func (n *createCall) resolveLost(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// send sends the create request. If ctx ends before the answer arrives, the znode is deleted in the
-// background.
+// send sends the create request. If ctx ends first, the znode is deleted in the background.
 func (n *createCall) send(ctx context.Context) (string, error) {
 	k := n.client.core
 	n.sentIn = k.currentSession()

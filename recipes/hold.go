@@ -92,8 +92,7 @@ func (c *Client) NewHold(o HoldSpec) *Hold {
 	return h
 }
 
-// JoinHolds returns a Hold that lasts as long as both a and b, of which b is younger. Release
-// releases both.
+// JoinHolds returns a Hold that lasts as long as a and the younger b. Release releases both.
 func JoinHolds(a, b *Hold) *Hold {
 	h := &Hold{client: a.client, session: b.session, path: a.path, token: b.token, checks: slices.Concat(a.checks, b.checks)}
 	h.ownChecks = len(h.checks)

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// lifecycle holds the context of background work, which Close ends, and counts the work that Close
-// awaits.
+// lifecycle holds the context of background work, which Close ends, and counts what Close awaits.
 type lifecycle struct {
 	ctx            context.Context // of background work
 	cancel         context.CancelFunc
@@ -104,8 +103,7 @@ func (l *abandonedCalls) remove(finished chan struct{}) {
 	close(finished)
 }
 
-// wait waits until the requests that are present now have ended. The call fails when ctx ends or
-// closing is closed.
+// wait waits for the requests that are present now. It fails when ctx ends or closing is closed.
 func (l *abandonedCalls) wait(ctx context.Context, closing <-chan struct{}) error {
 	var now []chan struct{}
 	for finished := range l.all.Range {

@@ -103,8 +103,7 @@ const (
 	reportShare = 4
 	// pingShare: go-zookeeper pings three times per timeout.
 	pingShare = 3
-	// marginShare: client and server clocks may drift apart by this share of the timeout within a
-	// timeout.
+	// marginShare: client and server may drift apart by this share of the timeout within one.
 	marginShare = 64
 )
 
@@ -114,8 +113,7 @@ type answeredSync struct {
 	sent, answered time.Duration
 }
 
-// livenessProof derives from answered syncs when the leader last heard of the session. Owned by
-// probeLoop.
+// livenessProof tells from answered syncs when the leader last heard of the session, for probeLoop.
 type livenessProof struct {
 	session int64
 	probes  []answeredSync // the latest last; no more than can still matter

@@ -28,8 +28,7 @@ func Forever(wait time.Duration) RetryPolicy {
 	return func(int, time.Duration) (time.Duration, bool) { return wait, true }
 }
 
-// UntilElapsed retries until limit has passed since the first attempt, with a pause of wait before
-// each retry.
+// UntilElapsed retries until limit has passed since the first attempt, waiting before each retry.
 func UntilElapsed(limit, wait time.Duration) RetryPolicy {
 	return func(_ int, elapsed time.Duration) (time.Duration, bool) { return wait, elapsed+wait <= limit }
 }

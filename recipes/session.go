@@ -10,8 +10,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/checkedctx"
 )
 
-// Session is a session with the server, until the session has ended or may have ended. Safe for
-// concurrent use.
+// Session is a session with the server, until it has or may have ended. Safe for concurrent use.
 type Session struct {
 	id     int64
 	clock  *clock

@@ -30,8 +30,7 @@ const (
 	unknownBytes = 1 << 20
 )
 
-// window bounds the requests under way. Requests enter in the order of the calls of enter. Safe for
-// concurrent use.
+// window bounds the requests under way, in the order of calls of enter. Safe for concurrent use.
 type window struct {
 	k *core
 

@@ -165,8 +165,7 @@ func (w *wrapped[E]) read(_ context.Context, kind readKind, path string, watched
 	defer w.mu.Unlock()
 	if fires != nil {
 		at.due = func() bool { return hasFired(fires) }
-		// Ends with the watch, the connection or Close. Close waits; the caller is counted in
-		// k.calls.
+		// Ends with the watch, the connection or Close. Close waits; k.calls counts the caller.
 		w.k.loops.Go(func() { w.forward(at, fires, reconnect) })
 	}
 	r.watch = w.watches.answered(at, armed || fires != nil)
@@ -222,8 +221,7 @@ func (w *wrapped[E]) readOnce(kind readKind, path string, watch bool) (r readRes
 	return r, fires, w.after(r.stat, err)
 }
 
-// multi remembers and forgets ephemerals. After a lost answer, ephemerals with known names may
-// exist.
+// multi remembers and forgets ephemerals. After a lost answer, those with known names may exist.
 func (w *wrapped[E]) multi(_ context.Context, ops []client.Op) ([]client.Result, error) {
 	results, err := w.conn.Multi(ops)
 	err = w.after(nil, err)
@@ -344,8 +342,7 @@ func (w *wrapped[E]) deleteEphemerals(session int64) error {
 // leaveServer does nothing: Conn has no method for it.
 func (w *wrapped[E]) leaveServer() {}
 
-// close deletes the ephemerals of the session, which stays alive with the connection, for about
-// half of limit.
+// close deletes the ephemerals of the session, which lives on, for about half of limit.
 func (w *wrapped[E]) close(s *Session, limit time.Duration) (unanswered int) {
 	if s != nil {
 		w.k.calls.add()

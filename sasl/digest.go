@@ -23,8 +23,7 @@ const (
 	qualityOfAuth = "auth"
 )
 
-// DigestUsers maps the names of users to MD5(user:realm:password). This hash authenticates as the
-// password does.
+// DigestUsers maps users to MD5(user:realm:password). It authenticates as the password does.
 type DigestUsers map[string][md5.Size]byte
 
 // Set adds a user, or replaces the user's password.

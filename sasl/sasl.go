@@ -15,8 +15,7 @@ type Server interface {
 	New() Exchange
 }
 
-// Exchange is the server's side of an exchange. Only a single goroutine may use an Exchange at a
-// time.
+// Exchange is the server's side of an exchange. Only one goroutine may use it at a time.
 type Exchange interface {
 	// Step takes the client's next token, which is not nil but may be empty, and returns the token
 	// of the reply; nil stands for a null token. Step must not retain token. If done is true, the
@@ -35,8 +34,7 @@ type Client interface {
 	New(host string) (ClientExchange, error)
 }
 
-// ClientExchange is the client's side of an exchange. Only a single goroutine may use a
-// ClientExchange at a time.
+// ClientExchange is the client's side of an exchange. Only one goroutine may use it at a time.
 type ClientExchange interface {
 	// Step takes the next token of the server, nil at the beginning, and returns the token to send.
 	// If done is true, this token is the last: the client is authenticated when the server has

@@ -25,8 +25,7 @@ func (s *Server) accept(ctx context.Context, l net.Listener, kind portKind) {
 	})
 }
 
-// admit starts to serve a connection, or closes it if there are too many. caller is nil unless
-// DialAs made it.
+// admit starts to serve a connection, or closes it if there are too many. caller: DialAs made it.
 func (s *Server) admit(nc net.Conn, kind portKind, caller *Caller) {
 	addr := nc.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(addr); err == nil {

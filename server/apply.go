@@ -296,8 +296,7 @@ func (a *applier) audit(req *datatree.Request, res *datatree.Result, events []da
 	}
 }
 
-// errUnknownOutcome is the code of a request of the server itself that may have been applied or
-// not.
+// errUnknownOutcome is for a request of the server itself that may have been applied or not.
 const errUnknownOutcome = proto.ErrConnectionLoss
 
 // deliver puts an event on the output of every connection that watches for it and may read the

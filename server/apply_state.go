@@ -26,8 +26,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		} else if req.Op == proto.OpReattachSession && !s.alone() && s.node.Status().Leading {
 			s.meter.Count(meter.SessionsRevalidated) // a client came to another member, which in ZooKeeper asks the leader
 		}
-		// Bind before updating the tracker: if MoveClock runs in between, it must see the session
-		// as connected.
+		// Bind before updating the tracker: MoveClock must see the session as connected.
 		s.conns.bind(info.ID, c)
 		if req.Op == proto.OpReattachSession {
 			s.endings.Attached(info.ID, req.Server)

@@ -33,8 +33,7 @@ type (
 	LogPosition = facts.LogPosition
 	// ArchiveStats is the state of the archive, as the program that archives the log knows it.
 	ArchiveStats = facts.ArchiveStats
-	// StandbyStats is the state of a standby's archive, as the program that feeds the standby knows
-	// it.
+	// StandbyStats is the state of a standby's archive, as the program that feeds it knows it.
 	StandbyStats = facts.StandbyStats
 )
 
@@ -201,8 +200,7 @@ func (b *Backups) checkpointed(took time.Duration, changes int) {
 	b.cfg.Logger.Info("checkpoint", "changes", changes, "took_ms", took.Milliseconds())
 }
 
-// LogPosition returns the present position. It is zero before the server has opened its data, and
-// after Close.
+// LogPosition returns the present position. It is zero before the data is open, and after Close.
 func (b *Backups) LogPosition() LogPosition {
 	if !b.life.Accepting.Load() {
 		return LogPosition{}

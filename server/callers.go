@@ -14,8 +14,7 @@ import (
 
 // Caller is a client whose identity the embedding program has established, for example by HTTP.
 type Caller struct {
-	// Address is the client's host, without a port: its identity of the scheme ip. Empty: this
-	// machine.
+	// Address is the client's host, without a port: its ip identity. Empty: this machine.
 	Address string
 	// IDs are further identities. Those that Server.Identities returns have the permissions of
 	// clients that prove the same identity by the protocol.

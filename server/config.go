@@ -88,8 +88,7 @@ type Config struct {
 	// RelayedObservers makes this server, if it is an observer, follow a follower and not the
 	// leader (observerMasterPort). No further port is opened.
 	RelayedObservers bool
-	// OneVoter lets a reconfig leave a single voter (standaloneEnabled=false). Default: two are the
-	// least.
+	// OneVoter lets a reconfig leave one voter (standaloneEnabled=false). Default: two at least.
 	OneVoter bool
 	// MultiAddress lets the lines of a reconfig have several addresses (multiAddress.enabled).
 	// Those of Members may have several in any case, separated by |: this server listens on each of
@@ -162,8 +161,7 @@ type Config struct {
 
 	// Tick is the granularity of session expiry (tickTime). Default: 2 s.
 	Tick time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts of clients. Defaults: 2
-	// and 20 ticks.
+	// MinSessionTimeout and MaxSessionTimeout bound session timeouts. Defaults: 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration `reload:"live"`
 	// MaxClientConns bounds the connections from one address (maxClientCnxns), MaxConns all
 	// connections (maxCnxns). 0: the default, which is 60 per address and, in all, as many as the
@@ -235,8 +233,7 @@ type Config struct {
 	Standby bool
 	// StandbyStats tells the metrics how a standby follows, as ArchiveStats does.
 	StandbyStats func() StandbyStats `reload:"handed in"`
-	// NoSync acknowledges writes before they are on disk (forceSync=no): a power failure may lose
-	// them.
+	// NoSync acknowledges writes before they are on disk (forceSync=no): power loss may lose them.
 	NoSync bool
 	// SyncWarning is the duration above which a sync is logged (fsync.warningthresholdms). Default:
 	// 1 s.

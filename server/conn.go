@@ -171,8 +171,7 @@ func (c *conn) lost(in *link.Input, err error) {
 	c.server.forget(c, false)
 }
 
-// end ends a connection on which no further request is handled. err is the reason if a request was
-// malformed.
+// end ends a connection that handles no further request. err is the reason if one was malformed.
 func (c *conn) end(in *link.Input, err error) {
 	if err != nil {
 		c.Lock()

@@ -152,8 +152,7 @@ func (t *connTable) remove(c *conn) {
 	}
 }
 
-// counted notes that a connection has come or gone, whose memory changes by that many bytes. t.mu
-// is held.
+// counted notes that a connection has come or gone, with that much memory. t.mu is held.
 func (t *connTable) counted(bytes int64) {
 	t.growth.connections.Add(bytes)
 	t.links.SetCount(len(t.byID))
@@ -188,8 +187,7 @@ func (t *connTable) release(c *conn) (had bool) {
 	return had
 }
 
-// noteOwner records that the client of a session was heard from on a connection that is not the
-// session's.
+// noteOwner records that a session's client was heard from on another connection than its own.
 func (t *connTable) noteOwner(id proto.SessionID, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,8 +17,7 @@ import (
 var (
 	// ErrNoSession means that the session does not exist, or does not exist any more.
 	ErrNoSession = errors.New("server: no such session")
-	// ErrNotLeading means that only the leader can do that, and this server is not the leader, or
-	// no longer.
+	// ErrNotLeading means that only the leader can do that, and this server is not, or no longer.
 	ErrNotLeading = errors.New("server: not the leader")
 )
 
@@ -42,8 +41,7 @@ func (s *Server) MoveClock(move func() (connected []int64)) { s.sessions.moveClo
 // tick. It returns when these changes are applied on this server, or ErrNotLeading.
 func (s *Server) ExpireDue(ctx context.Context) error { return s.sessions.expireDue(ctx) }
 
-// CatchUp returns when this server has applied everything that was committed anywhere before the
-// call.
+// CatchUp returns when this server has applied all that was committed anywhere before the call.
 func (s *Server) CatchUp(ctx context.Context) error { return s.catchUp(ctx) }
 
 // HandOver makes another member the leader, the voter to, which is a MemberStatus.ID, or, if to is

@@ -21,8 +21,7 @@ const (
 	maxOutput = 64 << 20
 	// burstFrames bounds how many requests are handled under one lock.
 	burstFrames = 128
-	// maxFills is how often a connection is read before others go on, if its socket always has
-	// bytes.
+	// maxFills is how often a connection with more in its socket is read before others go on.
 	maxFills = 8
 	// quietTime: a client that was silent for so long before its last request is probably idle, and
 	// sends a ping now and then. It gets a goroutine only for that.
@@ -242,8 +241,7 @@ type received struct {
 	now   time.Time // when the request came
 	stats *meter.BatchStats
 	turn  bool // the connection has a turn for an expensive request
-	// leftOut is how many bytes of data were left out of the body, because the state was full: see
-	// refuseGrowing.
+	// leftOut is how many bytes of data the body lacks, as the state was full: see refuseGrowing.
 	leftOut int
 }
 
@@ -352,8 +350,7 @@ func (c *conn) noteRequest(r *received) {
 	}
 }
 
-// write proposes a write and queues it, or queues its refusal. write does nothing if it returns a
-// pause.
+// write proposes a write and queues it, or queues its refusal. With a pause it has done nothing.
 func (c *conn) write(r *received) pause {
 	s, body := c.server, r.body
 	switch {

@@ -14,8 +14,7 @@ var ErrDiverged = errors.New("server: the state differs from that of the other s
 // divergedFile marks a data directory whose state differs. No server starts with such a directory.
 const divergedFile = "DIVERGED"
 
-// diverged stops this server for good: its answers may be wrong, and it must not take part in
-// decisions.
+// diverged stops this server for good: its answers may be wrong, and it must not help to decide.
 func (s *leadership) diverged(index uint64) {
 	err := fmt.Errorf("%w since entry %d at the latest", ErrDiverged, index)
 	if s.cfg.Dir != "" {

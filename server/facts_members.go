@@ -39,8 +39,7 @@ func (s *shared) ensemble() (set serverlist.Set, version proto.Zxid) {
 	return set, version
 }
 
-// Membership returns the members as text, as the znode /zookeeper/config has them, or "" for a
-// standalone server.
+// Membership returns the members as /zookeeper/config has them, or "" for a standalone server.
 func (f *Facts) Membership() string {
 	if f.alone() {
 		return ""

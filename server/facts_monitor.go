@@ -148,8 +148,7 @@ func (f *Facts) addMember(l *facts.Values) {
 	l.Add("gozkd_epoch", int64(zxid.Epoch()))
 	l.Add("gozkd_term", int64(st.Term))
 	l.Add("gozkd_applied_index", int64(st.Applied))
-	// A leader that does not hear from a quorum soon steps down, and then this server knows no
-	// leader.
+	// A leader that does not hear from a quorum soon steps down, so this server knows no leader.
 	l.Add("gozkd_quorum_reachable", flag(st.Leader != 0))
 	voters := int64(0)
 	for _, id := range st.Voters {

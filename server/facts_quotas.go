@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// maxQuotaZnodes bounds how many znodes are read for quotas, because the tree's lock is held
-// meanwhile.
+// maxQuotaZnodes bounds how many znodes are read for quotas, as the tree's lock is held meanwhile.
 const maxQuotaZnodes = 1000
 
 // namespaceQuota is the quota of a child of the root. -1 means no limit.

@@ -66,8 +66,7 @@ func (c newcomer) handshake() (ok bool, err error) {
 		c.logger().Debug("client refused: this server is read-only, which the client does not accept")
 		return false, nil
 	}
-	// A silent close makes the client try the next server; an answer would cost the client its
-	// session.
+	// A silent close leads the client to the next server; an answer would cost it its session.
 	if last := s.awaitZxid(req.LastZxidSeen); req.LastZxidSeen > last {
 		c.noteTurnedAway(&req, "that server's state was older than what the client had seen")
 		c.logger().Info("client refused: it has seen a later state than this server", "client_zxid", req.LastZxidSeen.String(), "zxid", last.String())

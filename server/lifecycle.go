@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 )
 
-// Err delivers at most one error: the reason why the server stopped by itself. The server must
-// still be closed.
+// Err delivers at most one error: why the server stopped by itself. It must still be closed.
 func (s *Server) Err() <-chan error { return s.life.Err() }
 
 // Failed returns why the server stopped by itself, for example because its disk failed, or nil. The

@@ -43,8 +43,7 @@ var pauseAlone pause = &pauseKind{again: true, await: func(c *conn, _ *link.Inpu
 	return c.awaitQueue(func() bool { return c.queue.len() > 0 })
 }}
 
-// pauseSync: the next request is a write, and waits until the requests before it allow it; see
-// queue.holdsWrites.
+// pauseSync: the next request, a write, waits for the requests before it; see queue.holdsWrites.
 var pauseSync pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitQueue(c.queue.holdsWrites) }}
 
 // pauseTurn: the next request is expensive and needs a turn; or it is answered in part, and the

@@ -29,8 +29,7 @@ type PeerTLS struct {
 	// ReverseDNS: if the host of a member is an IP address, a certificate may also be valid for a
 	// name that the DNS has for this address.
 	ReverseDNS bool
-	// Ensemble is the name of the ensemble in the URIs gozkd://ensemble/id of certificates. Empty:
-	// any name.
+	// Ensemble is the name in the URIs gozkd://ensemble/id of certificates. Empty: any name.
 	Ensemble string
 	// DetectionTimeout bounds the wait for the first byte of a caller, which tells TLS from a plain
 	// connection. Default, and maximum: 5 s.

@@ -50,15 +50,13 @@ func (s *Server) multi(ctx context.Context, r datatree.Request, ops []proto.Mult
 	return -1, err
 }
 
-// SetACL replaces the access control list of a znode, and returns when that is applied here. SetACL
-// checks no ACL.
+// SetACL replaces the ACL of a znode, and returns when that is applied here. It checks no ACL.
 func (s *Server) SetACL(ctx context.Context, path string, acl []proto.ACL) error {
 	body := (&proto.SetACLRequest{Path: path, ACL: acl, Version: -1}).Append(nil)
 	return s.writeOwn(ctx, datatree.Request{Op: proto.OpSetACL, Body: body}, func(*datatree.Result) {})
 }
 
-// writeOwn proposes a write without ACL checks. look is called as by decide. The error wraps the
-// code.
+// writeOwn proposes a write without ACL checks. look is as for decide. The error wraps the code.
 func (s *Server) writeOwn(ctx context.Context, r datatree.Request, look func(*datatree.Result)) error {
 	// The schemes of ACLs are those that clients may name.
 	const schemes = datatree.FlagX509 | datatree.FlagX509Text | datatree.FlagSASL

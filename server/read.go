@@ -75,8 +75,7 @@ func (c *conn) read(t *meter.BatchStats, op proto.OpCode, xid int32, body []byte
 	}
 	switch {
 	case op == proto.OpSetWatches || op == proto.OpSetWatches2:
-		// The events of setWatches come before its reply: move the empty frame of the reply to
-		// their end.
+		// The events of setWatches come before its reply: move its empty frame to their end.
 		events := o.Buf[start.At()+4+proto.ReplyHeaderBytes:]
 		o.Buf = append(o.Buf[:start.At()], events...)
 		o.Buf = appendStatus(o.Buf, xid, zxid, code)

@@ -54,8 +54,7 @@ func (c *conn) drainInApply(b *meter.BatchStats) {
 		return
 	}
 	c.queue.draining.Store(true)
-	// Ends when the queue is drained or the connection closes; Close of the server closes the
-	// connection and waits.
+	// Ends when the queue is drained or the connection closes; Server.Close closes that and waits.
 	c.server.life.Goroutines.Go(c.finishDrain)
 }
 

@@ -52,12 +52,10 @@ func (c *conn) writeRequest(r *received) datatree.Request {
 	}
 }
 
-// session returns the session of the client. A request of a local session has none for the
-// ensemble.
+// session returns the client's session. A request of a local session has none for the ensemble.
 func (r *clientRequest) session() proto.SessionID { return cmp.Or(r.req.Session, r.conn.session) }
 
-// audited returns req and its result for the audit log. A nil r means that the server itself sent
-// req.
+// audited returns req and its result for the audit log. A nil r: the server itself sent req.
 func (r *clientRequest) audited(req *datatree.Request, res *datatree.Result, now time.Time) *trail.Request {
 	a := &trail.Request{
 		Session: req.Session, Op: req.Op, Body: req.Body, IDs: req.IDs, Time: now,
@@ -90,23 +88,20 @@ type attachRequest struct {
 	upgrades    bool // a local session
 }
 
-// serverWrite is a request of the server itself. applied is called with the result; nil: nobody
-// waits for it.
+// serverWrite is a request of the server itself. applied gets the result; nil: nobody waits for it.
 type serverWrite struct {
 	req     datatree.Request
 	applied func(*datatree.Result)
 }
 
-// finish calls applied. res is copied, so that the result of every other write stays on the stack
-// of Apply.
+// finish calls applied. res is copied, so that that of every other write stays on Apply's stack.
 func (w *serverWrite) finish(res datatree.Result) {
 	if w.applied != nil {
 		w.applied(&res)
 	}
 }
 
-// queuedRead is answered from the tree when all earlier requests are answered and its barrier has
-// passed.
+// queuedRead is answered from the tree when all earlier ones are answered and its barrier passed.
 type queuedRead struct {
 	op              proto.OpCode
 	xid             int32
@@ -134,15 +129,13 @@ type queuedStatus struct {
 // zxidLast in a queuedStatus stands for the zxid at the moment when the reply is made.
 const zxidLast proto.Zxid = -2
 
-// readBarrier makes reads wait until this server has applied everything that was committed when
-// they came.
+// readBarrier makes reads wait until this server has applied what was committed when they came.
 type readBarrier struct{ passed bool }
 
 type queued interface {
 	// bytes returns how many bytes of the request are held until the reply.
 	bytes() int
-	// unordered reports whether consensus decides when the request is answered, and not the order
-	// of the writes.
+	// unordered reports whether consensus decides when it is answered, not the order of the writes.
 	unordered() bool
 }
 
@@ -155,8 +148,7 @@ func (*clientWrite) unordered() bool    { return false }
 func (r *queuedRead) unordered() bool   { return r.barrier != nil }
 func (r *queuedStatus) unordered() bool { return !r.heard.IsZero() }
 
-// freeWrites are reused. Nearly all writes are answered at once, and are free when Apply no longer
-// needs them.
+// freeWrites are reused. Nearly all are answered at once, and free when Apply no longer needs them.
 var freeWrites = sync.Pool{New: func() any { return new(clientWrite) }}
 
 // queue holds the requests of a connection that are not answered yet, in their order.
@@ -219,8 +211,7 @@ func isList(op proto.OpCode) bool {
 	return op == proto.OpGetChildren || op == proto.OpGetChildren2 || op == proto.OpGetACL
 }
 
-// headLong reports whether the oldest request is a read that takes much work and could be answered
-// now.
+// headLong reports whether the head is a read of much work that could be answered now.
 func (q *queue) headLong(s *state) bool {
 	r, ok := q.head().(*queuedRead)
 	return ok && (r.barrier == nil || r.barrier.passed) && s.longReply(r.op, r.body)

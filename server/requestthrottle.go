@@ -20,8 +20,7 @@ type RequestThrottle struct {
 	// Limit bounds the writes under way (requestThrottleLimit). 0: no throttle, and the other
 	// fields have no effect.
 	Limit int
-	// StallTime is how often a write that waits is looked at (requestThrottleStallTime). Default:
-	// 100 ms.
+	// StallTime is how often a waiting write is tried (requestThrottleStallTime). Default: 100 ms.
 	StallTime time.Duration
 	// StaleLatency: a write that has waited longer than the timeout of its session is stale
 	// (requestStaleLatencyCheck). It is dropped, and its connection closed, so that no later write

@@ -33,8 +33,7 @@ type Certificates struct {
 	Expires time.Time
 }
 
-// ensureTLS sets the fields for TLS that are zero to their defaults, and returns the errors in the
-// others.
+// ensureTLS sets zero fields for TLS to their defaults, and returns the errors in the others.
 func (c *Config) ensureTLS() (errs []error) {
 	c.HandshakeLimit = cmp.Or(c.HandshakeLimit, 250)
 	if c.SecureListen != "" && c.SecureListener != nil {

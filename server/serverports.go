@@ -116,8 +116,7 @@ func (p *serverPorts) open(ctx context.Context, port *ports.Port, l net.Listener
 	return nil
 }
 
-// socketLimit returns how many clients may be connected to a process that has open descriptors and
-// may have limit.
+// socketLimit returns how many clients can connect to a process with open descriptors of limit.
 func socketLimit(open, limit int64) int {
 	return int(min(max(limit-open-reserved(limit), 8), math.MaxInt32))
 }

@@ -43,8 +43,7 @@ func (s *shared) quorumConnected(set serverlist.Set) bool {
 	return len(voters)-len(away) > len(voters)/2
 }
 
-// current returns a channel that is closed when this server has applied everything that is
-// committed anywhere now.
+// current returns a channel that is closed when this server has applied all that is committed now.
 func (s *shared) current() <-chan struct{} {
 	done := make(chan struct{})
 	s.node.Read(func() { close(done) })

@@ -13,8 +13,7 @@ const (
 	// maxMultiReads bounds the reply of a multiRead, in multiples of jute.maxbuffer: no client
 	// accepts a longer frame, and a short request could ask for a very long reply.
 	maxMultiReads = 4
-	// maxSliceWork is how much of a multiRead is done under one lock, in reads. It takes about
-	// 10 ms.
+	// maxSliceWork is how much of a multiRead is done under one lock, in reads: about 10 ms.
 	maxSliceWork = 32 << 10
 	// evaluationWork is the work of deciding about one more list.
 	evaluationWork = 16

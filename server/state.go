@@ -251,8 +251,7 @@ type waitList struct {
 	ch chan struct{} // nil: nobody waits
 }
 
-// await waits until cond, which is called now and after each wake, returns true. Errors are as of
-// Life.Await.
+// await waits until cond, called now and after each wake, is true. Errors are as of Life.Await.
 func (l *waitList) await(ctx context.Context, life *lifecycle.Life, what string, cond func() bool) error {
 	for {
 		l.mu.Lock()
@@ -284,8 +283,7 @@ func (l *waitList) wake() {
 func restoreTree(opts datatree.Options, kv iter.Seq2[[]byte, []byte]) (t *datatree.Tree, err error) {
 	const ahead = 4 // batches that may wait for the builder
 	batches, built := make(chan *datatree.Batch, ahead), make(chan struct{})
-	// Ends when batches is closed, or at the first bad key; the deferred function waits for it,
-	// even if kv panics.
+	// Ends when batches is closed, or at a bad key; the deferred function waits, even if kv panics.
 	go func() {
 		defer close(built)
 		t, err = datatree.Build(opts, func(yield func(*datatree.Batch) bool) {

@@ -9,8 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
-// transitions logs each change of the server's part in the ensemble once. It holds the part that
-// was logged last.
+// transitions logs each change of the server's part in the ensemble once. It holds the last one.
 type transitions struct {
 	*shared
 	mode   string

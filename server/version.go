@@ -2,8 +2,7 @@ package server
 
 import "github.com/gozkd/gozkd/internal/version"
 
-// Version is the version of this module, such as "0.1.0", or "devel" if the program was not built
-// from a tag.
+// Version is the version of this module, such as "0.1.0", or "devel" if not built from a tag.
 var Version = version.Get().Number
 
 // zooKeeperRelease is the ZooKeeper release whose protocol and semantics this server has. Clients

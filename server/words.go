@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/server/internal/meter"
 )
 
-// defaultTraceMask is the answer of gtmk until stmk sets another mask. The mask has no other
-// effect.
+// defaultTraceMask is the answer of gtmk until stmk sets another mask. It has no other effect.
 const defaultTraceMask = 306
 
 const (
@@ -126,8 +125,7 @@ func (c newcomer) sendWord(word string, allowed bool, patience time.Duration) er
 	return err
 }
 
-// partWriter sends the parts of a long answer. Each must be taken within partPatience, and all
-// before the end.
+// partWriter sends the parts of a long answer. Each may take partPatience, and all until the end.
 type partWriter struct {
 	c   *conn
 	end time.Time

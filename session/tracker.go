@@ -38,8 +38,7 @@ func New(tick time.Duration) *Tracker {
 	return &Tracker{tick: tick, sessions: make(map[proto.SessionID]*entry), buckets: make(map[int64]*entry)}
 }
 
-// Add adds session id, last heard from at now. If the session is known, Add is the same as
-// SetTimeout.
+// Add adds session id, last heard from at now. If id is known, Add is the same as SetTimeout.
 func (t *Tracker) Add(id proto.SessionID, timeout time.Duration, now time.Time) {
 	e := t.sessions[id]
 	if e == nil {
@@ -109,8 +108,7 @@ func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	return ids
 }
 
-// Silent reports whether id is known and its timeout had passed at that time, without rounding up
-// to a bucket.
+// Silent reports whether id is known and its timeout had passed then, not rounded up to a bucket.
 func (t *Tracker) Silent(id proto.SessionID, at time.Time) bool {
 	e := t.sessions[id]
 	return e != nil && e.lastHeard+e.timeout <= t.since(at)

@@ -71,8 +71,7 @@ func (b *Batch) encodedBytes() int64 {
 	return n
 }
 
-// append appends b's records to buf. The caller must bound encodedBytes by MaxAppendBytes, so that
-// all lengths fit.
+// append appends b's records to buf. encodedBytes is at most MaxAppendBytes, so all lengths fit.
 func (b *Batch) append(buf []byte) []byte {
 	le := binary.LittleEndian
 	if b.State != nil {

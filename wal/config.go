@@ -42,8 +42,7 @@ type Config struct {
 	// MustExist makes Open return an error that wraps io/fs.ErrNotExist, and make nothing, if the
 	// log has no segment.
 	MustExist bool
-	// Logger logs a torn append (warn) and the creation and removal of segments (debug). Default:
-	// none.
+	// Logger logs a torn append (warn) and new and removed segments (debug). Default: none.
 	Logger hclog.Logger
 	// OnSync is called after each successful sync of an append, on the goroutine of Append, with
 	// the duration of write and sync, the number of batches, and their bytes on disk. Default:

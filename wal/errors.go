@@ -12,8 +12,7 @@ var (
 	ErrCorrupt = errors.New("wal: corrupt")
 	// ErrVersion is wrapped by the error of Open for a segment in a newer format.
 	ErrVersion = errors.New("wal: format is newer than this program")
-	// ErrTooLarge is wrapped by the error of an Append of more than [MaxAppendBytes]. Nothing was
-	// written.
+	// ErrTooLarge is wrapped by the error of an Append beyond [MaxAppendBytes]. Nothing is written.
 	ErrTooLarge = errors.New("wal: append too large")
 	// ErrOrder is wrapped by the error of an Append whose entries don't continue the log. Nothing
 	// was written.

@@ -114,8 +114,7 @@ type frameHeader struct {
 	crc    uint32
 }
 
-// seal fills in the header of the frame in buf: frameHeaderBytes of room, then the payload, then
-// zero padding.
+// seal fills in the header of the frame in buf: frameHeaderBytes of room, payload, zero padding.
 func (h frameHeader) seal(buf []byte, table *crc32.Table) (crc uint32) {
 	le := binary.LittleEndian
 	le.PutUint32(buf[0:], uint32(h.kind))
@@ -128,8 +127,7 @@ func (h frameHeader) seal(buf []byte, table *crc32.Table) (crc uint32) {
 	return crc
 }
 
-// decodeFrameHeader decodes the header in buf. ok is false if no frame of this version has such a
-// header.
+// decodeFrameHeader decodes the header in buf. ok is false if no frame of this version has that.
 func decodeFrameHeader(buf []byte) (h frameHeader, ok bool) {
 	le := binary.LittleEndian
 	kind := le.Uint32(buf[0:])

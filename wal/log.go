@@ -122,8 +122,7 @@ func (l *Log) Compact(index uint64) error {
 	return nil
 }
 
-// FirstIndex returns the index of the oldest entry that was not compacted, or LastIndex()+1 if
-// there is none.
+// FirstIndex returns the index of the oldest entry, or LastIndex()+1 if there is none.
 func (l *Log) FirstIndex() uint64 { return l.pos.first }
 
 // LastIndex returns the index of the newest entry, or FirstIndex()-1 if there are no entries.

@@ -130,8 +130,7 @@ func (r *reader) scanTail(seq uint64) (torn, later int64, err error) {
 	later = -1
 	dirty := r.end // offset after the last word that is not zero
 	for off := r.end; off < r.size; off += windowBytes {
-		// Each window overlaps the next window, so that a header that begins at its last word is
-		// seen.
+		// Each window overlaps the next window, so that a header at its last word is seen.
 		buf, err := r.at(off, min(windowBytes+24, r.size-off))
 		if err != nil {
 			return 0, 0, err

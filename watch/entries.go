@@ -161,8 +161,7 @@ func (t *Table) clear(e uint32, modes Kind) {
 	}
 }
 
-// count updates the counters of Empty and Stats. by is +1 after e was linked, or -1 after it was
-// unlinked.
+// count updates the counters of Empty and Stats. by is +1 after e was linked, -1 after unlinking.
 func (t *Table) count(e uint32, by int) {
 	t.entries.Add(int64(by))
 	en := t.entry.at(e)
@@ -174,8 +173,7 @@ func (t *Table) count(e uint32, by int) {
 	t.dataEntries += by
 	c := t.conn.at(en.conn)
 	c.nData += uint32(by)
-	// The first entry changes the number from 0 to 1, the last from 1 to 0: the result is max(by,
-	// 0).
+	// The first entry changes that from 0 to 1, the last from 1 to 0: the result is max(by, 0).
 	if c.nData == uint32(max(by, 0)) {
 		t.dataConns += by
 	}

@@ -57,8 +57,7 @@ func (t *Table) reorder(e uint32) {
 	t.join(e)
 }
 
-// linkPath adds e to the ring of its path, and to the index of the list if the list is longer than
-// maxScan.
+// linkPath adds e to the ring of its path, and the list's index if it is longer than maxScan.
 func (t *Table) linkPath(e uint32) {
 	en := t.entry.at(e)
 	t.join(e)

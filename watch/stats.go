@@ -21,8 +21,7 @@ func (t *Table) Len() int { return int(t.entries.Load()) }
 // Bytes returns about how much memory the watches take. Bytes takes no lock.
 func (t *Table) Bytes() int64 { return t.bytes.Load() }
 
-// Held is about how much memory the watches of a connection take, as if nobody else watched their
-// paths.
+// Held is about what memory a connection's watches take, as if these alone watched their paths.
 type Held struct {
 	Conn  ConnID
 	Bytes int64

@@ -71,8 +71,7 @@ func (b *bounds) admit(r *http.Request, who *access.Caller) (leave func(), p *an
 	return leave, nil
 }
 
-// Stats are counts since the Handler was made, and the number of streams and sessions that are
-// open.
+// Stats are counts since the Handler was made, and the numbers of open streams and sessions.
 type Stats struct {
 	// Requests are the answered requests by route, which is a prefix of the path, and class of the
 	// status, such as "2xx".

@@ -55,8 +55,7 @@ func (s *Service) connect(t testing.TB, timeout time.Duration, addresses []strin
 			line.hangUp()
 		}
 		if !s.cluster.Answers(conn.SessionID()) {
-			// A client waits a second for the reply when it closes its session, and longer for a
-			// new connection.
+			// A client waits a second for the reply to its close, and longer for a connection.
 			early := time.AfterFunc(farewell, hangUp)
 			defer early.Stop()
 		}

@@ -39,8 +39,7 @@ func OnPath(prefix string) Match { return func(f *matched) { f.PathPrefix = pref
 // OfSession matches the requests of one client.
 func OfSession(id int64) Match { return func(f *matched) { f.Session = id } }
 
-// Times applies the fault to the first n matching requests instead of one, or for a negative n to
-// all until Remove.
+// Times applies the fault to the first n requests that match, for a negative n to all until Remove.
 func Times(n int) Match { return func(f *matched) { f.Times = n } }
 
 // Fault is a fault that waits for a request or has happened.

@@ -13,8 +13,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// Authority issues certificates for the servers and the clients of a test. They are valid in
-// bubbles, too.
+// Authority issues certificates for servers and clients of a test. They hold in bubbles, too.
 type Authority struct {
 	ca     *testca.CA
 	server *testca.Cert

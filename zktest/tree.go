@@ -183,8 +183,7 @@ func (s *Service) AssertChildren(path string, names ...string) {
 	}
 }
 
-// AssertOwner reports an error if the znode at path is missing or is not an ephemeral of that
-// session.
+// AssertOwner reports an error if the znode at path is missing or no ephemeral of that session.
 func (s *Service) AssertOwner(path string, session int64) {
 	s.t.Helper()
 	switch z := s.Znode(path); {

@@ -149,8 +149,7 @@ func (s *Service) show(t testing.TB) {
 	}
 }
 
-// context returns the context of a wait. The test's own context ends before Cleanup, so it cannot
-// serve.
+// context returns the context of a wait. The test's ends before Cleanup, so it is of no use.
 func (s *Service) context() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), waitTimeout)
 }

@@ -83,8 +83,7 @@ func memberPath(ensemble string, id uint64) string {
 	return ensemble + "/" + number
 }
 
-// uriScheme is the scheme of the URIs that name a member in a certificate: gozkd://ensemble/id, or
-// gozkd://id.
+// uriScheme is that of a certificate's URIs that name a member: gozkd://ensemble/id, or gozkd://id.
 const uriScheme = "gozkd"
 
 // namesMember reports whether a URI of the certificate names a member of the ensemble, and returns

@@ -172,8 +172,7 @@ type checkpointReader struct {
 	cause error  // of the break of the stream
 }
 
-// Read returns io.EOF after the last byte of a complete stream, and io.ErrUnexpectedEOF if the
-// stream breaks.
+// Read returns io.EOF after a complete stream, and io.ErrUnexpectedEOF if the stream breaks.
 func (r *checkpointReader) Read(b []byte) (int, error) {
 	r.readAt.Store(math.MaxInt64)
 	defer func() { r.readAt.Store(int64(time.Since(r.begun))) }()

@@ -77,8 +77,7 @@ type Config struct {
 	// if that caller can be no guest. Like the methods of Handler, it is called from any goroutine.
 	// Default: there are no guests.
 	Guest func(from uint64, hello []byte) (address string)
-	// Logger logs connects and disconnects of peers, and each reason of a failure once. Default:
-	// none.
+	// Logger logs connects and disconnects of peers, and each reason to fail once. Default: none.
 	Logger hclog.Logger
 }
 
@@ -106,8 +105,7 @@ type Handler interface {
 	// returns. r returns io.EOF if the sender succeeded, otherwise io.ErrUnexpectedEOF. The sender
 	// gets the result: nil, or the text of the error.
 	ReceiveCheckpoint(from uint64, r io.Reader) error
-	// Up is called after the connection for sending frames was made. Send works from now on, also
-	// within Up.
+	// Up is called after the connection for sending was made. Send works from now on, also in Up.
 	Up(peer uint64)
 	// Down is called after this connection was lost, or after an attempt to make it failed. refused
 	// means that the dial was refused: nobody listens there.

@@ -25,8 +25,7 @@ func closeWith(ctx context.Context, conn net.Conn) (release func()) {
 	}
 }
 
-// timeoutReader reads from a connection, and returns ErrSilent if nothing arrives for
-// silenceTimeout.
+// timeoutReader reads a connection, and returns ErrSilent if nothing arrives for silenceTimeout.
 type timeoutReader struct {
 	conn     net.Conn
 	in       io.Reader     // of conn

@@ -63,8 +63,7 @@ func isRejection(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &rejected)
 }
 
-// connectionRefused reports whether the host refused a dial: it runs, but nothing listens on the
-// port.
+// connectionRefused reports whether the host refused a dial: it runs, but nothing listens there.
 func connectionRefused(err error) bool {
 	return neterr.Is(err, syscall.ECONNREFUSED)
 }

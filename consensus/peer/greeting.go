@@ -72,8 +72,7 @@ func readGreeting(r io.Reader) (greeting, error) {
 		}
 		return greeting{}, fmt.Errorf("%w: the first bytes are %q, which is no hello of gozkd%s", ErrCorrupt, head[:8], hint)
 	}
-	// Refusals of all versions are decoded, so that two versions can tell each other why they don't
-	// connect.
+	// Refusals of all versions are decoded, so that versions can say why they don't connect.
 	theirs := binary.LittleEndian.Uint32(head[8:])
 	if _, err := io.ReadFull(r, head[12:]); err != nil {
 		if theirs != version {

@@ -119,8 +119,7 @@ func (n *Network) challenge(conn net.Conn, hello *greeting, l *link) error {
 	return nil
 }
 
-// prove is the caller's side of challenge. It returns the answer that follows, whose proof is
-// verified.
+// prove is the caller's side of challenge. It returns the answer, whose proof is verified.
 func (n *Network) prove(conn net.Conn, to uint64, said []byte, question *greeting) (greeting, error) {
 	if len(n.cfg.Secret) == 0 {
 		return greeting{}, fmt.Errorf("%w: a challenge although this member has no ensemble secret", ErrCorrupt)
@@ -172,8 +171,7 @@ func (n *Network) checkUnproven(from uint64, ext *extension) error {
 	return refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", from, n.cfg.Self, from)
 }
 
-// peerOf returns the addresses of a peer, nil if it has none or is a guest, and the limit of
-// questions to it.
+// peerOf returns a peer's addresses, nil for a guest or for none, and the limit of questions to it.
 func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

@@ -172,8 +172,7 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	}
 	defer n.unregisterIncoming(l.from, in)
 	if old != nil {
-		// The peer has made a new connection, so it no longer uses the old connection, whose
-		// frames are obsolete.
+		// The peer has made a new connection, so frames of the old one are obsolete.
 		old.cancel(errReplaced)
 		<-old.done
 	}

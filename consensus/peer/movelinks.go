@@ -69,8 +69,7 @@ func (n *Network) outdatedLink(except map[uint64]bool) *peer {
 	return n.peers[slices.Min(ids)]
 }
 
-// tryLink asks a peer a question on a new connection of the configured kind, and returns nil if the
-// peer answers.
+// tryLink asks a peer a question on a connection of the configured kind; nil: the peer answers.
 func (n *Network) tryLink(p *peer) error {
 	n.mu.RLock()
 	life, address := p.ctx, p.address

@@ -47,8 +47,7 @@ type Status struct {
 	Address string
 	// Connected: frames can be sent. Incoming: the peer can send frames.
 	Connected, Incoming bool
-	// IncomingAt is the address of this member at which the peer is connected, nil without
-	// Incoming.
+	// IncomingAt is the address of this member at which the peer is connected; nil: not Incoming.
 	IncomingAt net.Addr
 	// TLS and IncomingTLS are the versions of TLS of these connections, empty if they are plain.
 	TLS, IncomingTLS string

@@ -58,8 +58,7 @@ func (n *Network) addPeer(id uint64, address string) *peer {
 	return p
 }
 
-// move ends all connections with the old address, if any, and sets the new address. The
-// caller must hold net.mu.
+// move ends all connections with the old address, if any, and sets the new one. net.mu is held.
 func (p *peer) move(life context.Context, address string) {
 	if p.cancel != nil {
 		p.cancel(ErrMoved)
@@ -84,8 +83,7 @@ func (p *peer) readdress(life context.Context, address string) {
 	p.net.signalLinks()
 }
 
-// addresses returns where the peer may be reached, in the order in which to try. The caller must
-// hold net.mu.
+// addresses returns where the peer may be reached, in the order in which to try. net.mu is held.
 func (p *peer) addresses() []string {
 	if p.former == "" {
 		return []string{p.address}

@@ -142,8 +142,7 @@ func (n *Network) dial(ctx context.Context, to uint64, addresses string, patienc
 	return nil, nil, err
 }
 
-// dialAddress connects to a member, with TLS if the mode says so. The certificate is then that of
-// the member.
+// dialAddress connects to a member, with TLS and the member's certificate if the mode says so.
 func (n *Network) dialAddress(ctx context.Context, to uint64, address string, patience time.Duration) (net.Conn, *encryption, error) {
 	enc := n.encryption.Load()
 	conn, err := n.cfg.Dial(ctx, address)

@@ -45,13 +45,11 @@ type Config struct {
 	InMemory bool
 	// Host is the address to listen on for clients. Default: 127.0.0.1.
 	Host string
-	// ClientPort is the first member's client port; the other members have the following ports. 0:
-	// free ports.
+	// ClientPort is that of the first member; the others have the following ports. 0: free ports.
 	ClientPort int
 	// Ports are the client ports of all members, instead of consecutive ones; 0: a free port.
 	Ports []int
-	// Dir keeps the data: of a standalone server in Dir, of member N in Dir/N. Empty: in memory,
-	// until Close.
+	// Dir keeps the data: of a standalone server in Dir, of member N in Dir/N. Empty: in memory.
 	Dir string
 	// Server is the configuration of all members. Defaults: a Tick of 500 ms, sessions of up to an
 	// hour, no limit of connections, all four-letter words. The cluster sets addresses, MemberID,

@@ -12,8 +12,7 @@ import (
 var (
 	// ErrNotFound: there is no such member, session or znode.
 	ErrNotFound = errors.New("cluster: not found")
-	// ErrState: the present state does not allow the operation, for example to stop a member that
-	// is down.
+	// ErrState: the present state does not allow it, for example to stop a member that is down.
 	ErrState = errors.New("cluster: the state does not allow the operation")
 	// ErrInvalid: no state allows the operation.
 	ErrInvalid = errors.New("cluster: invalid")

@@ -141,8 +141,7 @@ func (m *Member) config(run *memberRun, peers net.Listener) server.Config {
 	return cfg
 }
 
-// Stop closes the member's server: a leader hands over its lead, then the connections of clients
-// close.
+// Stop closes the server: a leader hands over its lead, then its clients' connections close.
 func (m *Member) Stop() error {
 	m.transition.lock()
 	defer m.transition.unlock()

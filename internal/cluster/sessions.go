@@ -10,8 +10,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// MemberOf returns the member that a session is connected to, or an error if the session is not
-// connected.
+// MemberOf returns the member that a session is connected to, or an error if it is not connected.
 func (c *Cluster) MemberOf(session int64) (*Member, error) {
 	for _, m := range c.members {
 		if gate := m.run.Load().gate; gate != nil && slices.Contains(gate.Sessions(), session) {
@@ -116,8 +115,7 @@ func (c *Cluster) connected() []int64 {
 	return ids
 }
 
-// settle returns when all serving members have applied everything that was committed before the
-// call.
+// settle returns when all serving members have applied everything committed before the call.
 func (c *Cluster) settle(ctx context.Context) error {
 	for _, m := range c.majority() {
 		if s := m.Server(); s != nil {

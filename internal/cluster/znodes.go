@@ -89,8 +89,7 @@ func describe(z *server.Znode) string {
 	return line + fmt.Sprintf(" version %d, made %s", st.Version, time.UnixMilli(st.CtimeMs).UTC().Format("15:04:05.000"))
 }
 
-// shown returns data for one line of text: quoted if it is UTF-8, otherwise in hexadecimal, and cut
-// if it is long.
+// shown returns data for a line: quoted if it is UTF-8, otherwise in hexadecimal, and cut if long.
 func shown(data []byte) string {
 	const most = 120
 	size := ""

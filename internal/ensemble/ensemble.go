@@ -18,8 +18,7 @@ import (
 )
 
 const (
-	// peerPort is the port of every member on the network between members, on which each member is
-	// a host.
+	// peerPort is every member's port on the network between members, where each is a host.
 	peerPort = 2888
 	// clientHost is the host of all clients on a network in memory.
 	clientHost = "client"
@@ -37,8 +36,7 @@ type Ensemble struct {
 	setting  string // where client ports are chosen
 }
 
-// Addresses returns n client addresses on a host with ports from first on, or with free ports if
-// first is 0.
+// Addresses returns n addresses on a host with ports from first on, or free ones if first is 0.
 func Addresses(host string, first, n int) []string {
 	addresses := make([]string, max(n, 0))
 	for i := range addresses {
@@ -104,8 +102,7 @@ func (e *Ensemble) Ports() (where portfile.Ports) {
 // ConnectString returns the addresses of all members as a connect string.
 func (e *Ensemble) ConnectString() string { return e.Ports().Client }
 
-// Dial connects to the address of a member, over memory if the clients use memory, otherwise over
-// TCP.
+// Dial connects to a member's address, over memory if clients use memory, otherwise over TCP.
 func (e *Ensemble) Dial(ctx context.Context, address string) (net.Conn, error) {
 	if e.inMemory {
 		return e.Network.Dial(ctx, clientHost, address)

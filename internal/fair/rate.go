@@ -14,8 +14,7 @@ type Rate struct {
 	shared bool // see NewSharedRate
 
 	mu sync.Mutex // guards the fields below
-	// A key that was used lately is in recent. When recent is full, it becomes old, and old is
-	// forgotten.
+	// A key used lately is in recent. When that is full, it becomes old, and old is forgotten.
 	recent, old map[string]usage
 }
 

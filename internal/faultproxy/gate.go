@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// maxArrived is how many connections are accepted during a cut; more wait in the listener's own
-// queue.
+// maxArrived is how many connections are accepted during a cut; more wait in the listener's queue.
 const maxArrived = 1024
 
 // A Gate is a listener for the clients of a ZooKeeper server that applies rules to its connections.
@@ -175,8 +174,7 @@ func (g *Gate) CloseConns() {
 	}
 }
 
-// CloseConn breaks the connections to which the session is attached and reports whether there were
-// any.
+// CloseConn breaks the connections of the session, and reports whether there were any.
 func (g *Gate) CloseConn(session int64) bool {
 	conns := g.attached()[session]
 	for _, c := range conns {

@@ -124,8 +124,7 @@ func (a *Armed) giveBack() {
 	a.taken--
 }
 
-// happened counts a fault that has happened. If the rule was removed, it returns false and does not
-// count.
+// happened counts a fault that has happened. It returns false if the rule was removed.
 func (a *Armed) happened() bool {
 	a.rules.mu.Lock()
 	defer a.rules.mu.Unlock()
@@ -156,8 +155,7 @@ const (
 
 // request is the beginning of a request's frame.
 type request struct {
-	// From the length on; at least requestBytes, except for a connect request, and at most the
-	// frame.
+	// From the length on; at least requestBytes, except of a connect request, at most the frame.
 	seen    []byte
 	bytes   int // of the whole frame with its length
 	connect bool

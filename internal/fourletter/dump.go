@@ -10,8 +10,7 @@ import (
 
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
-// writeDump answers dump: when sessions expire, the owners of ephemerals, and when connections are
-// closed.
+// writeDump answers dump: when sessions expire, who has ephemerals, and when connections close.
 func writeDump(w *bufio.Writer, s Server) {
 	say(w, "SessionTracker dump:\n")
 	title, local := "Session Sets", s.LocalExpiries()

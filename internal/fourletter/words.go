@@ -57,8 +57,7 @@ func Is(word string) bool {
 	return false
 }
 
-// IsLong reports whether the answer to a word grows with the number of connections, watches or
-// znodes.
+// IsLong reports whether the answer to a word grows with the connections, watches or znodes.
 func IsLong(word string) bool {
 	switch word {
 	case "stat", "cons", "dump", "wchc", "wchp", "kind":

@@ -47,8 +47,7 @@ func bucket(v int64) int {
 	return 2<<precision + (power-precision-1)<<precision + int(v>>(power-precision))&(1<<precision-1)
 }
 
-// start returns the smallest value of bucket i; for nBuckets, the value at which another bucket
-// would start.
+// start returns the smallest value of bucket i; for nBuckets, where another bucket would start.
 func start(i int) int64 {
 	if i < 2<<precision {
 		return int64(i)
@@ -64,8 +63,7 @@ func (h *Histogram) Record(v int64, n int) {
 	h.add(v, n, float64(v)*float64(n), v, v)
 }
 
-// RecordSum counts n values as n times their mean. sum is their sum, low the smallest and high the
-// largest of them.
+// RecordSum counts n values as n times their mean. They are from low to high, with that sum.
 func (h *Histogram) RecordSum(sum int64, n int, low, high int64) {
 	if n > 0 {
 		h.add(sum/int64(n), n, float64(sum), low, high)
@@ -110,8 +108,7 @@ func (h *Histogram) Reset() {
 	h.max.Store(0)
 }
 
-// Distribution holds the values of one or several histograms at one moment. The zero value is
-// empty.
+// Distribution holds the values of one or more histograms at one moment. The zero value is empty.
 type Distribution struct {
 	Count int64
 	Sum   float64

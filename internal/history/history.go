@@ -18,8 +18,7 @@ import (
 type Archive interface {
 	// Changes returns changes of a znode, the newest first.
 	Changes(ctx context.Context, q Query) (*Page, error)
-	// At returns a znode as it was at a moment, or an error that wraps proto.ErrNoNode or
-	// proto.ErrNoAuth.
+	// At returns a znode at a moment, or an error with proto.ErrNoNode or proto.ErrNoAuth.
 	At(ctx context.Context, q Query, m Moment) (*State, error)
 }
 
@@ -108,8 +107,7 @@ type Znode struct {
 	ACL  []proto.ACL
 }
 
-// State is a Znode with the names of its children, unsorted, and the moment of the last write
-// before.
+// State is a Znode with the names of its children, unsorted, and when it was last written before.
 type State struct {
 	Znode
 	Children []string

@@ -21,8 +21,7 @@ import (
 	"sync/atomic"
 )
 
-// Seen holds the last zxid that a client has seen, over all its connections. The zero value is for
-// a new client.
+// Seen is the last zxid that a client has seen on any connection. The zero value is for a new one.
 type Seen struct {
 	mu    sync.Mutex
 	zxid  int64 // the last zxid seen

@@ -53,8 +53,7 @@ func Of[T ~int | ~int64 | ~uint64](number T) uint64 {
 	return uint64(number)
 }
 
-// Flag is the flag.Value of an id. Its text is a number. The id 0 stands for a flag that is not
-// set.
+// Flag is the flag.Value of an id. Its text is a number. 0 stands for a flag that is not set.
 type Flag struct{ ID *uint64 }
 
 // Set sets the id to that of the server with a number.

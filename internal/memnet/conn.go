@@ -89,8 +89,7 @@ func Pipe(clientName, serverName string) (client, server net.Conn) {
 		&conn{in: there, out: back, local: Addr(serverName), remote: Addr(clientName)}
 }
 
-// Addr is the address of a listener or of one end of a connection: host:port, or a name passed to
-// [Pipe].
+// Addr is the address of a listener or an end of a connection: host:port, or a name for [Pipe].
 type Addr string
 
 // Network returns "memory".

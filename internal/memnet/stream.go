@@ -82,8 +82,7 @@ func (s *stream) nextArrival() (at time.Time) {
 	return at
 }
 
-// take reads arrived bytes. It wakes waiting writers once per half window instead of at each read
-// (M3).
+// take reads arrived bytes. It wakes waiting writers once per half window, not at each read (M3).
 func (s *stream) take(b []byte) int {
 	before := s.buf.Len()
 	n, _ := s.buf.Read(b[:min(len(b), s.arrived)]) // of bytes that are there
@@ -198,8 +197,7 @@ func (s *stream) arrivedAt(t time.Time) {
 	s.reader.wake()
 }
 
-// closeWriter ends the stream after the bytes written so far. It reports whether the stream was
-// open.
+// closeWriter ends the stream after the bytes written so far. It reports whether it was open.
 func (s *stream) closeWriter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

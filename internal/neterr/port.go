@@ -20,8 +20,7 @@ func (p WrongPort) Error() string {
 	return string(p) + ": name the port for ZooKeeper's clients, clientPort in its zoo.cfg"
 }
 
-// AsWrongPort returns the error of a port that answers a client with these bytes, or nil. Four
-// bytes are enough.
+// AsWrongPort returns the error of a port that answers a client so, or nil. Four bytes are enough.
 func AsWrongPort(answer []byte) error {
 	switch begin := string(answer); {
 	case len(begin) < 4:

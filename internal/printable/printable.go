@@ -32,8 +32,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// Dotted returns text with a dot for each character that is not printable, for a table on a
-// terminal.
+// Dotted returns text with a dot for each character that is not printable, for a terminal's table.
 func Dotted(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -26,8 +26,7 @@ type State struct {
 	Version string
 	// LatencyMs covers the requests since the start or srst.
 	LatencyMs Latency
-	// Received and Sent count packets since the start or srst, including four-letter words and
-	// pings.
+	// Received and Sent count packets since the start or srst, with four-letter words and pings.
 	Received, Sent int64
 	Connections    int64
 	// Outstanding requests are not answered yet.
@@ -72,8 +71,7 @@ func AskState(ctx context.Context, ask func(ctx context.Context, address, word s
 	return s, err
 }
 
-// ParseState parses the answer to srvr. An answer without a mode is an error: it comes from another
-// kind of server.
+// ParseState parses the answer to srvr. One without a mode, of another kind of server, is an error.
 func ParseState(srvr string) (State, error) {
 	var s State
 	counts := map[string]*int64{
@@ -127,8 +125,7 @@ func float(s string) (float64, bool) {
 	return v, true
 }
 
-// safe makes text from a server safe for a table cell: the text might move the cursor or be very
-// long.
+// safe makes text from a server safe for a table cell: it might move the cursor or be very long.
 func safe(s string) string { return safeUpTo(64, s) }
 
 // safeUpTo is safe with another limit, in characters.

@@ -21,8 +21,7 @@ const (
 	DefaultMaxBytes = 8 << 20
 )
 
-// Asker asks servers. The zero value is ready to use. An Asker is safe for concurrent use if Dial
-// is.
+// Asker asks servers. The zero value is ready to use, and safe for concurrent use if Dial is.
 type Asker struct {
 	// Timeout bounds each word. Default: DefaultTimeout.
 	Timeout time.Duration
@@ -132,8 +131,7 @@ func refusal(answer, word string) error {
 	return neterr.AsWrongPort([]byte(answer))
 }
 
-// notServing begins the answer of a server without a leader. Source: ZooKeeper
-// AbstractFourLetterCommand.
+// notServing begins the answer of a server without a leader. Source: AbstractFourLetterCommand.
 const notServing = "This ZooKeeper instance is not currently serving requests"
 
 // Refusals, wrapped by the *Error of Ask.

@@ -109,8 +109,7 @@ func (s *Conn) writeAll(fd uintptr) bool {
 	return true
 }
 
-// Queued returns the bytes that wait in the socket's queues. ok is false if the connection is
-// closed.
+// Queued returns the bytes that wait in the socket's queues. ok is false if it is closed.
 func (s *Conn) Queued() (q Queued, ok bool) {
 	err := s.rc.Control(func(fd uintptr) { q = queues(fd) })
 	return q, err == nil

@@ -13,8 +13,7 @@ type Buffer interface {
 	Return()
 }
 
-// Sink is a buffer that all Conns may borrow for bytes that nobody reads. On Linux they are not
-// copied.
+// Sink is a buffer for all Conns to borrow for bytes that nobody reads. Linux does not copy them.
 var Sink [256 << 10]byte
 
 // Answers are the signs of the peer's system that a socket shows. The zero value says nothing.

@@ -46,8 +46,7 @@ func Parse(name string) (number int32, prefix string, ok bool) {
 // half of the range.
 func Compare(a, b int32) int { return cmp.Compare(a-b, 0) }
 
-// Sequential returns the names that have a sequence number, in the order of creation. names is not
-// modified.
+// Sequential returns the names with a sequence number, in order of creation. names is not modified.
 func Sequential(names []string) []string {
 	type numbered struct {
 		name   string

@@ -134,8 +134,7 @@ func (m Member) PeerAddress() string {
 	return strings.Join(all, AddressSeparator)
 }
 
-// ElectionAddress returns the host:port for elections in the form of PeerAddress, or "" if there is
-// none.
+// ElectionAddress returns the host:port for elections as PeerAddress does, or "" if there is none.
 func (m Member) ElectionAddress() string {
 	var all []string
 	for _, a := range m.peers() {

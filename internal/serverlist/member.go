@@ -33,8 +33,7 @@ func (r Role) String() string {
 	return "participant"
 }
 
-// Member is a parsed server line: the id and addresses of a member. Equal lines give equal Members
-// (==).
+// Member is a parsed server line: a member's id and addresses. Equal lines give equal Members (==).
 type Member struct {
 	// ID is that of package memberid: the N of server.N, except for server.0.
 	ID uint64
@@ -143,8 +142,7 @@ func parseClient(kind, text string) (host string, port int, code proto.ErrCode, 
 	return host, port, proto.OK, ""
 }
 
-// parsePort parses a port from 0 to 65535. For any other text it returns the error code of
-// ZooKeeper.
+// parsePort parses a port from 0 to 65535. For other text it returns ZooKeeper's error code.
 func parsePort(s string) (int, proto.ErrCode) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	switch {
@@ -156,8 +154,7 @@ func parsePort(s string) (int, proto.ErrCode) {
 	return int(n), proto.OK
 }
 
-// splitAddress splits "host:a:b" into the host, in the form of Member.Host, and the fields after
-// it.
+// splitAddress splits "host:a:b" into the host, in the form of Host, and the fields after it.
 func splitAddress(s string) (host string, fields []string, ok bool) {
 	s = strings.TrimSpace(s)
 	if inner, bracket := strings.CutPrefix(s, "["); bracket {
@@ -228,12 +225,10 @@ func (m Member) Value() string {
 	return v
 }
 
-// String returns the line, such as "server.1=host:2888:3888:participant;0.0.0.0:2181". Parse
-// accepts it.
+// String returns the line, as "server.1=host:2888:3888:participant;0.0.0.0:2181". Parse accepts it.
 func (m Member) String() string { return m.Key() + "=" + m.Value() }
 
-// printHost formats a host like java.net.InetSocketAddress.getHostString, in brackets if it has
-// colons.
+// printHost formats a host like java.net.InetSocketAddress.getHostString, with brackets for colons.
 func printHost(host string) string {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Is4() {

@@ -60,8 +60,7 @@ func parseVersion(s string) (proto.Zxid, error) {
 	return proto.Zxid(v), err
 }
 
-// Text returns the data of /zookeeper/config: the server lines, then the version, without a final
-// newline.
+// Text returns the data of /zookeeper/config: the server lines, and the version without a newline.
 func (s Set) Text(version proto.Zxid) string {
 	var b strings.Builder
 	for _, m := range s {

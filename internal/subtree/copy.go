@@ -113,8 +113,7 @@ type copying struct {
 	steps []step
 }
 
-// step adds a step to the transaction. A copy that is too large for one transaction passes its
-// steps to out.
+// step adds a step to the transaction. A copy too large for one passes its steps to out.
 func (c *copying) step(ctx context.Context, kind StepKind, change Change, count creation) error {
 	s := newStep(c.To, kind, change, count)
 	if s.path == "/" && kind == Create && c.From.ZK != c.To.ZK {

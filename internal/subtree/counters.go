@@ -18,8 +18,7 @@ type Counter struct {
 	Err  error  `json:"-"`  // why the server refused to move the counter; nil: there are too many missing creations
 }
 
-// counterChild is the znode that moves a counter forward: it is created and deleted in one
-// transaction.
+// counterChild is the znode that moves a counter on: it is created and deleted in one transaction.
 const counterChild = "gozkd-sequence-counter"
 
 // maxCreations is where the creations that a Stat shows begin again at 0.

@@ -219,8 +219,7 @@ func (t *Reader) finish(b []byte) error {
 // kinds are unknown.
 type Kinds map[string]int64
 
-// ParseKinds parses the answer to the word kind (docs/reference/monitoring.md) for a client with a
-// chroot.
+// ParseKinds parses the answer to kind (docs/reference/monitoring.md) for a client with a chroot.
 func ParseKinds(answer, chroot string) (Kinds, error) {
 	kinds, lines, total := Kinds{}, 0, ""
 	for line := range strings.Lines(answer) {

@@ -51,8 +51,7 @@ type Spec struct {
 	Usage []x509.ExtKeyUsage
 }
 
-// Cert is a certificate with its key and the certificates of the authorities up to the root, which
-// is left out.
+// Cert is a certificate with its key and the authorities' certificates, without the root's.
 type Cert struct {
 	tls.Certificate // Leaf is set
 

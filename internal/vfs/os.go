@@ -72,8 +72,7 @@ func (o OS) MkdirAll(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// If another process made the directory, it may not have synced the parent yet: sync in any
-	// case.
+	// If another process made the directory, it may not have synced the parent yet: sync anyway.
 	return syncDir(parent)
 }
 
@@ -83,8 +82,7 @@ func (OS) Lock(name string) (Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The process id is for the error of a process that is refused. The lock does not depend on
-	// this text.
+	// The process id is for the error of a process that is refused; it locks nothing.
 	pid := strconv.Itoa(os.Getpid()) + "\n"
 	err = f.Truncate(0)
 	if err == nil {

@@ -4,8 +4,7 @@ package vfs
 
 import "os"
 
-// datasync calls File.Sync, which uses F_FULLFSYNC on darwin: fsync alone stops at the cache of the
-// drive there.
+// datasync calls File.Sync, F_FULLFSYNC on darwin: fsync alone stops at the drive's cache there.
 func datasync(f *os.File) error { return f.Sync() }
 
 // allocate does nothing: writing the zeros allocates.

@@ -58,8 +58,7 @@ type Placed interface {
 	InPlace() error
 }
 
-// File is an open file. Reads may run concurrently; a write must not run concurrently with any
-// other call.
+// File is an open file. Reads may run concurrently; a write must not with any other call.
 type File interface {
 	io.ReaderAt
 	io.WriterAt

@@ -58,8 +58,7 @@ func NewLogReader(r io.Reader) (*LogReader, error) {
 	return l, nil
 }
 
-// unfinishedHeader reports whether only a part of a header was written before the preallocated
-// zeros.
+// unfinishedHeader reports whether only part of a header was written before preallocated zeros.
 func unfinishedHeader(head []byte) bool {
 	written := bytes.TrimRight(head, "\x00")
 	return len(written) < 8 && bytes.HasPrefix(AppendLogHeader(nil), written)

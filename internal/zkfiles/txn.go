@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Record is a transaction with its header: an entry of a log, and what a leader sends to its
-// learners.
+// Record is a transaction with its header: an entry of a log, and what a leader sends to learners.
 type Record struct {
 	Session proto.SessionID
 	Cxid    int32

@@ -9,8 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Session is an entry of a snapshot's session table. ZooKeeper computes its password, see
-// [Password].
+// Session is an entry of a snapshot's session table. ZooKeeper computes its [Password].
 type Session struct {
 	ID        proto.SessionID
 	TimeoutMs int32
@@ -106,8 +105,7 @@ func OwnerOf(kind Kind, session proto.SessionID, ttlMs int64) int64 {
 	return 0
 }
 
-// DigestVersion is the version of the digest that this package computes, that of ZooKeeper 3.6 to
-// 3.9.
+// DigestVersion is that of the digest that this package computes, that of ZooKeeper 3.6 to 3.9.
 const DigestVersion = 2
 
 // ZnodeDigest returns a znode's term of ZooKeeper's digest, which is the sum of the terms of all

@@ -17,16 +17,14 @@ import (
 
 // Config configures a Learner.
 type Config struct {
-	// Servers are the host:port of the voters for other servers, such as zk1:2888. Only the leader
-	// listens there.
+	// Servers are the voters' host:port for servers, such as zk1:2888. Only the leader listens.
 	Servers []string
 	// Timeout is how long the leader may send nothing; it sends a ping each half tick. Default: 30
 	// s. Its first packet must come within neterr.FirstAnswer.
 	Timeout time.Duration
 	// Retry is the pause between two rounds through Servers. Default: 200 ms.
 	Retry time.Duration
-	// Changed is called by Run when a leader has confirmed its state, and when that connection has
-	// ended.
+	// Changed is called when a leader has confirmed its state, and when that connection ends.
 	Changed func(Status)
 }
 
@@ -59,8 +57,7 @@ type Status struct {
 	Ensemble                     Ensemble // empty before 3.5
 }
 
-// Lag returns how many transactions of the leader's epoch the replica has not yet, as far as is
-// known.
+// Lag returns how many transactions of the leader's epoch the replica lacks, as far as is known.
 func (s *Status) Lag() int64 {
 	if s.Announced.Epoch() != s.Zxid.Epoch() {
 		return int64(s.Announced.Counter())

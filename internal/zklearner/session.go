@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// serverID is the number of a learner, which no server can have: those of ZooKeeper are below
-	// 256.
+	// serverID is the number of a learner, which no server can have: ZooKeeper's are below 256.
 	serverID = 0x676f7a6b64
 	// protocolVersion is that of ZooKeeper 3.4 and later.
 	protocolVersion = 0x10000
@@ -34,8 +33,7 @@ type session struct {
 	out     io.Writer
 	// publish makes progress visible. announced is the last zxid that the leader named.
 	publish func(announced proto.Zxid)
-	// confirmed is called once the leader has confirmed its state, and ensemble with the server
-	// lines.
+	// confirmed is called once the leader has confirmed its state, ensemble with the server lines.
 	confirmed func()
 	ensemble  func(Ensemble)
 
@@ -152,8 +150,7 @@ func (s *session) handle(p *Packet) error {
 		}
 		return s.apply()
 	case NewLeader:
-		// Everything that was applied to the tree while it was sent has been sent before this
-		// packet.
+		// What was applied to the tree while it was sent has been sent before this packet.
 		s.replica.fuzzy = false
 		s.ensemble(parseEnsemble(string(p.Data)))
 		return s.send(Ack, p.Zxid, nil)

@@ -16,8 +16,7 @@ func AppendInt(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(
 // AppendLong appends an 8-byte long.
 func AppendLong(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
 
-// AppendBuffer appends length and bytes; nil is null (length -1), an empty slice is empty (length
-// 0).
+// AppendBuffer appends length and bytes; nil is null (length -1), an empty slice has length 0.
 func AppendBuffer(b, v []byte) []byte {
 	if v == nil {
 		return AppendInt(b, -1)

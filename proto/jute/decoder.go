@@ -88,8 +88,7 @@ func (d *Decoder) Long() int64 {
 	return int64(binary.BigEndian.Uint64(b))
 }
 
-// Buffer reads a buffer: nil for null, a non-nil slice otherwise. The bytes share the input's
-// memory.
+// Buffer reads a buffer: nil for null, else a non-nil slice. The bytes share the input's memory.
 func (d *Decoder) Buffer() []byte {
 	b, null := d.lengthPrefixed("buffer")
 	if null {

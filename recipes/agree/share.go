@@ -76,8 +76,7 @@ func (s *share) run(ctx context.Context, f func(ctx context.Context, parts map[s
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }
 
-// within derives a context from ctx that also ends with the share, and when the members have
-// changed.
+// within derives a context from ctx that also ends with the share, and when the members change.
 func (s *share) within(ctx context.Context) (in context.Context, cancel context.CancelFunc) {
 	in, cancelInner := checkedctx.Within(ctx, s.stable)
 	in, cancelOuter := checkedctx.Within(in, s.ctx)
@@ -87,8 +86,7 @@ func (s *share) within(ctx context.Context) (in context.Context, cancel context.
 	}
 }
 
-// lock acquires the locks of all parts. The error is errMembersChanged if the members change
-// meanwhile.
+// lock acquires the locks of all parts. The error is errMembersChanged if members change.
 func (s *share) lock(ctx context.Context) error {
 	in, cancel := s.within(ctx)
 	defer cancel()

@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// handleFound processes an answer about an existing znode. The result is false if the cache knows a
-// newer state.
+// handleFound processes an answer about an existing znode. False: the cache knows a newer state.
 func (g *engine) handleFound(res result) bool {
 	switch res.q.kind {
 	case queryData:

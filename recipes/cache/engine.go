@@ -257,8 +257,7 @@ func (g *engine) send(ctx context.Context, q *query) {
 	g.running.Go(func() { g.results <- g.ask(ctx, q, tree) })
 }
 
-// handleResult processes an answer. If the request failed, handleResult returns the pause before
-// the next request.
+// handleResult processes an answer. After a failure it returns the pause before the next request.
 func (g *engine) handleResult(ctx context.Context, res result) time.Duration {
 	q := res.q
 	if q.prepares() {

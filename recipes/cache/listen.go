@@ -38,8 +38,7 @@ func (v *view) note(l *listener, path string) {
 	l.add(item{path: path})
 }
 
-// noteComplete records Complete or Stale. Of earlier unreported events, only a Stale before
-// Complete is kept.
+// noteComplete records Complete or Stale. Of unreported events, only a Stale before Complete stays.
 func (l *listener) noteComplete(complete bool) {
 	event := Stale
 	if complete {
@@ -67,8 +66,7 @@ func (l *listener) add(i item) {
 	wakeup.Send(l.wake)
 }
 
-// next returns the next events, which are of one path, and false if there are none. The view's
-// mutex must be held.
+// next returns the next events, which are of one path, or false if there are none. v.mu is held.
 func (v *view) next(l *listener) ([]Event, bool) {
 	for len(l.queue) > 0 {
 		i := l.queue[0]

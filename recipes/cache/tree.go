@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// treeEvents holds the events of a recursive watch until the loop takes them. Safe for concurrent
-// use.
+// treeEvents holds the events of a recursive watch for the loop. Safe for concurrent use.
 type treeEvents struct {
 	mu   sync.Mutex
 	all  []client.Event

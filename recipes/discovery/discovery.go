@@ -25,8 +25,7 @@ type Discovery[T any] struct {
 // New returns the Discovery at base.
 func New[T any](c *recipes.Client, base string) *Discovery[T] { return &Discovery[T]{c, base} }
 
-// Names returns the names of the services that have instances, or had some recently, in
-// alphabetical order.
+// Names returns the names of the services that have instances, or had some recently, sorted.
 func (d *Discovery[T]) Names(ctx context.Context) ([]string, error) {
 	names, err := contend.ChildNames(ctx, d.client, d.base)
 	return sortedNames(names), err

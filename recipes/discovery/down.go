@@ -12,8 +12,7 @@ type DownPolicy struct {
 	Window time.Duration
 }
 
-// identity identifies an instance. An instance that is registered again has another identity, and
-// is not down.
+// identity identifies an instance. One that is registered again has another, and is not down.
 type identity struct {
 	name, id, address string
 	port, sslPort     int

@@ -67,8 +67,7 @@ func (s *Selector) Run(ctx context.Context, f func(ctx context.Context, held *re
 	}
 }
 
-// lead calls f while held lasts, and resigns. lost reports whether the leadership ended before f
-// returned.
+// lead calls f while held lasts, and resigns. lost: the leadership ended before f.
 func (s *Selector) lead(ctx context.Context, held *recipes.Hold, f func(ctx context.Context, held *recipes.Hold) error) (lost bool, err error) {
 	return holding.With(ctx, held, "lead", func(ctx context.Context) error { return f(ctx, held) })
 }

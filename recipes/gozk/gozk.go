@@ -18,8 +18,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Conn returns conn for recipes.Wrap, whose events are the channel that zk.Connect returned with
-// conn.
+// Conn returns conn for recipes.Wrap, with the channel that zk.Connect returned with conn.
 func Conn(conn *zk.Conn) recipes.Conn[zk.Event] { return adapter{conn} }
 
 type adapter struct{ conn *zk.Conn }

@@ -19,8 +19,7 @@ type View struct {
 // member.
 func (g *Group) View() *View { return &View{cache.NewChildren(g.client, g.path), g} }
 
-// Members returns the members in the order of their znodes' creation. Their payloads must not be
-// modified.
+// Members returns the members in the order of their creation. Their payloads must not be modified.
 func (v *View) Members() []Member {
 	var members []Member
 	for _, z := range v.All() {

@@ -53,8 +53,7 @@ func (s *Semaphore) Explain(ctx context.Context) (recipes.Contention, error) {
 		return recipes.Contention{}, err
 	}
 	slices.SortFunc(leases, func(a, b recipes.Contender) int { return cmp.Compare(a.Zxid, b.Zxid) })
-	// Read the waiters after the leases: a waiter that has left the line in between was granted its
-	// leases.
+	// Read the waiters after the leases: a waiter that has left the line has its leases.
 	waiters, err := contend.Contenders(ctx, s.client, s.mutex.path, sequence.Sequential)
 	if err != nil {
 		return recipes.Contention{}, err

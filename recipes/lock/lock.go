@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/holding"
 )
 
-// Locker is implemented by *Mutex, and by *RWMutex, which is then locked for writing; see
-// RWMutex.RLocker.
+// Locker is a *Mutex or, to be locked for writing, an *RWMutex; see RWMutex.RLocker.
 type Locker interface {
 	// Lock waits for the lock until ctx ends. The present holder may be in this process or another.
 	Lock(ctx context.Context) (*Lock, error)

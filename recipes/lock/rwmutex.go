@@ -56,8 +56,7 @@ func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMut
 	return m
 }
 
-// RLocker returns the read lock: its TryLock, for example, fails if a writer holds the lock or
-// waits for it.
+// RLocker returns the read lock: its TryLock, for example, fails if a writer holds it or waits.
 func (m *RWMutex) RLocker() *Mutex { return &m.reading }
 
 // readRule makes a reader wait for the last writer before it, as kazoo's readers do. Curator's wait

@@ -140,8 +140,7 @@ func (s *Semaphore) take(ctx context.Context, turn *Lock, n int, wait bool) ([]*
 	return leases, nil
 }
 
-// create creates the znodes of n leases concurrently and returns the paths of those that it
-// created.
+// create creates the znodes of n leases concurrently and returns the paths of those it created.
 func (s *Semaphore) create(ctx context.Context, n int) ([]string, error) {
 	paths := make([]string, n)
 	err := calls.Each(n, func(i int) (err error) {

@@ -14,8 +14,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// waitRole is how a consumer waits while there is nothing to take. A role lasts as long as the
-// session.
+// waitRole is how a consumer waits while there is nothing to take. It lasts as long as the session.
 type waitRole int
 
 const (

@@ -21,8 +21,7 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 	c := &e.consumer
 	var wg sync.WaitGroup
 	if ahead := c.readAhead(found); len(ahead) > 0 {
-		// Ends with its answer; awaited below. An item that cannot be read ahead is read again when
-		// needed.
+		// Ends with its answer; awaited below. What cannot be read ahead is read when needed.
 		wg.Go(func() { _ = e.fetch(ctx, ahead) })
 	}
 	defer wg.Wait()

@@ -161,8 +161,7 @@ func (e *engine) write(ctx context.Context, w *exactlyonce.Writer, ops ...client
 // maxPathTries bounds how often missing parents are created for a request.
 const maxPathTries = 5
 
-// contextError is the error of a call whose ctx has ended. unknown means that the call may have had
-// an effect.
+// contextError is the error of a call whose ctx has ended. unknown: it may have had an effect.
 func (e *engine) contextError(ctx context.Context, op string, unknown bool) error {
 	return &recipes.Error{Op: op, Path: e.path, Err: calls.ContextError(ctx), Unknown: unknown}
 }

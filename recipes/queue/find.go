@@ -95,8 +95,7 @@ func (e *engine) findItems(ctx context.Context, t *takeRequest) ([]assignment, e
 	return nil, nil
 }
 
-// demand returns how many requests wait, whether any of them is of a Try method, and the number of
-// the latest.
+// demand returns how many requests wait, whether any is of a Try method, and the latest's number.
 func (e *engine) demand() (n int, anyTry bool, last int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,8 +103,7 @@ func (e *engine) demand() (n int, anyTry bool, last int) {
 	return len(e.waitingTakes), anyTry, e.lastNumber
 }
 
-// answerEmpty tells the Try methods up to number last that there is no item, and returns false if
-// there are none.
+// answerEmpty tells the Try methods up to number last that there is no item; false: there are none.
 func (e *engine) answerEmpty(last int) bool {
 	e.mu.Lock()
 	none := slices.DeleteFunc(slices.Clone(e.waitingTakes), func(t *takeRequest) bool { return !t.try || t.number > last })

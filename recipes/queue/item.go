@@ -192,8 +192,7 @@ func (e *engine) deleteLock(ctx context.Context, name, marker string) (marked bo
 	return true, err
 }
 
-// dropLock deletes the lock on an item if s owns the lock, and retries while the connection is
-// lost.
+// dropLock deletes the lock on an item if s owns the lock, and retries while disconnected.
 func (e *engine) dropLock(ctx context.Context, s *recipes.Session, name string) {
 	in, cancel := s.Within(ctx)
 	defer cancel()

@@ -78,8 +78,7 @@ func curatorPriorityName(priority int32) string {
 	return fmt.Sprintf("%s%d%08X", curatorPrefix, sign, uint32(priority))
 }
 
-// curatorPriority returns the priority in a name, or 0 if there is none, as in a queue without
-// priorities.
+// curatorPriority returns the priority in a name, or 0 if there is none, as without priorities.
 func curatorPriority(name string) int64 {
 	begin := len(curatorPrefix) + 1
 	if len(name) < begin+8+10 {

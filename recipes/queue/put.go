@@ -222,8 +222,7 @@ func (e *engine) removeOps(name string, version int32) []client.Op {
 	if e.locks == "" {
 		return ops
 	}
-	// Creating the lock fails if the item is locked. Nobody sees the lock, because the same multi
-	// deletes it.
+	// Creating the lock fails if the item is locked. Nobody sees it: the same multi deletes it.
 	return append([]client.Op{
 		client.CreateOp(e.lock(name), nil, client.CreateOptions{Ephemeral: true}),
 		client.DeleteOp(e.lock(name), -1),

@@ -114,8 +114,7 @@ func NewKazoo(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "", kazooLayout, opts), kazooName, 0, 999}
 }
 
-// NewKazooLocking returns kazoo's LockingQueue, with items below path/entries and locks below
-// path/taken.
+// NewKazooLocking returns kazoo's LockingQueue, with items in path/entries and locks in path/taken.
 func NewKazooLocking(c *recipes.Client, path string, opts ...Option) *Priority {
 	return &Priority{newEngine(c, path, "/entries", kazooLayout, append([]Option{Locks(path + "/taken")}, opts...)), kazooName, 0, 999}
 }

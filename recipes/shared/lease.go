@@ -117,8 +117,7 @@ func (l *Lease) obtain(ctx context.Context, path string) (*recipes.Hold, error) 
 	}
 }
 
-// take writes the holder's znode while the caller has the lock, unless another holder has the
-// lease.
+// take writes the holder's znode while the caller has the lock, unless another has the lease.
 func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*recipes.Hold, error) {
 	stat, err := l.checkFree(ctx, holder)
 	if err != nil {
@@ -153,8 +152,7 @@ func (l *Lease) take(ctx context.Context, turn *recipes.Hold, holder string) (*r
 	return l.client.NewHold(h), nil
 }
 
-// checkFree returns the Stat of the holder's znode, nil if missing, or an error if the lease must
-// not be taken.
+// checkFree returns the holder znode's Stat, nil if missing, or an error if the lease is not free.
 func (l *Lease) checkFree(ctx context.Context, holder string) (*proto.Stat, error) {
 	data, stat, err := l.client.Get(ctx, holder)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 )
 
-// Number is a Value that is a number; 0 if there is no znode or the znode has no data. Safe for
-// concurrent use.
+// Number is a Value that is a number; 0 without a znode or without data. Safe for concurrent use.
 type Number[T int32 | int64 | float64] struct{ *atomicValue[T] }
 
 // NewLong returns a number of 8 bytes, big-endian: Curator's DistributedAtomicLong.
@@ -57,8 +56,7 @@ func (n *Number[T]) Watch(ctx context.Context) (int, <-chan struct{}, error) {
 	return int(x), changed, nil
 }
 
-// Add adds delta with Update. If the sum is too large, the error is ErrOverflow; Curator wraps
-// around.
+// Add adds delta with Update. If the sum overflows, the error is ErrOverflow; Curator wraps around.
 func (n *Number[T]) Add(ctx context.Context, delta T) (Change[T], error) {
 	return n.Update(ctx, func(x T) (T, error) {
 		sum := x + delta

@@ -46,8 +46,7 @@ func (k key) mac() int { return k.etype.GetHMACBitLength() / 8 }
 
 var errShort = errors.New("kerberos: a ciphertext is too short")
 
-// decrypt returns the text of a ciphertext after checking its integrity. gokrb5 panics at short
-// ciphertexts.
+// decrypt checks and returns the text of a ciphertext. gokrb5 panics at short ciphertexts.
 func (k key) decrypt(ciphertext []byte, usage uint32) ([]byte, error) {
 	if len(ciphertext) < confounder+k.mac() {
 		return nil, errShort

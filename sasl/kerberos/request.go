@@ -119,8 +119,7 @@ func (s *Server) ticket(t *messages.Ticket, now time.Time) (*messages.EncTicketP
 	return &part, nil
 }
 
-// authenticate decrypts and checks the authenticator, which proves that the client knows the key
-// of the ticket.
+// authenticate decrypts and checks the authenticator: proof that the client has the ticket's key.
 func (e *established) authenticate(data types.EncryptedData, ticket *messages.EncTicketPart, now time.Time, skew time.Duration) error {
 	text, err := e.session.decrypt(data.Cipher, usageAuthenticator)
 	if err != nil {

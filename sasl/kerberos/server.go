@@ -192,8 +192,7 @@ func (a *acceptance) request(token []byte) (reply []byte, id string, done bool, 
 	return reply, "", false, err
 }
 
-// offer offers the security layers. With mutual authentication, the client has sent an empty token
-// before.
+// offer offers security layers. With mutual authentication, the client sent an empty token before.
 func (a *acceptance) offer(token []byte) (reply []byte, id string, done bool, err error) {
 	if len(token) != 0 {
 		return nil, "", false, errors.New("kerberos: the token after the AP-REP is not empty")

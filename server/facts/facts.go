@@ -37,8 +37,7 @@ type Status struct {
 	LeavesClients bool
 }
 
-// Stats are the values of the words srvr and stat. Counts and latencies are since the start
-// or the srst word.
+// Stats are the values of srvr and stat. Counts and latencies are since the start or srst.
 type Stats struct {
 	Version                    string // the version line, with the date of the build
 	Mode                       string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
@@ -190,8 +189,7 @@ type Watch struct {
 	Kinds   []string // data, children, persistent, recursive
 }
 
-// Expiry lists the sessions that expire at the same moment if nothing more is heard from their
-// clients.
+// Expiry lists the sessions that expire at the same moment if their clients stay silent.
 type Expiry struct {
 	At       time.Time
 	Sessions []int64 // in ascending order
@@ -210,8 +208,7 @@ type MemberStatus struct {
 	LinkTo, LinkFrom string
 }
 
-// ZnodeKind names a znode that the server may delete by itself: a container or a znode with a time
-// to live.
+// ZnodeKind names a znode that the server may delete: a container or one with a time to live.
 type ZnodeKind struct {
 	Path string
 	TTL  time.Duration // 0: a container

@@ -28,8 +28,7 @@ type HotPath struct {
 	Writes float64 `json:"writes"`
 }
 
-// HotClient is a session. Its address is empty if the session is no longer connected to this
-// server.
+// HotClient is a session. Its address is empty if it is no longer connected to this server.
 type HotClient struct {
 	Address string  `json:"address"`
 	Session string  `json:"session"` // as 0x…

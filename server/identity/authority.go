@@ -190,8 +190,7 @@ func (a *Authority) AuthorizeSuper(scheme, credentials, address string) error {
 	return err
 }
 
-// prove returns the identities that credentials prove. Source: ZooKeeper's
-// Commands.handleAuthentication.
+// prove returns the identities that credentials prove. Source: Commands.handleAuthentication.
 func (a *Authority) prove(scheme, credentials, address string) ([]proto.ID, error) {
 	switch s := a.settings.Load(); {
 	case scheme == SchemeIP && address != "":

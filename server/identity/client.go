@@ -128,8 +128,7 @@ func (a *Authority) Exchange(now time.Time) *Exchange {
 	return nil
 }
 
-// Step hands a token to the mechanism, which may take milliseconds. The exchange has lasted for
-// elapsed.
+// Step hands a token to the mechanism, which may take ms. The exchange has lasted for elapsed.
 func (x *Exchange) Step(token []byte, elapsed, limit time.Duration) {
 	next := new(Answer)
 	x.next = next
@@ -149,8 +148,7 @@ func (x *Exchange) Step(token []byte, elapsed, limit time.Duration) {
 	}
 }
 
-// Answer answers the client's last token. ok is false if the Exchange must make a Step of the token
-// first.
+// Answer answers the client's last token. not ok: the Exchange must make a Step of it first.
 func (c *Client) Answer(a *Authority) (answer Answer, ok bool) {
 	s, x := a.settings.Load(), c.SASL
 	switch {

@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// commit copies the rest of the old tree, writes the pending pages, and makes the transaction
-// count.
+// commit copies the rest of the old tree, writes pending pages, and makes the transaction count.
 func (m *merge) commit(meta []byte) error {
 	if err := m.advance(nil); err != nil {
 		return err

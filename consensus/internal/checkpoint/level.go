@@ -51,12 +51,10 @@ func (v *level) appendPage(b []byte, id uint64, flags uint16, n, pages int) []by
 	return append(b, v.data[:at-pageHeader-n*pageElement]...)
 }
 
-// minElements is how many elements a page at a height must have: bbolt requires siblings below a
-// branch.
+// minElements is how many elements a page must have: bbolt requires siblings below a branch.
 func minElements(height int) int { return min(height+1, 2) }
 
-// fullPercent is how full a page is made if more pages follow: a value often grows by a few bytes
-// when it is set.
+// fullPercent is how full a page is made if more pages follow: values often grow by a few bytes.
 const fullPercent = 90
 
 // add adds an element at the end of a height, and writes a page as soon as there are two.
@@ -86,8 +84,7 @@ func (m *merge) add(height int, key, value []byte, child uint64) error {
 	return nil
 }
 
-// flush writes all pending elements of a height: as one page, or as two pages of about the same
-// size.
+// flush writes all pending elements of a height: as one page, or as two of about the same size.
 func (m *merge) flush(height int) error {
 	v := &m.levels[height]
 	if n := len(v.elements); n >= 2*minElements(height) && v.size() > m.pageSize {
@@ -107,8 +104,7 @@ func (m *merge) flush(height int) error {
 	return nil
 }
 
-// writePage writes the first n elements of a height as a page, and adds the page to the height
-// above.
+// writePage writes the first n elements of a height as a page, and adds it to the height above.
 func (m *merge) writePage(height, n int) error {
 	v := &m.levels[height]
 	flags, _ := kindAt(height)

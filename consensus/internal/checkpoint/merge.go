@@ -133,8 +133,7 @@ func (m *merge) put(key, value []byte) error {
 	return m.add(0, key, value, 0)
 }
 
-// advance copies what the old tree holds before key, and skips key itself. With a nil key it copies
-// the rest.
+// advance copies what the old tree holds before key, and skips key itself. nil: it copies the rest.
 func (m *merge) advance(key []byte) error {
 	for len(m.path) > 0 {
 		s := &m.path[len(m.path)-1]

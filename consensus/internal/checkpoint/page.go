@@ -47,8 +47,7 @@ func (g *page) leaf(i int) (flags uint32, key, value []byte, err error) {
 	return u32(e), both, both[n : n+more : n+more], nil
 }
 
-// slice returns n bytes at pos, counted from the start of element i, with the next more bytes in
-// its capacity.
+// slice returns n bytes at pos, from element i's start, with the next more bytes in its capacity.
 func (g *page) slice(i int, pos, n, more uint32) ([]byte, error) {
 	from := uint64(pageHeader+i*pageElement) + uint64(pos)
 	if from+uint64(n)+uint64(more) > uint64(len(g.data)) {

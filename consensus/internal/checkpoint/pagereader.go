@@ -81,8 +81,7 @@ func (p *pageReader) makeDurable(f vfs.File) error {
 	return f.Sync()
 }
 
-// claim reads a page that must not have an owner yet. The page is valid until another page is read
-// at that depth.
+// claim reads a page that has no owner yet. It is valid until another page is read at that depth.
 func (p *pageReader) claim(id uint64, depth int) (page, error) {
 	g, err := p.read(id, depth)
 	if err != nil {
@@ -168,8 +167,7 @@ func (p *pageReader) readFirst(buf []byte, id uint64) error {
 	return nil
 }
 
-// readFreelist reads the list of free pages, none of which may have an owner, and returns where the
-// list itself is.
+// readFreelist reads which pages are free, none of which may have an owner, and where that list is.
 func (p *pageReader) readFreelist() (ids []uint64, list span, err error) {
 	if p.freelist == noFreelist {
 		return nil, span{}, nil

@@ -21,8 +21,7 @@ type Reader struct {
 	err    error // of the file, that Range returned
 }
 
-// saved is a Saved as a Reader calls it. A program in which no Saved becomes a disk is linked
-// without bbolt.
+// saved is a Saved as a Reader calls it. A program that makes no Saved a disk lacks bbolt.
 type saved interface {
 	pairs(r *Reader, visit func(key, value []byte) error) error
 }

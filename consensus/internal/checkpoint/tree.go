@@ -19,8 +19,7 @@ type bucket struct {
 	inline page // the only page of a small bucket, if root is 0
 }
 
-// topLevel reads the tree of buckets, which must hold the meta bucket and the state bucket and
-// nothing else.
+// topLevel reads the tree of buckets, which must hold the buckets meta and state and nothing else.
 func (p *pageReader) topLevel() (found []bucket, err error) {
 	err = p.walk(p.root, keyRange{}, 0, elementBucket, func(name, b []byte) (err error) {
 		if len(b) < bucketHeader {
@@ -50,12 +49,10 @@ func (p *pageReader) pairs(b bucket, visit func(key, value []byte) error) error 
 	return p.walk(b.root, keyRange{}, 0, elementPair, visit)
 }
 
-// keyRange is the range of the keys that a page may hold: from low, and below high unless that is
-// nil.
+// keyRange is the range of the keys that a page may hold: from low, and below high if not nil.
 type keyRange struct{ low, high []byte }
 
-// follows reports whether key is in the range and may follow the previous key, which is nil for the
-// first key.
+// follows reports whether key is in the range and may follow the previous key; nil: there is none.
 func (r keyRange) follows(previous, key []byte) bool {
 	if r.high != nil && bytes.Compare(key, r.high) >= 0 {
 		return false

@@ -9,8 +9,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// joinTicks is the interval, in ticks, at which a member without state announces itself to the
-// others.
+// joinTicks is the interval, in ticks, at which a member without state announces itself.
 const joinTicks = 2
 
 // Admission decides alone whether this member takes part in raft, and holds its state until it

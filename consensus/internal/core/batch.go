@@ -28,8 +28,7 @@ type Request struct {
 	Ref     any    // as proposed, if this process proposed the request; otherwise nil
 }
 
-// batchVersion is the first byte of an entry that holds a batch. See docs/reference/formats.md,
-// "Batch".
+// batchVersion is the first byte of an entry with a batch. See docs/reference/formats.md, "Batch".
 const batchVersion = 1
 
 var errBadBatch = errors.New("consensus: malformed batch")

@@ -30,8 +30,7 @@ type Output struct {
 	Batches  []Batch
 	FirstOwn []uint64 // by batch: the number of the first request with a Ref; 0: there is none
 	Reads    []func() // run when all Batches are applied
-	// Form: this member takes part in forming a new ensemble. When its identity is durable, call
-	// Formed.
+	// Form: this member helps to form a new ensemble. When its identity is durable, call Formed.
 	Form bool
 	// NeedCheckpoint are members that need a checkpoint. Call TransferStarted, then TransferEnded.
 	NeedCheckpoint []uint64
@@ -314,8 +313,7 @@ func (c *Core) standAside() {
 func (c *Core) flush(out *Output, nowMs int64) error {
 	switch {
 	case c.role == raft.StateLeader && c.Current():
-		// Not earlier: only after its first own entry does a leader know which requests are in the
-		// log.
+		// Not earlier: only after its first entry does a leader know which requests are in the log.
 		if err := c.proposeWaiting(nowMs); err != nil {
 			return err
 		}
@@ -430,8 +428,7 @@ func (c *Core) Meta() Meta {
 	}
 }
 
-// FirstMeta returns the meta of a new ensemble's first state. Index 1 and term 1 stand for no
-// entry.
+// FirstMeta returns the meta of a new ensemble's first state. Index 1, term 1 stand for no entry.
 func (c *Core) FirstMeta() Meta {
 	m := c.Meta()
 	m.Index, m.Term = 1, 1
@@ -439,8 +436,7 @@ func (c *Core) FirstMeta() Meta {
 	return m
 }
 
-// Formed makes this member part of a new ensemble. Call it when Admission.FirstState and FirstMeta
-// are durable.
+// Formed makes this member part of a new ensemble. Admission.FirstState and FirstMeta are durable.
 func (c *Core) Formed() error {
 	if err := c.Admission.formed(c.FirstMeta()); err != nil {
 		return err

@@ -90,8 +90,7 @@ func (s LogState) HardState() *raftpb.HardState {
 	return &raftpb.HardState{Term: &s.Term, Vote: &s.Vote, Commit: &s.Commit}
 }
 
-// Meta describes the moment of a checkpoint. Without Conf there is no checkpoint: the member is
-// fresh.
+// Meta describes the moment of a checkpoint. Without Conf there is none: the member is fresh.
 type Meta struct {
 	Member      uint64
 	Level       Level  // the active feature level

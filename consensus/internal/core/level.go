@@ -46,8 +46,7 @@ func (r LevelRange) String() string {
 	return fmt.Sprintf("%d to %d", r.Min, r.Max)
 }
 
-// ErrLevel is wrapped by errors about data that was written at a level that this program does not
-// support.
+// ErrLevel is wrapped by errors about data of a level that this program does not support.
 var ErrLevel = errors.New("unsupported feature level")
 
 // Check returns an error that wraps ErrLevel if the range does not include the level of what.
@@ -73,8 +72,7 @@ func (i LevelInfo) Append(b []byte) []byte {
 	return appendUvarints(b, uint64(i.Supported.Min), uint64(i.Supported.Max), uint64(i.Ready), uint64(i.Active))
 }
 
-// DecodeLevelInfo reads the output of Append. No bytes stand for a member of a version without
-// levels.
+// DecodeLevelInfo reads the output of Append. No bytes stand for a version without levels.
 func DecodeLevelInfo(r *Uvarints) LevelInfo {
 	if len(r.Rest) == 0 {
 		return LevelInfo{Supported: LevelRange{Level1, Level1}, Ready: Level1}
@@ -219,8 +217,7 @@ func EntryLevel(e *raftpb.Entry) (l Level) {
 	return l
 }
 
-// EntryTime returns the time of an entry with a batch or a level change, in milliseconds; 0: it has
-// none.
+// EntryTime returns the time of an entry with a batch or a level change, in ms; 0: it has none.
 func EntryTime(e *raftpb.Entry) (ms int64) {
 	b := e.GetData()
 	if e.GetType() != raftpb.EntryNormal || len(b) == 0 || b[0] != batchVersion && b[0] != levelChangeVersion {

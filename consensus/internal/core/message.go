@@ -18,12 +18,10 @@ type Message struct {
 	commit   *commitNotice // for a candidate
 }
 
-// JoinsOutdated reports whether the sender says that its directory is older than what it has
-// acknowledged.
+// JoinsOutdated reports whether the sender says its directory is behind what it has acknowledged.
 func (m *Message) JoinsOutdated() bool { return m.join != nil && m.join.founders == 0 }
 
-// JoinNonce returns the nonce of the sender's life if the sender says that it has no state, or
-// is outdated.
+// JoinNonce returns the nonce of the sender's life if it says that it has no state, or is outdated.
 func (m *Message) JoinNonce() (nonce uint64, ok bool) {
 	if m.join == nil {
 		return 0, false
@@ -31,8 +29,7 @@ func (m *Message) JoinNonce() (nonce uint64, ok bool) {
 	return m.join.nonce, true
 }
 
-// The first byte of a frame between members. See docs/reference/formats.md, "Messages between
-// members".
+// A frame's first byte. See docs/reference/formats.md, "Messages between members".
 const (
 	frameRaft       = 1
 	frameForward    = 2

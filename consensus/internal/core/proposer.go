@@ -83,8 +83,7 @@ func decodeCluster(payload []byte) uint64 {
 	return binary.BigEndian.Uint64(payload)
 }
 
-// proposeWaiting makes entries of the pending requests of this member and of those that others
-// forwarded.
+// proposeWaiting makes entries of this member's pending requests and those that others forwarded.
 func (c *Core) proposeWaiting(nowMs int64) error {
 	p := &c.proposer
 	for c.HasProposals() && c.mayPropose(nowMs) {

@@ -44,8 +44,7 @@ type connection uint8
 
 const (
 	connectionUp connection = 1
-	// connectionFresh: the member has announced that it has no state, and not been heard in raft
-	// since.
+	// connectionFresh: the member has announced that it has no state, and is silent in raft since.
 	connectionFresh connection = 2
 )
 
@@ -81,8 +80,7 @@ type raftStorage struct {
 	m *raftState
 }
 
-// InitialState gives raft the membership as of the restored state; the log in memory may begin
-// earlier.
+// InitialState gives raft the membership as of the restored state; the log may begin earlier.
 func (s raftStorage) InitialState() (*raftpb.HardState, *raftpb.ConfState, error) {
 	hard, _, err := s.MemoryStorage.InitialState()
 	return hard, s.m.conf, err

@@ -6,8 +6,7 @@ import (
 	"go.etcd.io/raft/v3"
 )
 
-// readRetryTicks is the number of ticks without an answer after which a read round is asked for
-// again.
+// readRetryTicks is after how many ticks without an answer a read round is asked for again.
 const readRetryTicks = ElectionTicks / 2
 
 // reads holds the reads that wait until this member has applied everything that was committed

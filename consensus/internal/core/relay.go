@@ -83,8 +83,7 @@ type relayLease struct {
 	refused int    // ticks for which the learner's relay does not count
 }
 
-// leadershipChanged forgets all agreements, which are those of a term. The learner keeps its
-// choice.
+// leadershipChanged forgets all agreements: they are for a term. The learner keeps its choice.
 func (rel *Relays) leadershipChanged() {
 	rel.source = relaySource{id: rel.source.id, skipped: rel.source.skipped}
 	rel.feeds = nil
@@ -200,8 +199,7 @@ func (rel *Relays) step(r *raftpb.Message) *raftpb.Message {
 		if len(r.GetContext()) > 0 {
 			return rel.fromRelay(r)
 		}
-		// The leader sends entries again after it was told of the relay: the relay is not good
-		// enough.
+		// The leader still sends entries after it was told of the relay: that is not good enough.
 		if s := &rel.source; s.active && s.since > 2*ElectionTicks && len(r.GetEntries()) > 0 {
 			s.giveUp()
 		}

@@ -8,8 +8,7 @@ import (
 
 // RetentionLimits bound the applied entries that stay in memory for other members.
 type RetentionLimits struct {
-	// Bytes is kept for members that were away for a moment. A member that needs more gets a
-	// checkpoint.
+	// Bytes is kept for members that were away for a moment. Who needs more gets a checkpoint.
 	Bytes int
 	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or
 	// by a checkpoint, or that is connected: it may merely be slow.
@@ -140,8 +139,7 @@ func (t *Retention) cut() error {
 	return t.storage.Compact(index)
 }
 
-// KeepFrom says that the archive has the entries before an index. Until it is called, the archive
-// has none.
+// KeepFrom says that the archive has the entries before an index. Until then it has none.
 func (t *Retention) KeepFrom(index uint64) {
 	if index > 0 {
 		t.archived = max(t.archived, index-1)
@@ -166,8 +164,7 @@ func (t *Retention) neededFrom() uint64 {
 	return needed
 }
 
-// TransferStarted notes that a checkpoint of that index is sent to a member: the log after that
-// index is kept.
+// TransferStarted notes that a checkpoint of that index is sent to a member: the later log is kept.
 func (t *Retention) TransferStarted(to, index uint64) {
 	t.pinned[to] = pinnedIndex{index: index}
 }

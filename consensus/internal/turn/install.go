@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 )
 
-// Received is a checkpoint of another member that arrived completely, was verified, and is ready to
-// be installed.
+// Received is another member's checkpoint that arrived completely and verified, to be installed.
 type Received struct {
 	From, Term  uint64 // the leader that sent it, and the leader's term
 	Meta        core.Meta

@@ -198,8 +198,7 @@ func (l *Loop) Form() error {
 	return l.core.Formed()
 }
 
-// maybeCheckpoint begins a checkpoint if enough was applied since the last checkpoint, and none is
-// being sent.
+// maybeCheckpoint begins a checkpoint if enough was applied since the last, and none is being sent.
 func (l *Loop) maybeCheckpoint() {
 	if len(l.transfers.active) == 0 &&
 		l.checkpoint.schedule.due(l.host.Monotonic(), l.cfg.CheckpointRequests, l.cfg.CheckpointBytes) {
@@ -282,8 +281,7 @@ func (l *Loop) tickHandOver() {
 	*h = handOver{}
 }
 
-// Idle reports whether no checkpoint is being written, sent or installed, and no hand-over is under
-// way.
+// Idle reports whether no checkpoint is written, sent or installed, and no hand-over is under way.
 func (l *Loop) Idle() bool {
 	return !l.checkpoint.writing && l.install == installer{} && l.transfers.empty() && l.handOver.done == nil
 }

@@ -45,8 +45,7 @@ func (s *schedule) written(now time.Time, took time.Duration) {
 	s.notBefore = now.Add(checkpointRest * took)
 }
 
-// due reports whether to write a checkpoint now, if a checkpoint is wanted after this many requests
-// or bytes.
+// due reports whether to write a checkpoint now, if one is due after this many requests or bytes.
 func (s *schedule) due(now time.Time, requests int, bytes int64) bool {
 	switch {
 	case s.requests < requests && s.bytes < bytes:

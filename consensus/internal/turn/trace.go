@@ -56,8 +56,7 @@ func (t *applyTrace) stamp(out *core.Output) {
 	}
 }
 
-// marks records when a rising number was reached. After a number was looked up, smaller numbers are
-// forgotten.
+// marks records when a rising number was reached. Numbers below one looked up are forgotten.
 type marks struct {
 	list []mark
 	from int // list[:from] is forgotten

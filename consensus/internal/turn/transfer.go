@@ -110,8 +110,7 @@ func (l *Loop) TransferEnded(to uint64, ok bool) error {
 	return l.sendCheckpoints(nil)
 }
 
-// tickTransfers lets raft try again after a failure, and cancels everything when leadership is
-// lost.
+// tickTransfers lets raft retry after a failure, and cancels everything when leadership is lost.
 func (l *Loop) tickTransfers() {
 	t := &l.transfers
 	if !l.core.Leads() {

@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// Again calls try until ctx ends, or try succeeds or fails for another reason than a loss; see
-// recipes.IsLost.
+// Again calls try until ctx ends, or try succeeds or fails by no loss; see recipes.IsLost.
 func Again[T any](ctx context.Context, try func() (T, error)) (T, error) {
 	for {
 		v, err := try()

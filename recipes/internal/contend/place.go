@@ -165,8 +165,7 @@ type line struct {
 
 type linesKey struct{}
 
-// readLine returns a state of dir that is no older than the call. The contenders of a Client share
-// the reads.
+// readLine returns a state of dir no older than the call. The contenders of a Client share reads.
 func readLine(ctx context.Context, c *recipes.Client, dir string) (line, error) {
 	lines := recipes.Shared(c, linesKey{}, func() *coalesce.Calls[line] { return &coalesce.Calls[line]{} })
 	call, err := lines.Ask(dir, func(run func(context.Context)) error { return c.Background(ctx, run) },

@@ -41,8 +41,7 @@ func While[C io.Closer](ctx context.Context, start func() (C, error), f func(con
 	return f(ctx)
 }
 
-// Release releases h. lost is the error of op if h had been lost before; err says why releasing
-// failed.
+// Release releases h. lost is op's error if h was lost before; err says why releasing failed.
 func Release(ctx context.Context, h *recipes.Hold, op string) (lost, err error) {
 	if h.Context().Err() != nil {
 		lost = &recipes.Error{Op: op, Path: h.Path(), Err: context.Cause(h.Context())}

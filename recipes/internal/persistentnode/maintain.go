@@ -40,8 +40,7 @@ func (n *Znode) run(ctx context.Context) {
 	n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
 }
 
-// maintainer is the state of the goroutine that maintains a Znode. No other goroutine writes the
-// znode.
+// maintainer is the state of the goroutine that maintains a Znode. No other one writes the znode.
 type maintainer struct {
 	*Znode
 	present         bool      // at the last check the znode existed and was ours

@@ -87,8 +87,7 @@ func (n *Znode) Create(ctx context.Context) error {
 	return err
 }
 
-// Start begins to keep the znode, until ctx ends or Close, and returns at once. A second call does
-// nothing.
+// Start begins to keep the znode until ctx ends or Close, and returns. A second call does nothing.
 func (n *Znode) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

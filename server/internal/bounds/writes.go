@@ -43,8 +43,7 @@ func (l *Writes) Init(limit, maxBytes, largeAbove, maxLarge int) {
 	l.room.L = &l.mu
 }
 
-// ErrLargeRequest is wrapped by the error of a request that is too much for the large writes that
-// are under way.
+// ErrLargeRequest is wrapped by the error of a request too much for the large writes under way.
 var ErrLargeRequest = errors.New("a large request")
 
 // IsLarge reports whether a request with a frame of that many bytes is large.

@@ -12,8 +12,7 @@ type Ability struct {
 	Member uint8 // whose ability it is
 }
 
-// Cause is the resource of which a server has too little. The values are those of
-// datatree.LimitCause.
+// Cause is the resource of which a server has too little. Its values are datatree.LimitCause's.
 type Cause uint8
 
 // The causes.

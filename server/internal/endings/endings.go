@@ -127,8 +127,7 @@ func (e *Endings) TurnedAway(id proto.SessionID, why string, now time.Time) {
 	l.awayAt = now
 }
 
-// Refused records that this server told a client that its session is over. known: the session
-// lives.
+// Refused records that this server told a client its session is over. known: the session lives.
 func (e *Endings) Refused(id proto.SessionID, client string, known bool, now time.Time) {
 	s := facts.EndedSession{
 		Session: id.String(), EndedMs: now.UnixMilli(), How: facts.Over,

@@ -1,5 +1,4 @@
-// Package lifecycle records how far a server has come between New and the end of Close, and why the
-// server stopped.
+// Package lifecycle records where a server is between New and the end of Close, and why it stopped.
 package lifecycle
 
 import (

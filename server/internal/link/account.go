@@ -62,8 +62,7 @@ func (m *account) charge(host *Host, unread, queued int64, exact bool) {
 	}
 }
 
-// hold charges the shared data on the output that is not charged yet, and reports whether there was
-// any.
+// hold charges the shared data on the output not charged yet, and reports whether there was any.
 func (m *account) hold(b *bounds.Memory, onOutput []sharedData) bool {
 	held := len(m.shared) - m.writingShared // of those on the output
 	if held >= len(onOutput) {
@@ -136,8 +135,7 @@ func (l *Link) HoldInput(in *Input) {
 	l.holdInput(len(in.buf), false)
 }
 
-// holdInput charges n bytes of input before the reader waits. partial: it waits for the rest of a
-// frame.
+// holdInput charges n bytes of input before the reader waits. partial: for the rest of a frame.
 func (l *Link) holdInput(n int, partial bool) {
 	partial = partial && !l.holdsBack
 	if m := &l.memory; m.input != n || m.partial != partial {

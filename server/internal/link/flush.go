@@ -15,8 +15,7 @@ func (l *Link) Flush() {
 	}
 }
 
-// FlushAsync writes as much as the socket accepts at once, and leaves the rest to a goroutine. It
-// does not wait.
+// FlushAsync writes without waiting what the socket accepts, and leaves the rest to a goroutine.
 func (l *Link) FlushAsync() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -223,8 +223,7 @@ func (l *Link) Finish() {
 	if l.raw != nil && !l.flushing { // a goroutine that is writing looks at closeAfter afterwards
 		l.raw.Last = true
 	}
-	// Fails if the connection is closed already. The deadline is on the runtime's clock, as in the
-	// handshake.
+	// Fails if the connection is closed already. The clock is the runtime's, as in the handshake.
 	_ = l.nc.SetWriteDeadline(time.Now().Add(l.host.Patience()))
 }
 
@@ -281,8 +280,7 @@ func (l *Link) AwaitFlushed() {
 	}
 }
 
-// AwaitClosed waits until the link is closed. Meanwhile the server counts as waiting for the
-// client.
+// AwaitClosed waits until l is closed. Meanwhile the server counts as waiting for the client.
 func (l *Link) AwaitClosed() {
 	l.flushes.Add(1)
 	defer l.flushes.Add(-1)
@@ -313,8 +311,7 @@ type hearing struct {
 	holdsBack bool
 }
 
-// SetHandling sets whether requests that were read are handled. Until they are, the link is not
-// read.
+// SetHandling sets whether requests that were read are handled. Until then the link is not read.
 func (l *Link) SetHandling(on bool) { l.handling.Store(on) }
 
 // NoteHeard records that bytes came.

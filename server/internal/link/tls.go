@@ -194,8 +194,7 @@ func (t *tlsLayer) more(b []byte, held int) (int, error) {
 	}
 }
 
-// await waits for ciphertext if err, that of decrypt, is noInput. held is how much the reader
-// holds.
+// await waits for ciphertext if err, that of decrypt, is noInput. held is what the reader holds.
 func (t *tlsLayer) await(err error, held int) error {
 	if errors.Is(err, noInput{}) {
 		if err = t.answerPeer(); err == nil {

@@ -6,8 +6,7 @@ import (
 )
 
 const (
-	// digestEvery: a digest is kept of the state after each entry whose index is a multiple of
-	// digestEvery.
+	// digestEvery: a digest is kept of the state after each entry whose index is a multiple of it.
 	digestEvery = 16
 	// digestCount is how many digests are kept, for members that are ahead or lag.
 	digestCount = 1024

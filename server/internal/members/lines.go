@@ -90,8 +90,7 @@ func ReconfigCommand(wanted, current serverlist.Set) string {
 	return command
 }
 
-// sameServer reports whether two lines name the same server with the same role and addresses for
-// other members.
+// sameServer reports whether two lines name a server with the same role and addresses for members.
 func sameServer(a, b serverlist.Member) bool {
 	a.ClientHost, a.ClientPort, b.ClientHost, b.ClientPort = "", 0, "", 0
 	return a == b

@@ -105,8 +105,7 @@ func (t *ApplyTrace) Applied(now time.Time) {
 	m.Record(stageApplied, took, t.own)
 }
 
-// Written records that the replies were given to the sockets. A client that does not read gets the
-// rest later.
+// Written records that the replies went to the sockets. Who does not read gets the rest later.
 func (t *ApplyTrace) Written(clock func() time.Time) {
 	if t.own == 0 {
 		return

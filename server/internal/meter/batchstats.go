@@ -52,8 +52,7 @@ type spaceStats struct {
 	sums
 }
 
-// run is a number of requests with the same op that came at the same time and are answered at the
-// same time.
+// run is a number of requests with the same op that came, and are answered, at the same time.
 type run struct {
 	op       proto.OpCode
 	queued   bool // a read that waited after others in its connection's queue
@@ -138,8 +137,7 @@ func (b *BatchStats) InSpace(e SpaceEvent, op proto.OpCode, body []byte) {
 	b.meter.spaces.get(cmp.Or(namespaceOf(path), otherNamespaces)).counts[e].Add(1)
 }
 
-// Settle adds everything to the meter; b is empty afterwards. now is when the replies were on the
-// output.
+// Settle adds everything to the meter; b is empty afterwards. now: the replies were on the output.
 func (b *BatchStats) Settle(now time.Time) {
 	m := b.meter
 	m.Add(PacketsReceived, b.received)

@@ -6,8 +6,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ConnStats counts a connection's requests for the words cons and stat. ConnStats is not safe for
-// concurrent use.
+// ConnStats counts a connection's requests for the words cons and stat. It is not synchronized.
 type ConnStats struct {
 	Since          time.Time // when the connection was accepted
 	Sent, Received int64     // packets
@@ -34,8 +33,7 @@ func (s *ConnStats) Replied(took time.Duration, n int64, at time.Time) {
 	s.count += n
 }
 
-// Latencies returns the smallest and the largest latency in whole milliseconds and the average in
-// milliseconds.
+// Latencies returns the smallest and the largest latency in whole milliseconds, and the average.
 func (s *ConnStats) Latencies() (minMs int64, avgMs float64, maxMs int64) {
 	if s.count > 0 {
 		avgMs = float64(s.total) / float64(s.count) / float64(time.Millisecond)

@@ -68,8 +68,7 @@ func (s *sample) counts() (reads, writes float64) {
 // is geometrically distributed, and may be drawn anew at any time.
 type SampleSkip struct{ left, every int32 }
 
-// skip reports whether to leave the next request out of the sample. This check is all that most
-// requests pay.
+// skip reports whether to leave the next request out of the sample. That is all most requests pay.
 func (k *SampleSkip) skip(h *HotSampler) bool {
 	if every := h.every.Load(); k.every != every {
 		k.every = every

@@ -36,8 +36,7 @@ type Meter struct {
 	countsAtReset atomic.Pointer[consensus.Counts]
 }
 
-// Init prepares a meter for use. now is the clock of all events, and log gets the lines about slow
-// requests.
+// Init prepares m. now is the clock of all events, and log gets lines about slow requests.
 func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.init(&m.counts, now, log) }
 
 // Batch returns an empty BatchStats. Done takes it back.

@@ -48,8 +48,7 @@ var spaceEventNames = [nSpaceEvents]string{
 	"quota_exceeded_error_per_namespace", "gozkd_budget_waits_per_namespace", "gozkd_budget_refusals_per_namespace",
 }
 
-// namespaceOf returns the first element of a path, or "" if there is none. The result shares the
-// path's memory.
+// namespaceOf returns the first element of a path, "" if it has none, in the path's memory.
 func namespaceOf(path string) string {
 	if len(path) < 2 || path[0] != '/' {
 		return ""

@@ -12,8 +12,7 @@ import (
 
 const perMs = float64(time.Millisecond)
 
-// Upper bounds of histograms, as powers of two: of nanoseconds, 33 µs to 34 s; of requests, 1 to
-// 32,768.
+// Upper bounds of histograms, powers of two: of times, 33 µs to 34 s; of requests, 1 to 32,768.
 var (
 	durationPowers = []int{15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 32, 35}
 	numberPowers   = []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15}

@@ -66,8 +66,7 @@ func listenAddress(configured, committed serverlist.Member, listen string) strin
 	return net.JoinHostPort(host, wanted)
 }
 
-// Follow moves the port until ctx ends. accept is called with each new listener. Follow is called
-// once.
+// Follow moves the port until ctx ends. accept gets each new listener. Follow is called once.
 func (p *Clients) Follow(ctx context.Context, accept func(net.Listener)) {
 	at, wait := p.cfg.Address, time.Duration(0)
 	var retry <-chan time.Time
@@ -124,8 +123,7 @@ func (p *Clients) move(ctx context.Context, address string, accept func(net.List
 	return nil
 }
 
-// notHere reports whether an error of listening says that the host is not an address of this
-// machine.
+// notHere reports whether an error of listening says that the host is no address of this machine.
 func notHere(err error) bool {
 	dns := new(net.DNSError)
 	return neterr.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)

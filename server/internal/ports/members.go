@@ -130,8 +130,7 @@ func (m *Members) moveTo(ctx context.Context, address string) (err error) {
 	return nil
 }
 
-// closeFormer closes the former listeners if all is true, otherwise those whose address p gives to
-// another member.
+// closeFormer closes the former listeners, all or those whose address p gives to another member.
 func (m *Members) closeFormer(ctx context.Context, all bool, p *place) {
 	for _, l := range m.joined.All() {
 		if slices.Contains(m.at, l) || !all && !p.givesAway(ctx, l) {

@@ -95,8 +95,7 @@ func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err
 	return err
 }
 
-// Free reports whether a path costs nothing: it is /zookeeper or below it, as the znodes of budgets
-// are.
+// Free reports whether a path costs nothing: it is /zookeeper or below, as znodes of budgets are.
 func Free(path string) bool {
 	rest, ok := strings.CutPrefix(path, "/zookeeper")
 	return ok && (rest == "" || rest[0] == '/')

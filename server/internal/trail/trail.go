@@ -39,8 +39,7 @@ func event(c Client, op audit.Operation, code proto.ErrCode, ids []proto.ID, now
 	return e
 }
 
-// maxScheme bounds the name of a scheme: a few requests with long names must not take the room of
-// other events.
+// maxScheme bounds the name of a scheme: long names must not take the room of other events.
 const maxScheme = 256
 
 // Auth records that the client proved an identity under a scheme, or failed to.
@@ -90,8 +89,7 @@ func (t *Trail) Refused(c Client, h proto.RequestHeader, body []byte, code proto
 	t.write(e, &Request{Op: h.Op, Body: body, Err: code})
 }
 
-// Read records a read if its path is in Reads, or if the client may not read the znode. The Trail
-// must be on.
+// Read records a read if its path is in Reads, or if the client may not read it. The Trail is on.
 func (t *Trail) Read(c Client, op proto.OpCode, xid int32, path string, ids []proto.ID, code proto.ErrCode) {
 	if code != proto.ErrNoAuth && !below(path, t.Reads) {
 		return

@@ -109,8 +109,7 @@ func (l *logins) remove(id string) {
 	delete(l.byID, sha256.Sum256([]byte(id)))
 }
 
-// Login logs a caller in with a password, and sets the cookie. scheme is digest, sasl or "" for
-// both.
+// Login logs a caller in by password, and sets the cookie. scheme is digest, sasl or "" for both.
 func (g *Gate) Login(w http.ResponseWriter, r *http.Request, scheme, user, password string) (Caller, error) {
 	c, err := g.Identify(r)
 	if err != nil {

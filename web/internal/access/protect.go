@@ -23,8 +23,7 @@ func (g *Gate) Protect(h http.Handler) http.Handler {
 		httplocal.Harden(header)
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		if len(r.TransferEncoding) > 0 {
-			// A proxy that goes by Content-Length instead would take the next request for a part of
-			// this body.
+			// A proxy that goes by Content-Length would take the next request for a part of it.
 			header.Set("Connection", "close")
 		}
 		if err := g.admit(r); err != nil {
@@ -35,8 +34,7 @@ func (g *Gate) Protect(h http.Handler) http.Handler {
 	})
 }
 
-// admit refuses requests of other origins, and of pages whose host name was made to resolve to this
-// machine.
+// admit refuses requests of other origins, and of pages whose host name was made this machine's.
 func (g *Gate) admit(r *http.Request) *answer.Problem {
 	if !g.knownHost(r) {
 		return answer.Errorf(http.StatusMisdirectedRequest, "%s is not a name of this server: use its address, or add the name to gozkd.web.hosts", strconv.Quote(r.Host))

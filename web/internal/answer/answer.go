@@ -1,5 +1,4 @@
-// Package answer writes the answers of package web: JSON, and errors as
-// application/problem+json (RFC 9457).
+// Package answer writes package web's answers: JSON, errors as application/problem+json (RFC 9457).
 package answer
 
 import (

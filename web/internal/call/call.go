@@ -35,8 +35,7 @@ type Call struct {
 
 type key struct{}
 
-// Begin returns a request whose handler finds the Call with Of. end must be called after the
-// handler.
+// Begin returns a request whose handler finds the Call with Of. Call end after the handler.
 func Begin(r *http.Request, who access.Caller, g *access.Gate, p *Pool) (with *http.Request, end func()) {
 	c := &Call{Caller: who, gate: g, pool: p}
 	c.request = r.WithContext(context.WithValue(r.Context(), key{}, c))
@@ -152,8 +151,7 @@ func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
 // paths, and should not soon have the log rotated away.
 const maxDetail = 1 << 10
 
-// Audit records an action of the caller that is not a request of the session: those the server
-// records.
+// Audit records an action of a caller that is no request of the session: the server records those.
 func (c *Call) Audit(detail string, code proto.ErrCode) {
 	c.gate.Audit(audit.Event{
 		Operation: audit.Admin, Result: audit.ResultOf(code), Err: code, IDs: c.Caller.All(),
@@ -167,8 +165,7 @@ func (c *Call) ReadBody(w http.ResponseWriter) ([]byte, error) {
 	return io.ReadAll(Body(w, c.request, c.pool.MaxBody))
 }
 
-// Body returns the body of a request, of this many bytes at most. A client that stops sending is a
-// Problem.
+// Body returns the body of a request, of this many bytes at most. A client that stops is a Problem.
 func Body(w http.ResponseWriter, r *http.Request, most int64) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, most)}
 }

@@ -229,8 +229,7 @@ func (p *Pool) evictLocked() bool {
 // removeLocked forgets a session, and closes it. p.mu is held.
 func (p *Pool) removeLocked(s *Session) {
 	delete(p.sessions, s.key)
-	// Ends when the session is closed, after two times connectTimeout at the latest; Close waits
-	// for it.
+	// Ends when the session is closed, after twice connectTimeout at the latest; Close waits.
 	p.closing.Go(func() {
 		<-s.ready
 		s.streams.close()

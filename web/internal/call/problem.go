@@ -41,8 +41,7 @@ var statuses = map[proto.ErrCode]int{
 	proto.ErrSessionMoved:                 http.StatusServiceUnavailable,
 }
 
-// ProblemOf returns the Problem of an error, which is not nil: of a client's request, of a body, or
-// a Problem.
+// ProblemOf returns the Problem of an error, not nil: of a request, of a body, or a Problem.
 func ProblemOf(err error) *answer.Problem {
 	var p *answer.Problem
 	var e *client.Error

@@ -44,8 +44,7 @@ const (
 // Deps are the dependencies of the handlers besides the call.
 type Deps struct {
 	Server *server.Server
-	// Ask asks a member a four-letter word at its address for clients. nil: only this server is
-	// shown.
+	// Ask asks a member a four-letter word at its clients' address. nil: only this server is shown.
 	Ask func(ctx context.Context, address, word string) (string, error)
 	// AskPort is the port of a member whose server line has none; 0: unknown.
 	AskPort int

@@ -60,8 +60,7 @@ var shown = []string{
 	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size", "gozkd_data_weight_bytes", "gozkd_data_limit_bytes",
 }
 
-// ensemble answers with the members, and the state of this server. With brief it does not ask the
-// other members.
+// ensemble answers with the members, and the state of this server. With brief it asks no others.
 func (e *explorer) ensemble(q *request) (any, error) {
 	s := e.Server.Facts()
 	st, stats := s.Status(), s.Stats()
@@ -150,8 +149,7 @@ func quantiles(count uint64, q func(float64) float64, scale float64) any {
 	return map[string]any{"count": count, "p50": scale * q(0.5), "p99": scale * q(0.99), "max": scale * q(1)}
 }
 
-// activity answers with counters, of which two answers make rates, and with the hottest paths and
-// clients.
+// activity answers with counters, two of which make rates, and the hottest paths and clients.
 func (e *explorer) activity(q *request) (any, error) {
 	st := e.Server.Facts().Stats()
 	operations, stages := make(map[string]any), make(map[string]any)

@@ -164,8 +164,7 @@ func patterns(q url.Values) (name func(context.Context, string) bool, content fu
 	return name, content, nil
 }
 
-// interruptible reads data, or a name, until ctx ends: a regular expression may take milliseconds
-// for each byte.
+// interruptible reads data, or a name, until ctx ends: a regular expression may take ms per byte.
 type interruptible struct {
 	ctx  context.Context
 	data []byte

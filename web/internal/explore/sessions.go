@@ -12,8 +12,7 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
-// session is a session in JSON. The fields after Connected are known to the server that its client
-// is connected to.
+// session is a session in JSON. The fields after Connected are known to its client's server.
 type session struct {
 	ID         string `json:"id"`
 	TimeoutMs  int64  `json:"timeoutMs"`

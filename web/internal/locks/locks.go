@@ -36,8 +36,7 @@ type Directory struct {
 // Kind is the kind of a lock.
 type Kind string
 
-// The kinds of locks. A mutex can also be an election by a leader selector, which has the same
-// znodes.
+// The kinds of locks. A mutex may be an election by a leader selector, which has the same znodes.
 const (
 	Mutex     Kind = "mutex"
 	ReadWrite Kind = "read/write"
@@ -160,8 +159,7 @@ func kindOf(places []place) Kind {
 	return Mutex
 }
 
-// lastWriter returns the place of the last contender that is not a reader, which a reader waits
-// for.
+// lastWriter returns the place of the last contender that is no reader, for which a reader waits.
 func lastWriter(before []place) []int {
 	for i := len(before) - 1; i >= 0; i-- {
 		if before[i].role != reader {
@@ -171,8 +169,7 @@ func lastWriter(before []place) []int {
 	return nil
 }
 
-// beforeWriter returns the places that a writer waits for: of the readers since the last writer, or
-// that writer.
+// beforeWriter returns whom a writer waits for: the readers since the last writer, or that writer.
 func beforeWriter(before []place) (places []int) {
 	i := len(before) - 1
 	for ; i >= 0 && before[i].role == reader; i-- {

@@ -112,8 +112,7 @@ func (s *Sessions) removeLocked(e *session) {
 	}
 	delete(s.byID, e.id)
 	e.timer.Stop()
-	// Ends when the server has closed the session, or within the client's ConnectTimeout; Close
-	// waits for it.
+	// Ends when the server has closed the session, or within its ConnectTimeout; Close waits.
 	s.closing.Go(func() {
 		_ = e.client.Close() // otherwise the session expires
 		e.leave()

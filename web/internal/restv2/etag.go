@@ -47,8 +47,7 @@ type condition struct {
 	czxid   proto.Zxid // 0: any
 }
 
-// ifMatch returns the condition of a write of the data, or of the ACL. A version alone is allowed,
-// too.
+// ifMatch returns the condition of a write of the data, or of the ACL. A version alone will do.
 func ifMatch(r *http.Request, acl bool) (condition, error) {
 	given := r.Header.Values("If-Match")
 	if len(given) == 0 {

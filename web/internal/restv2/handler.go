@@ -89,8 +89,7 @@ func (p *params) number(name string, low, high, def int64) int64 {
 	return n
 }
 
-// newACL returns the parameter with the ACL of a znode that is created, nil for the server's
-// default.
+// newACL returns the parameter with the ACL of a new znode, nil for the server's default.
 func (p *params) newACL() (list []proto.ACLJSON) {
 	if text := p.values.Get("newAcl"); text != "" {
 		if err := json.Unmarshal([]byte(text), &list); err != nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow is the largest window for which a frame of zstd may ask: that of its highest ordinary
-// level.
+// maxWindow is the largest window that a zstd frame may ask for: that of its top ordinary level.
 const maxWindow = 8 << 20
 
 // ErrTooLarge is the error of data that become larger than allowed.
