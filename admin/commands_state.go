@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -25,7 +26,9 @@ const maxBody = 64 << 10
 // With streaming=false they are the whole answer, which shows that a snapshot can be made and how
 // long it would be.
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
-	refuse := func(status int, why any) { writeJSON(w, status, object{{"command", "snapshot"}, {"error", why}}) }
+	refuse := func(status int, why any, more ...field) {
+		writeJSON(w, status, append(object{{"command", "snapshot"}, {"error", why}}, more...))
+	}
 	if !h.options.Snapshot {
 		refuse(http.StatusServiceUnavailable, "the command is disabled")
 		return
@@ -41,12 +44,22 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	b, err := h.server.Backups().Make(r.Context())
-	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
-	if err != nil {
-		if h.taken != nil && r.Context().Err() == nil { // a client that leaves uses up its interval
+	sent := false // otherwise there was no snapshot
+	defer func() {
+		if !sent && h.taken != nil {
 			h.taken.Give("", time.Now())
 		}
+	}()
+	b, err := h.server.Backups().Make(r.Context())
+	_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
+	switch {
+	case errors.Is(err, server.ErrNoLeader), errors.Is(err, server.ErrClosed):
+		refuse(http.StatusServiceUnavailable, notServing, field{"reason", printable.Error(err)})
+		return
+	case errors.Is(err, server.ErrStandby):
+		refuse(http.StatusServiceUnavailable, printable.Error(err))
+		return
+	case err != nil:
 		refuse(http.StatusInternalServerError, printable.Error(err))
 		return
 	}
@@ -55,28 +68,22 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	header["last_zxid"], header["snapshot_size"] = []string{fmt.Sprintf("0x%x", b.Zxid)}, []string{strconv.FormatInt(b.Size, 10)}
 	if streaming := r.URL.Query().Get("streaming"); streaming != "" && !strings.EqualFold(streaming, "true") {
 		refuse(http.StatusOK, nil)
+		sent = true
 		return
 	}
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Content-Length", strconv.FormatInt(b.Size, 10))
 	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		copySnapshot(w, control, b) // a client that gets less than the length knows that it is incomplete
-	}
+	// A client that gets less than the length knows that the snapshot is incomplete.
+	sent = r.Method == http.MethodHead || copySnapshot(w, control, b)
 }
 
-func copySnapshot(w io.Writer, control *http.ResponseController, from io.Reader) {
-	part := make([]byte, 1<<20)
+// copySnapshot reports whether all was written.
+func copySnapshot(w io.Writer, control *http.ResponseController, from io.Reader) bool {
 	for {
-		n, err := from.Read(part)
-		if n > 0 {
-			_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
-			if _, err := w.Write(part[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
+		_ = control.SetWriteDeadline(time.Now().Add(snapshotPatience))
+		if _, err := io.CopyN(w, from, 1<<20); err != nil {
+			return errors.Is(err, io.EOF)
 		}
 	}
 }

@@ -192,9 +192,21 @@ func TestSnapshot_FailedDoesNotCount(t *testing.T) {
 	snapshot("without a place for it", http.StatusInternalServerError)
 	snapshot("again", http.StatusInternalServerError)
 	temporary(t.TempDir())
+	// Nor does one that was cut off.
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/commands/snapshot", nil)
+	r.Header["Authorization"] = []string{root}
+	cut := &cutOff{httptest.NewRecorder()}
+	if h.ServeHTTP(cut, r); cut.Code != http.StatusOK || cut.Body.Len() > 0 {
+		t.Errorf("cut off: %d, %d bytes", cut.Code, cut.Body.Len())
+	}
 	snapshot("with a place", http.StatusOK)
 	snapshot("at once after that", http.StatusTooManyRequests)
 }
+
+// cutOff is a client that leaves after the header.
+type cutOff struct{ *httptest.ResponseRecorder }
+
+func (cutOff) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // The stream is a complete checkpoint file of the announced length, also over a network.
 func TestSnapshot(t *testing.T) {

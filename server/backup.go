@@ -44,6 +44,7 @@ type (
 // the log needs.
 type Backups struct {
 	*shared
+	lost      *atomic.Bool // there was no contact with a leader for syncLimit ticks
 	capturing atomic.Int64 // zxid of the checkpoint that is being written
 	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
 	// logRoom is how many bytes a backup must leave free on the disk, because the server stops when
@@ -75,8 +76,9 @@ type captured struct {
 // directory, or in the system's folder for temporary files if there is none, and needs about as
 // much room as a checkpoint. In the data directory, Make leaves room for two segments of the log.
 //
-// Errors: ErrNotStarted; ErrClosed; ErrNoRoom; ctx's error if ctx ends first, for example because
-// there is no leader; any error of the disk, which does not stop the server.
+// Errors: ErrNotStarted; ErrClosed; ErrStandby; ErrNoLeader if there is no contact with a leader for
+// syncLimit ticks; ErrNoRoom; ctx's error if ctx ends first; any error of the disk, which does not
+// stop the server.
 func (b *Backups) Make(ctx context.Context) (*Backup, error) {
 	c, err := b.Capture(ctx)
 	if err != nil {
@@ -93,29 +95,40 @@ func (b *Backups) Capture(ctx context.Context) (*Capture, error) {
 	case b.cfg.Standby: // no leader would tell what is committed
 		return nil, ErrStandby
 	}
-	alive, cancel := context.WithCancel(ctx)
+	alive, cancel := context.WithCancelCause(ctx)
 	watched := make(chan struct{})
 	// Ends with alive, awaited below. Without this goroutine Snapshot would wait forever, because a
-	// node that stops does not answer.
+	// node that stops or has no leader does not answer.
 	go func() {
 		defer close(watched)
-		select {
-		case <-b.life.Stopping():
-			cancel()
-		case <-alive.Done():
-		}
+		cancel(b.awaitLoss(alive))
 	}()
 	held, state, err := b.node.Snapshot(alive)
-	cancel()
-	<-watched
-	if err != nil {
-		if !b.life.Accepting.Load() {
-			err = b.life.WhyNot()
-		}
+	if err != nil && ctx.Err() == nil {
+		err = context.Cause(alive)
+	}
+	cancel(nil)
+	if <-watched; err != nil {
 		return nil, err
 	}
 	c := captured{b, int64(state.(*datatree.Changes).Zxid()), held, state}
 	return &Capture{Zxid: c.zxid, Index: held.Index, Term: held.Term, Time: held.Time, File: c.file}, nil
+}
+
+// awaitLoss waits until nothing can be captured any more, and returns the reason.
+func (b *Backups) awaitLoss(ctx context.Context) error {
+	look := time.NewTicker(b.cfg.Tick)
+	defer look.Stop()
+	for !b.lost.Load() {
+		select {
+		case <-look.C:
+		case <-b.life.Stopping():
+			return b.life.WhyNot()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return ErrNoLeader
 }
 
 func (c captured) file(ctx context.Context) (*Backup, error) {

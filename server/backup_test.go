@@ -326,3 +326,32 @@ func TestAuthorize_SkipACL(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A member that has just lost the quorum, or is read-only without one, ends a backup, and makes one
+// when the quorum is back.
+func TestBackup_WithoutAQuorum(t *testing.T) {
+	withReadOnly(t, func(t *testing.T, e *ensemble) {
+		for _, id := range []int{e.leader(), e.followers()[0]} {
+			backups := e.m(id).s.Backups()
+			e.m(id).isolate(true)
+			for _, when := range []string{"at once", "later"} {
+				if b, err := backups.Make(t.Context()); !errors.Is(err, server.ErrNoLeader) {
+					t.Errorf("member %d without a quorum, %s: %v, %v", id, when, b, err)
+				}
+			}
+			e.awaits("read-only", func() bool { return e.mode(id) == "read-only" })
+			if b, err := backups.Make(t.Context()); !errors.Is(err, server.ErrNoLeader) {
+				t.Errorf("member %d, which is read-only: %v, %v", id, b, err)
+			}
+			e.m(id).isolate(false)
+			e.awaits("serving", func() bool { return e.m(id).s.Status().Serving })
+			b, err := backups.Make(t.Context())
+			if err == nil {
+				err = b.Close()
+			}
+			if err != nil {
+				t.Errorf("member %d with a quorum again: %v", id, err)
+			}
+		}
+	})
+}

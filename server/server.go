@@ -95,6 +95,7 @@ func New(cfg Config) (*Server, error) {
 		fail:    s.fail,
 		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{shared: s.shared},
 	}
+	s.backups.lost = &s.leader.lost
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,

@@ -45,7 +45,7 @@ func adminEndpoints(t *testing.T) (c *cluster.Cluster, urls map[int]string, secr
 	})
 	urls = make(map[int]string)
 	for _, m := range c.Members() {
-		web := httptest.NewServer(admin.New(m.Server(), admin.Options{}))
+		web := httptest.NewServer(admin.New(m.Server(), admin.Options{Snapshot: true}))
 		t.Cleanup(web.Close)
 		urls[m.ID()] = web.URL
 	}
@@ -159,5 +159,27 @@ func TestAdmin_OfThisMachine(t *testing.T) {
 	}
 	if exists, _, err := connect(t, p.ports.Client).Exists("/e"); exists || err != nil {
 		t.Errorf("the ephemeral of the ended session: %v, %v", exists, err)
+	}
+}
+
+// A backup at a member that loses the quorum fails and names the way on, as one that is begun later.
+func TestBackup_WithoutAQuorum(t *testing.T) {
+	c, urls, secret := adminEndpoints(t)
+	for _, id := range []int{2, 3} {
+		m, err := c.Member(id)
+		if err == nil {
+			err = m.Kill()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "backup")
+	for range 2 {
+		var out strings.Builder
+		status := run("gozkd", []string{"backup", "--from", urls[1], "--auth-file", secret, file}, outside(&out, &out))
+		if status != 1 || !strings.Contains(out.String(), "is not currently serving requests: no leader, or not in touch with it; ask another member") {
+			t.Errorf("status %d: %s", status, &out)
+		}
 	}
 }
