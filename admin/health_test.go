@@ -72,8 +72,8 @@ func TestHealth_Full(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		h := admin.Handler(s)
 		probe(t, "full", h, "/readyz", 200, "ok")
-		const text, paths, end = "data limit reached: 0.4 KiB of 0.0 KiB; least memory: server 1; growth is refused, because that leaves no room for data; ",
-			"largest subtrees: /zookeeper 0.3 KiB, / 0.1 KiB; ", "raise gozkd.dataLimitKB or the memory of that server"
+		const text, paths, end = "data limit reached: 426 B of 1 B; least memory: server 1; growth is refused, because that leaves no room for data; ",
+			"largest subtrees: /zookeeper 333 B, / 93 B; ", "raise gozkd.dataLimitKB or the memory of that server"
 		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\n[+]archive warning: closed\nreadyz check passed\n")
 		for from, want := range map[string]string{"127.0.0.1:4711": text + paths + end, "10.0.0.1:4711": text + end} {
 			for path, key := range map[string]string{"/readyz": "note", "/commands/monitor": "gozkd_data_status"} {

@@ -61,8 +61,6 @@ type growthLog struct{ full, near, crowded bool }
 
 const (
 	growthInterval = time.Second
-	// weighInterval is how often subtrees are weighed at most, in a hundredth of the time at most.
-	weighInterval = 10 * time.Second
 	// collectInterval is how often a full server collects garbage at least.
 	collectInterval = 5 * time.Second
 )
@@ -264,7 +262,8 @@ func (g *growth) applied(weight int64) {
 	}
 }
 
-// look weighs the subtrees of a state that is near to its limit, and logs changes.
+// look weighs the subtrees of a state that is near to its limit, in a hundredth of the time at most,
+// and logs changes.
 func (g *growth) look() {
 	data := g.state.stats().Growth
 	switch began := time.Now(); {
@@ -272,7 +271,7 @@ func (g *growth) look() {
 		g.state.largest.Store(nil)
 	case data.Largest == nil || began.After(g.weigh):
 		g.state.largest.Store(g.state.weighSubtrees())
-		g.weigh = began.Add(max(weighInterval, 100*time.Since(began)))
+		g.weigh = began.Add(100 * time.Since(began))
 	}
 	now := growthLog{full: data.Full, near: data.Near(), crowded: g.stillCrowded()}
 	if now == g.logged || !g.life.Serving.Load() {

@@ -67,7 +67,7 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 		}
 		time.Sleep(2 * growthInterval)
 		g := s.Facts().Stats().Growth
-		if text := g.String(); len(g.Largest) != 3 || g.Largest[0].Path != "/10" || g.Largest[0].Weight != g.Largest[2].Weight || !strings.Contains(text, "largest subtrees: /10 9.9 KiB, /11 ") {
+		if text := g.String(); len(g.Largest) != 3 || g.Largest[0].Path != "/100" || g.Largest[0].Weight != g.Largest[2].Weight || !strings.Contains(text, "largest subtrees: /100 9.9 KiB, /101 ") {
 			t.Errorf("full, and the facts say %q", text)
 		}
 		refused := func() int64 { return s.meter.Counted(meter.GrowthRefused) }
@@ -123,6 +123,8 @@ func TestGrowth_SaysWhatIsFull(t *testing.T) {
 			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
 		{func() { g.Weight, g.Full = 100<<20, true }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
 			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
+		{func() { g.LargestAge = 61500 * time.Millisecond }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
+			strings.Replace(largest, ":", " 1m1s ago:", 1) + "or raise gozkd.dataLimitKB or the memory of that server"},
 		{func() { g.Cause, g.Largest = "disk", nil }, "data limit reached: 100.0 MiB of 100.0 MiB; least disk: server 2; growth is refused until below 95.0 MiB" +
 			"; delete znodes, or make room on that disk, or lower gozkd.diskReserveKB"},
 	} {
@@ -146,7 +148,7 @@ func TestState_WeighsTheLargestOfManySubtrees(t *testing.T) {
 		create(fmt.Sprint("/", i), nil)
 		create(fmt.Sprint("/large/", i), make([]byte, 200))
 	}
-	list := *s.weighSubtrees()
+	list := s.weighSubtrees().largest
 	if len(list) != 3 || list[0].Path != "/large" || list[0].Weight < 4000*200 || list[0].Weight > 4000*400 {
 		t.Error(list)
 	}

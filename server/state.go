@@ -42,13 +42,19 @@ type state struct {
 	waitList                    // goroutines that wait for the tree to change, or for a leader
 	options      datatree.Options
 	// largest are the heaviest subtrees as growth weighed them last; nil: the limit is not near.
-	largest atomic.Pointer[[]facts.Subtree]
+	largest atomic.Pointer[weighing]
 	// dropped are the figures of the state that was dropped because there is no memory for a second
 	// one, while another state is read and the lock is held. nil: there is a state.
 	dropped atomic.Pointer[figures]
 	// drops keeps the state from being dropped between the test of dropped and the moment when a
 	// reader of figures has the lock. It comes before the lock in the order of locks.
 	drops sync.RWMutex
+}
+
+// weighing holds the heaviest children of the root at a moment, the heaviest first.
+type weighing struct {
+	largest []facts.Subtree
+	at      time.Time
 }
 
 // figures are the known facts about a state that was dropped.
@@ -149,10 +155,10 @@ func (s *state) weight() (weight int64, limit datatree.Limit) {
 	return weight, limit
 }
 
-// weighSubtrees returns the heaviest children of the root, the heaviest first. It holds the lock
-// for a part of the znodes at a time, so it may miss concurrent changes. If the state is
-// dropped meanwhile, the result is the last one.
-func (s *state) weighSubtrees() *[]facts.Subtree {
+// weighSubtrees weighs the children of the root. It holds the lock for a part of the znodes at a
+// time, so it may miss concurrent changes. If the state is dropped meanwhile, the result is the last
+// one.
+func (s *state) weighSubtrees() *weighing {
 	const shown, kept = 3, 1000
 	weights := make(map[string]*int64)
 	for part := range datatree.WeightParts {
@@ -180,8 +186,7 @@ func (s *state) weighSubtrees() *[]facts.Subtree {
 	slices.SortFunc(list, func(a, b facts.Subtree) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Path, b.Path))
 	})
-	list = slices.Clone(list[:min(len(list), shown)])
-	return &list
+	return &weighing{slices.Clone(list[:min(len(list), shown)]), time.Now()}
 }
 
 func (s *state) lastZxid() (zxid proto.Zxid) {
@@ -230,7 +235,7 @@ func (s *state) figures() (f figures) {
 			Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),
 		}
 		if p := s.largest.Load(); p != nil {
-			f.stats.Growth.Largest = *p
+			f.stats.Growth.Largest, f.stats.Growth.LargestAge = p.largest, time.Since(p.at)
 		}
 	}); before != nil {
 		return *before

@@ -24,9 +24,12 @@ func Text(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// Size returns a number of bytes in KiB or MiB.
+// Size returns a number of bytes in B, KiB or MiB.
 func Size(n int64) string {
-	if n < 1<<20 {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
 		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 	}
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))

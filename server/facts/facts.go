@@ -85,9 +85,10 @@ type Growth struct {
 	Cause         string // decides about Limit: none, memory or disk
 	Server        int    // whose memory or disk it is
 	Resumes       int64  // the weight below which they are accepted again, once they are refused
-	// Largest are the heaviest children of the root, the heaviest first. It is nil unless the data
-	// are Near, and then up to a few seconds old.
-	Largest []Subtree
+	// Largest are the heaviest children of the root, the heaviest first, as they were LargestAge ago.
+	// It is nil unless the data are Near.
+	Largest    []Subtree
+	LargestAge time.Duration
 }
 
 // Subtree is the weight of a child of the root and of everything below it.
@@ -115,9 +116,13 @@ func (g Growth) String() string {
 	}
 	text := fmt.Sprintf("%s: %s of %s; least %s: server %d; %s",
 		how, printable.Size(g.Weight), printable.Size(g.Limit), g.Cause, g.Server, until)
+	ago := ""
+	if g.LargestAge >= 2*time.Second {
+		ago = fmt.Sprintf(" %v ago", g.LargestAge.Truncate(time.Second))
+	}
 	for i, s := range g.Largest {
 		path := printable.Shortened(printable.Text(s.Path), maxPath)
-		text += [...]string{"; largest subtrees: ", ", "}[min(i, 1)] + path + " " + printable.Size(s.Weight)
+		text += [...]string{"; largest subtrees" + ago + ": ", ", "}[min(i, 1)] + path + " " + printable.Size(s.Weight)
 	}
 	if g.Cause == "disk" {
 		return text + remedy + "make room on that disk, or lower gozkd.diskReserveKB"
