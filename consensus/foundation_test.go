@@ -106,8 +106,13 @@ func TestReadDir_Refuses(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "wal"), filepath.Join(dir, "gone")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadDir(dir, "", &list{}); err == nil || !strings.Contains(err.Error(), "the log in "+filepath.Join(dir, "wal")+" is missing") {
-		t.Errorf("without the log: %v", err)
+	elsewhere := filepath.Join(dir, "elsewhere")
+	for logDir, want := range map[string]string{
+		"": "the log in " + filepath.Join(dir, "wal") + " is missing", elsewhere: "the directory of the log, " + elsewhere + ", does not: correct its name",
+	} {
+		if _, err := ReadDir(dir, logDir, &list{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without the log in %q: %v", logDir, err)
+		}
 	}
 	l := &list{}
 	if h, err := ReadCheckpoint(filepath.Join(dir, "checkpoint.db"), l); err != nil || h.Index != 1 || len(l.all()) != 0 {

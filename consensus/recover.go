@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"go.etcd.io/raft/v3"
@@ -134,9 +135,14 @@ func pathsOf(dir, logDir string) dataPaths {
 }
 
 func (p dataPaths) noLog() error {
+	dir := filepath.Dir(p.log)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("consensus: the checkpoint %s exists, but the directory of the log, %s, does not: "+
+			"correct its name, or mount its disk; otherwise, %s", p.checkpoint, dir, remedy)
+	}
 	return fmt.Errorf("consensus: the checkpoint %s exists, but the log in %s is missing: "+
 		"if the log was in another directory until now (dataLogDir), move that directory's wal to %s; "+
-		"if its disk is not mounted, mount it; otherwise, %s", p.checkpoint, p.log, filepath.Dir(p.log), remedy)
+		"if its disk is not mounted, mount it; otherwise, %s", p.checkpoint, p.log, dir, remedy)
 }
 
 // join combines checkpoint and log. A member with state got its log first, then its checkpoint,

@@ -42,6 +42,10 @@ var commands = map[string]cli.Main{
 	"why":     runWhy,
 }
 
+// outlasting are the subcommands whose work must not end when the reader of their output is gone,
+// such as head.
+var outlasting = []string{"backup", "export", "import", "migrate", "mirror", "restore", "standby", "verify"}
+
 // zkServerCommands are the subcommands that ZooKeeper's scripts have, other than start-foreground
 // (which is serve) and status.
 var zkServerCommands = map[string]cli.Main{

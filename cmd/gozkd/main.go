@@ -63,6 +63,9 @@ func run(name string, args []string, env cli.Env) int {
 			command = zkServerCommands[args[0]]
 		}
 		if command != nil {
+			if slices.Contains(outlasting, args[0]) {
+				signal.Ignore(syscall.SIGPIPE)
+			}
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return command(ctx, args[1:], env)

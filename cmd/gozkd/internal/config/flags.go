@@ -74,7 +74,7 @@ func (l *commandLine) addFlags(fs *flag.FlagSet) {
 		if key = trim(key); !ok || key == "" {
 			return errors.New("must be KEY=VALUE")
 		}
-		l.set(key, value, "-o "+key)
+		l.set(key, value, "-o")
 		return nil
 	})
 	fs.Func("ensemble", "", func(v string) error {
@@ -108,7 +108,7 @@ func (l *commandLine) javaProperties(args []string) (rest []string) {
 			continue
 		}
 		l.inv.Properties = append(l.inv.Properties, property)
-		if s, ok := systemProperty(arg, Origin{Source: name, layer: fromFlags}); ok {
+		if s, ok := systemProperty(arg, Origin{Source: "-D", layer: fromFlags}); ok {
 			l.settings = append(l.settings, s)
 		}
 	}

@@ -16,8 +16,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/printable"
 )
 
 // DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
@@ -181,6 +183,15 @@ const leastDataLimit = 16 << 20
 
 // doubtful warns of settings that a server takes, and that cannot be meant.
 func (r *resolver) doubtful(c *Config) {
+	r.equalPorts(c)
+	r.tinyDataLimit(c)
+	r.oddDirectories()
+	r.missingArchive(c)
+	r.oddDigest(c)
+}
+
+// equalPorts warns of ports that this server would open twice.
+func (r *resolver) equalPorts(c *Config) {
 	ports := []ownPort{
 		{"clientPort", c.ClientPortAddress, c.ClientPort},
 		{"secureClientPort", c.SecureClientPortAddress, c.SecureClientPort},
@@ -213,10 +224,18 @@ func (r *resolver) doubtful(c *Config) {
 				p.port, other.key, effect)
 		}
 	}
+}
+
+// tinyDataLimit warns of a limit that a server without data reaches.
+func (r *resolver) tinyDataLimit(c *Config) {
 	if w := r.won["gozkd.dataLimitKB"]; c.Server.DataLimit > 0 && c.Server.DataLimit < leastDataLimit {
 		r.warn(w.from, w.key, "is %s: a server takes about 8 MiB of that without any data, and may be full at once; "+
 			"set %d or more", w.value, leastDataLimit>>10)
 	}
+}
+
+// oddDirectories warns of names that were meant for a shell, or for Windows.
+func (r *resolver) oddDirectories() {
 	for _, key := range []string{"dataDir", "dataLogDir"} {
 		w := r.won[key]
 		if shellMarks.MatchString(w.value) {
@@ -228,6 +247,19 @@ func (r *resolver) doubtful(c *Config) {
 			r.warn(w.from, key, `is %s: a \ in this file is an escape; write \\ or /`, w.value)
 		}
 	}
+}
+
+// missingArchive warns if the directory of the archive does not exist, which a late mount may still
+// bring.
+func (r *resolver) missingArchive(c *Config) {
+	if err := store.Missing(c.Archive.URL); err != nil {
+		w := r.won["gozkd.archive.url"]
+		r.warn(w.from, w.key, "%s", printable.Error(err))
+	}
+}
+
+// oddDigest warns of a digest of the superuser that fits no password.
+func (r *resolver) oddDigest(c *Config) {
 	const key = "DigestAuthenticationProvider.superDigest"
 	_, hash, set := strings.Cut(c.Server.SuperDigest, ":")
 	b, _ := base64.StdEncoding.DecodeString(hash) // the key's kind has checked it

@@ -170,7 +170,7 @@ func TestLoad_UnknownKeys(t *testing.T) {
 		"zoo.cfg:3: tickTme: is not a key of gozkd and has no effect; did you mean tickTime?",
 		"zoo.cfg:4: clientport: is not a key of gozkd and has no effect; did you mean clientPort?",
 		"zoo.cfg:5: nothing.like.any.key: is not a key of gozkd and has no effect",
-		"-o snapcount: snapcount: is not a key of gozkd and has no effect; did you mean snapCount?")
+		"-o: snapcount: is not a key of gozkd and has no effect; did you mean snapCount?")
 }
 
 func TestLoad_AllProblemsAtOnce(t *testing.T) {
@@ -261,14 +261,15 @@ func TestLoad_Doubtful(t *testing.T) {
 			"is not as long as a digest, so no password fits: write user:base64 of the digest of user:password",
 		"gozkd.dataLimitKB=8192\n": "zoo.cfg:2: gozkd.dataLimitKB: is 8192: a server takes about 8 MiB of that without any data, " +
 			"and may be full at once; set 16384 or more",
-		"gozkd.dataLimitKB=16384\n":               "",
-		"dataLogDir=~/zk\n":                       "zoo.cfg:2: dataLogDir: is ~/zk, to the letter: " + shell,
-		"dataLogDir=${Z}/data\n":                  "zoo.cfg:2: dataLogDir: is ${Z}/data, to the letter: " + shell,
-		"dataLogDir=\"/z\"\n":                     "zoo.cfg:2: dataLogDir: is \"/z\", to the letter: " + shell,
-		`dataLogDir=C:\zk\log`:                    `zoo.cfg:2: dataLogDir: is C:zklog: a \ in this file is an escape; write \\ or /`,
-		`dataLogDir=C:\\zk\\log`:                  "",
-		"dataLogDir=C:/zk/log\n":                  "",
-		digest + "D/InIHSb7yEEbrWz8b9l71RjZJU=\n": "",
+		"gozkd.archive.url=file:///gozkd-none/zk\n": "zoo.cfg:2: gozkd.archive.url: the directory /gozkd-none/zk does not exist: make it, or mount its file system",
+		"gozkd.dataLimitKB=16384\n":                 "",
+		"dataLogDir=~/zk\n":                         "zoo.cfg:2: dataLogDir: is ~/zk, to the letter: " + shell,
+		"dataLogDir=${Z}/data\n":                    "zoo.cfg:2: dataLogDir: is ${Z}/data, to the letter: " + shell,
+		"dataLogDir=\"/z\"\n":                       "zoo.cfg:2: dataLogDir: is \"/z\", to the letter: " + shell,
+		`dataLogDir=C:\zk\log`:                      `zoo.cfg:2: dataLogDir: is C:zklog: a \ in this file is an escape; write \\ or /`,
+		`dataLogDir=C:\\zk\\log`:                    "",
+		"dataLogDir=C:/zk/log\n":                    "",
+		digest + "D/InIHSb7yEEbrWz8b9l71RjZJU=\n":   "",
 	} {
 		if got := strings.Join(good(t, "dataDir=d\n"+text, nil).Warnings, "\n"); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"charm.land/lipgloss/v2"
 
@@ -160,7 +161,10 @@ func causeText(e *ensemble, m *member) string {
 	if !m.hasSample {
 		return ""
 	}
-	text := printable.Dotted(probe.Cause(m.last.Err)) + " (for " + age(e.now.Sub(m.since)) + ")"
+	text := printable.Dotted(probe.Cause(m.last.Err))
+	if down := e.now.Sub(m.since); down >= time.Second {
+		text += " (for " + age(down) + ")"
+	}
 	if l := e.lag(m); l.known {
 		text += ", lag " + lagText(l)
 	}

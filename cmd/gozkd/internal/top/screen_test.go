@@ -259,3 +259,15 @@ func TestKeys(t *testing.T) {
 		t.Error("q does nothing")
 	}
 }
+
+// How long a member has been down is told once it is known: not at the first look.
+func TestCauseText(t *testing.T) {
+	m := &member{hasSample: true, last: Sample{Err: errors.New("refused")}}
+	e := &ensemble{members: []*member{m}}
+	for after, want := range map[time.Duration]string{0: "refused", time.Second - 1: "refused", 90 * time.Second: "refused (for 90s)"} {
+		m.since, e.now = e.now, e.now.Add(after)
+		if got := causeText(e, m); got != want {
+			t.Errorf("after %v: %q, want %q", after, got, want)
+		}
+	}
+}

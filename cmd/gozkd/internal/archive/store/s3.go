@@ -25,13 +25,16 @@ type bucket struct {
 	prefix    string // empty, or it ends in a slash
 }
 
+// errParameter does not name the parameter, which may be a secret.
+var errParameter = errors.New("archive: the URL has a parameter other than endpoint and region")
+
 // newS3 returns the bucket of a URL: s3://BUCKET/PREFIX?endpoint=https://HOST:PORT&region=REGION.
 // Without endpoint, AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL count, then Amazon's.
 func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 	q := u.Query()
 	for key := range q {
 		if key != "endpoint" && key != "region" {
-			return nil, fmt.Errorf("archive: the URL has the parameter %q: only endpoint and region are known", key)
+			return nil, errParameter
 		}
 	}
 	endpoint := cmp.Or(q.Get("endpoint"), getenv("AWS_ENDPOINT_URL_S3"), getenv("AWS_ENDPOINT_URL"), "https://s3.amazonaws.com")

@@ -59,6 +59,16 @@ func Open(location string, getenv func(string) string) (Store, error) {
 	return nil, fmt.Errorf("archive: %q is neither file:///DIRECTORY nor s3://BUCKET/PREFIX", ShownURL(location))
 }
 
+// Missing returns the error of a directory that does not exist, for a location that Open takes. It
+// does not look at object storage.
+func Missing(location string) error {
+	u, err := url.Parse(location)
+	if err != nil || u.Scheme != "file" {
+		return err
+	}
+	return newDir(u.Path).check()
+}
+
 // ShownURL returns what a message may show of a user's URL: scheme, host and path. The rest may be
 // secret. If it is unclear where the rest begins, nothing is shown.
 func ShownURL(s string) string {

@@ -247,7 +247,8 @@ func TestOpen_Refuses(t *testing.T) {
 		"file:relative?key=secret":                  `in "file:relative?(hidden)" the name`,
 		"s3://b?endpoint=http://a:secret@minio:900": "the URL has a password",
 		"s3://b?endpoint=http://a:secret/@minio":    "is not http://HOST:PORT",
-		"s3://bucket?acl=private":                   `the parameter "acl"`,
+		"s3://bucket?acl=private":                   "a parameter other than endpoint and region",
+		"s3://bucket?secret=x&secret2":              "a parameter other than endpoint and region",
 		"s3://bucket?endpoint=minio:900":            "is not http://HOST:PORT",
 		"%zz://":                                    "is no URL",
 		"file:///backup/zk#1":                       "write %23",
@@ -341,5 +342,16 @@ func TestS3_Stalls(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A directory that does not exist is missing. Nothing is said about object storage, or without a
+// location.
+func TestMissing(t *testing.T) {
+	root := filepath.ToSlash(t.TempDir())
+	for location, missing := range map[string]bool{"": false, "s3://bucket/zk": false, "file://" + root: false, "file://" + root + "/none": true} {
+		if err := Missing(location); (err != nil) != missing || missing && !strings.Contains(err.Error(), "none does not exist: make it") {
+			t.Errorf("%s: %v", location, err)
+		}
 	}
 }
