@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/bodyread"
@@ -115,7 +116,7 @@ func (c *Client) timeout() time.Duration {
 }
 
 // errNoAnswer describes a silent close, ZooKeeper's reply in several situations.
-var errNoAnswer = errors.New("closed the connection without giving a session: it has no quorum, is behind what this client has seen, " +
+var errNoAnswer = errors.New("closed the connection without giving a session: it is no ZooKeeper server, has no quorum, is behind what this client has seen, " +
 	"takes no more connections, or expects TLS on this port")
 
 func (c *Client) handshake(l *link) error {
@@ -142,7 +143,7 @@ func (c *Client) handshake(l *link) error {
 	if err == nil {
 		frame, err = readFrame(l.in, handshakeBytes)
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || neterr.Is(err, syscall.ECONNRESET) {
 		return errNoAnswer
 	}
 	if err != nil {

@@ -76,9 +76,9 @@ type captured struct {
 // directory, or in the system's folder for temporary files if there is none, and needs about as
 // much room as a checkpoint. In the data directory, Make leaves room for two segments of the log.
 //
-// Errors: ErrNotStarted; ErrClosed; ErrStandby; ErrNoLeader if there is no contact with a leader for
-// syncLimit ticks; ErrNoRoom; ctx's error if ctx ends first; any error of the disk, which does not
-// stop the server.
+// Errors: ErrNotStarted; ErrClosed; ErrStandby; ErrNoLeader if there is no contact with a leader
+// for syncLimit ticks; ErrNoRoom; ctx's error if ctx ends first; any error of the disk, which does
+// not stop the server.
 func (b *Backups) Make(ctx context.Context) (*Backup, error) {
 	c, err := b.Capture(ctx)
 	if err != nil {

@@ -262,8 +262,8 @@ func (g *growth) applied(weight int64) {
 	}
 }
 
-// look weighs the subtrees of a state that is near to its limit, in a hundredth of the time at most,
-// and logs changes.
+// look weighs the subtrees of a state that is near to its limit, in a hundredth of the time at
+// most, and logs changes.
 func (g *growth) look() {
 	data := g.state.stats().Growth
 	switch began := time.Now(); {

@@ -156,8 +156,8 @@ func (s *state) weight() (weight int64, limit datatree.Limit) {
 }
 
 // weighSubtrees weighs the children of the root. It holds the lock for a part of the znodes at a
-// time, so it may miss concurrent changes. If the state is dropped meanwhile, the result is the last
-// one.
+// time, so it may miss concurrent changes. If the state is dropped meanwhile, the result is the
+// last one.
 func (s *state) weighSubtrees() *weighing {
 	const shown, kept = 3, 1000
 	weights := make(map[string]*int64)

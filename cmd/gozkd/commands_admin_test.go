@@ -162,7 +162,8 @@ func TestAdmin_OfThisMachine(t *testing.T) {
 	}
 }
 
-// A backup at a member that loses the quorum fails and names the way on, as one that is begun later.
+// A backup at a member that loses the quorum fails and names the way on, as one that is begun
+// later.
 func TestBackup_WithoutAQuorum(t *testing.T) {
 	c, urls, secret := adminEndpoints(t)
 	for _, id := range []int{2, 3} {

@@ -2,10 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,8 +45,20 @@ func TestMistakes(t *testing.T) {
 	}
 	defer l.Close() //nolint:errcheck // nothing was accepted
 	silent := l.Addr().String()
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
+		if strings.Contains(r.URL.Path, "snapshot") {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = io.WriteString(w, "<!DOCTYPE html><title>It works!</title>") // a client that leaves is none of its concern
+	}))
+	defer foreign.Close()
+	banner, closing := answering(t, "220 mail.example.org ESMTP\r\n"), answering(t, "")
 	const (
 		forClients = "this port is for ZooKeeper's clients: name that of the admin server"
+		noAdmin    = ", but not from an admin server: name its port (admin.serverPort, 8080)"
+		closes     = "this port closes the connection without an answer: name that of the admin server"
+		another    = "this port speaks another protocol: name "
 		noFile     = "gozkd backup --from http://HOST:8080 FILE"
 		plain      = "want host:port without http://"
 		speaksHTTP = "this port speaks HTTP: name the port for ZooKeeper's clients"
@@ -106,6 +122,17 @@ func TestMistakes(t *testing.T) {
 		{"ruok --tls -timeout 3s -server " + members, 1, []string{members, forMembers + "the port for"}},
 		{"backup --insecure-skip-verify --from https://" + secure + " f", 1, []string{secure, forClients}},
 		{"backup --from http://" + secure + " f", 1, []string{secure, forClients}},
+		{"admin --url " + foreign.URL + " ruok", 1, []string{"/commands/ruok: 200 OK" + noAdmin}},
+		{"why --url " + foreign.URL + " 0x1", 1, []string{"/commands/peers: 200 OK" + noAdmin}},
+		{"backup --from " + foreign.URL + " f", 1, []string{"/commands/snapshot: 404 Not Found" + noAdmin}},
+		{"export --zookeeper d --from " + foreign.URL, 1, []string{"/commands/snapshot: 404 Not Found" + noAdmin}},
+		{"status -server " + closing, 1, []string{closing, "the connection was closed without an answer; check the address"}},
+		{"cli -timeout 3s -server " + closing + " ls /", 1, []string{closing, "it is no ZooKeeper server, has no quorum"}},
+		{"admin --url http://" + closing + " ruok", 1, []string{closing, closes}},
+		{"backup --from https://" + closing + " f", 1, []string{closing, closes}},
+		{"status -timeout 3s -server " + banner, 1, []string{banner, another + "the port for ZooKeeper's clients"}},
+		{"cli -timeout 3s -server " + banner + " ls /", 1, []string{banner, another + "the port for ZooKeeper's clients"}},
+		{"admin --url http://" + banner + " ruok", 1, []string{banner, another + "that of the admin server"}},
 		{"admin --url http://" + metrics + " stat", 1, []string{metrics, "admin.serverPort, 8080), not that of metrics"}},
 		{"cli -timeout 6s -waitforconnection -server " + silent + " ls /", 1, []string{silent, isSilent}},
 		{"mirror --from " + silent + " --to " + clients, 1, []string{"the source: ", silent, isSilent}},
@@ -130,7 +157,7 @@ func TestMistakes(t *testing.T) {
 			}
 		}
 		for _, wrong := range []string{
-			"move the whole data directory", "client: ", "consensus: ", "proto: ", "archive: ", "malformed", "context ",
+			"move the whole data directory", "DOCTYPE", "EOF", "reset by peer", "client: ", "consensus: ", "proto: ", "archive: ", "malformed", "context ",
 		} {
 			if strings.Contains(first, wrong) {
 				t.Errorf("%s: the error says %q:\n%s", c.args, wrong, first)
@@ -145,4 +172,31 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%d log lines about clients that speak %s, want 4", got, speaks)
 		}
 	}
+}
+
+// answering listens on a port whose server sends a text to each client, and waits for the client to
+// leave, or closes the connection at once if there is no text.
+func answering(t *testing.T, text string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients sync.WaitGroup
+	clients.Go(func() { // ends when the listener is closed; awaited below
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			clients.Go(func() { // ends when the client has left; awaited below
+				if _, err := io.WriteString(c, text); text != "" && err == nil {
+					_, _ = io.Copy(io.Discard, c) // the client may be gone
+				}
+				_ = c.Close() // the client sees what it gets
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); clients.Wait() })
+	return l.Addr().String()
 }

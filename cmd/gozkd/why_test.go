@@ -115,6 +115,7 @@ func TestWhy_Members(t *testing.T) {
 	cluster, urls, _ := adminEndpoints(t)
 	port := urls[1][strings.LastIndexByte(urls[1], ':'):]
 	oneHost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"peers": [{"address": "localhost:2888"}, {"address": "127.0.0.2:2888"},
 			{"address": "m2.invalid:2888"}]}`) // the client notices
 	}))

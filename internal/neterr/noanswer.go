@@ -11,6 +11,9 @@ import (
 // FirstAnswer is how long a client waits for a server's first byte, unless its user says otherwise.
 const FirstAnswer = 5 * time.Second
 
+// ErrNoAnswer is the error of a server that closed the connection without an answer.
+var ErrNoAnswer = errors.New("the connection was closed without an answer")
+
 // NoAnswer is the error of a server that has sent nothing for this long.
 type NoAnswer time.Duration
 

@@ -29,9 +29,9 @@ type Asker struct {
 	MaxBytes int64
 	// Dial connects to a server. Default: TCP.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// Advise returns the remedy for an error of a server that was not reached, or "". It must
-	// return when ctx ends. It may be nil.
-	Advise func(ctx context.Context, address string, err error) string
+	// Advise returns the remedy for an error of a server that was not reached, or nil. It must
+	// return when ctx ends. It may be nil. See neterr.Advised.
+	Advise func(ctx context.Context, address string, err error) error
 }
 
 // Bound returns a context that ends after Timeout, with the error of a server that did not answer
@@ -54,7 +54,7 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 	// A port that speaks TLS waits silently for the rest of a record. The advice about silence is
 	// therefore sought while the exchange still waits, so that both end within the limit.
 	seeking, stop := context.WithCancel(bounded)
-	advice, sought := "", make(chan struct{})
+	advice, sought := error(nil), make(chan struct{})
 	seek := time.AfterFunc(a.limit()/2, func() {
 		defer close(sought)
 		advice = a.advise(seeking, address, neterr.NoAnswer(a.limit()))
@@ -70,7 +70,9 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 		<-sought
 	}
 	if err != nil && bounded.Err() == nil { // there may be no time for advice
-		advice = cmp.Or(a.advise(bounded, address, err), advice)
+		if better := a.advise(bounded, address, err); better != nil {
+			advice = better
+		}
 	}
 	switch {
 	case err == nil:
@@ -82,9 +84,9 @@ func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 }
 
 // advise returns the advice about an error, or "".
-func (a Asker) advise(ctx context.Context, address string, err error) string {
+func (a Asker) advise(ctx context.Context, address string, err error) error {
 	if a.Advise == nil || Reached(err) {
-		return ""
+		return nil
 	}
 	return a.Advise(ctx, address, err)
 }
@@ -104,15 +106,15 @@ func (a Asker) exchange(ctx context.Context, address, word string) (string, erro
 	// Closing the connection also ends the exchange when ctx is canceled; a deadline would not.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // the exchange fails then
 	defer stop()
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
 	var answer strings.Builder
-	n, err := io.Copy(&answer, io.LimitReader(conn, limit+1))
+	n := int64(0)
+	if _, err = io.WriteString(conn, word); err == nil {
+		n, err = io.Copy(&answer, io.LimitReader(conn, limit+1))
+	}
 	switch {
 	case n > limit:
 		return answer.String()[:limit], ErrTooLarge
-	case n == 0 && err == nil:
+	case n == 0 && (err == nil || neterr.TLSReason(err) == neterr.HungUp):
 		return "", ErrNoAnswer
 	case err != nil:
 		return "", err
@@ -142,7 +144,7 @@ var (
 	ErrNotServing = errors.New("not part of a quorum, so not serving")
 	// ErrNoAnswer: the server closed the connection without an answer. Servers do that for an
 	// unknown word, and above their connection limit.
-	ErrNoAnswer = errors.New("the connection was closed without an answer")
+	ErrNoAnswer = neterr.ErrNoAnswer
 	// ErrTooLarge: the answer exceeds the limit.
 	ErrTooLarge = errors.New("the answer is too long")
 )
@@ -154,7 +156,7 @@ const WhitelistKey = "4lw.commands.whitelist"
 type Error struct {
 	Address, Word string
 	Err           error
-	Advice        string // of Asker.Advise
+	Advice        error // of Asker.Advise
 }
 
 // Error returns address, word and cause in one line.
@@ -163,10 +165,7 @@ func (e *Error) Error() string { return e.Address + ": " + e.Word + ": " + e.Cau
 // Cause returns the reason without the address, for example "connection refused", "no answer within
 // 5s", or which key to set in zoo.cfg.
 func (e *Error) Cause() string {
-	if e.Advice != "" {
-		return e.cause() + "; " + e.Advice
-	}
-	return e.cause()
+	return neterr.Advised(errors.New(e.cause()), e.Advice).Error()
 }
 
 func (e *Error) cause() string {

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
@@ -125,16 +127,17 @@ func TestAsk_Timeout(t *testing.T) {
 // The advice about a server that hangs is sought within the limit, however long that takes.
 func TestAsk_AdviceWithinTheLimit(t *testing.T) {
 	for name, c := range map[string]struct {
-		advise func(ctx context.Context) string
+		advise func(ctx context.Context) error
 		want   string
 	}{
-		"found": {func(context.Context) string { time.Sleep(2 * time.Second); return "add --tls" }, "s:1: srvr: no answer within 5s; add --tls"},
-		"hangs": {func(ctx context.Context) string { <-ctx.Done(); return "" }, "s:1: srvr: no answer within 5s"},
+		"found":      {func(context.Context) error { time.Sleep(2 * time.Second); return errors.New("add --tls") }, "s:1: srvr: no answer within 5s; add --tls"},
+		"wrong port": {func(context.Context) error { return neterr.ForHTTP }, "s:1: srvr: " + neterr.ForHTTP.Error()},
+		"hangs":      {func(ctx context.Context) error { <-ctx.Done(); return nil }, "s:1: srvr: no answer within 5s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			a := answering(t, func(nc net.Conn, _ string) { _, _ = nc.Read(make([]byte, 1)) })
-			a.Advise = func(ctx context.Context, _ string, _ error) string { return c.advise(ctx) }
+			a.Advise = func(ctx context.Context, _ string, _ error) error { return c.advise(ctx) }
 			_, err := a.Ask(t.Context(), "s:1", "srvr")
 			if took := time.Since(start); took != DefaultTimeout || err.Error() != c.want {
 				t.Errorf("%s: after %v: %v", name, took, err)
@@ -148,7 +151,7 @@ func TestAsk_AdviceAboutTheError(t *testing.T) {
 	for _, after := range []time.Duration{time.Second, 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			a := answering(t, func(nc net.Conn, _ string) { time.Sleep(after) }) // closes without an answer
-			a.Advise = func(_ context.Context, _ string, err error) string { return "advice about " + err.Error() }
+			a.Advise = func(_ context.Context, _ string, err error) error { return fmt.Errorf("advice about %w", err) }
 			_, err := a.Ask(t.Context(), "s:1", "hotp")
 			if want := "s:1: hotp: " + ErrNoAnswer.Error() + "; advice about " + ErrNoAnswer.Error(); err == nil || err.Error() != want {
 				t.Errorf("after %v: %v", after, err)

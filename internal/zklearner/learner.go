@@ -24,6 +24,9 @@ type Config struct {
 	Timeout time.Duration
 	// Retry is the pause between two rounds through Servers. Default: 200 ms.
 	Retry time.Duration
+	// Look finds out what a port is for that no leader answers at; "" if that is not known. Run
+	// calls it once for each server. Default: it is not known.
+	Look func(ctx context.Context, address string) neterr.WrongPort
 	// Changed is called when a leader has confirmed its state, and when that connection ends.
 	Changed func(Status)
 }
@@ -36,6 +39,7 @@ type Learner struct {
 	cfg     Config
 	replica *Replica
 	do      chan func(*Replica) error
+	looked  map[string]neterr.WrongPort // the results of Config.Look, for Run
 
 	mu     sync.Mutex // guards status
 	status Status
@@ -69,10 +73,16 @@ func (s *Status) Lag() int64 {
 func New(cfg Config) *Learner {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Retry = cmp.Or(cfg.Retry, 200*time.Millisecond)
+	if cfg.Look == nil {
+		cfg.Look = func(context.Context, string) neterr.WrongPort { return "" }
+	}
 	if cfg.Changed == nil {
 		cfg.Changed = func(Status) {}
 	}
-	return &Learner{cfg: cfg, replica: newReplica(), do: make(chan func(*Replica) error), status: Status{Why: ErrNotAsked}}
+	return &Learner{
+		cfg: cfg, replica: newReplica(), do: make(chan func(*Replica) error), looked: make(map[string]neterr.WrongPort),
+		status: Status{Why: ErrNotAsked},
+	}
 }
 
 // Status returns the current status.
@@ -112,6 +122,16 @@ func (l *Learner) Run(ctx context.Context) error {
 	}
 }
 
+// look is Config.Look, once for each server.
+func (l *Learner) look(ctx context.Context, addr string) neterr.WrongPort {
+	found, looked := l.looked[addr]
+	if !looked && ctx.Err() == nil {
+		found = l.cfg.Look(ctx, addr)
+		l.looked[addr] = found
+	}
+	return found
+}
+
 // Do has Run call f with the replica while no leader is followed, and returns the result of f. No
 // connection is made before f returns. Run ends if the result wraps ErrDiffers.
 func (l *Learner) Do(ctx context.Context, f func(*Replica) error) error {
@@ -143,7 +163,7 @@ func (l *Learner) follow(ctx context.Context, addr string) error {
 	s := session{
 		replica: l.replica, in: bufio.NewReaderSize(timed, chunk), out: timed, publish: l.publish,
 		ensemble:  func(e Ensemble) { l.update(func(s *Status) { s.Ensemble = e }) },
-		confirmed: func() { l.confirmed(addr) },
+		confirmed: func() { l.confirmed(addr) }, look: func() neterr.WrongPort { return l.look(ctx, addr) },
 	}
 	err = s.run()
 	if was := l.Status(); was.Leader != "" {

@@ -2,12 +2,12 @@ package zklearner
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -36,6 +36,7 @@ type session struct {
 	// confirmed is called once the leader has confirmed its state, ensemble with the server lines.
 	confirmed func()
 	ensemble  func(Ensemble)
+	look      func() neterr.WrongPort // Config.Look of the server
 
 	epoch uint32
 	// upToDate: a quorum has what the leader sent. Each transaction after that is committed.
@@ -73,20 +74,16 @@ func (s *session) introduce() error {
 	if err := s.send(ObserverInfo, 0, info); err != nil {
 		return err
 	}
-	head, err := s.in.Peek(headBytes)
-	switch {
-	case bytes.HasPrefix(head, []byte("gozkd")):
-		return errors.New("a server of gozkd answers: copy its data with gozkd mirror, or with gozkd backup and restore")
-	case bytes.HasPrefix(head, []byte("HTTP")):
-		return errors.New("this port speaks HTTP: name the port for other servers, 2888 mostly")
-	}
 	var p Packet
-	if err == nil {
+	head, err := s.in.Peek(headBytes)
+	if wrong := neterr.AsWrongPort(head); wrong != nil {
+		err = wrong
+	} else if err == nil {
 		p, err = ReadPacket(s.in)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("no leader answers: %w; name the port for other servers, 2888 mostly, not that for clients", err)
+		return s.noLeader(err)
 	case p.Type != LeaderInfo:
 		return fmt.Errorf("a packet of type %d where a leader of ZooKeeper 3.4 or later names its epoch", p.Type)
 	}
@@ -94,6 +91,25 @@ func (s *session) introduce() error {
 		return fmt.Errorf("it leads epoch %d, and epoch %d has begun: it is cut off from the other servers", s.epoch, s.replica.epoch)
 	}
 	return s.send(AckEpoch, s.replica.last, jute.AppendInt(nil, noEpoch))
+}
+
+// noLeader returns the error of a server that does not introduce itself as a leader.
+func (s *session) noLeader(err error) error {
+	const toName = "name the port for other servers, 2888 mostly"
+	wrong := neterr.WrongPort("")
+	if !errors.As(err, &wrong) {
+		wrong = s.look()
+	}
+	if neterr.TLSReason(err) == neterr.HungUp {
+		err = errors.New("the connection was closed")
+	}
+	switch wrong {
+	case "":
+		return fmt.Errorf("no leader answers: %w; %s, not that for clients", err, toName)
+	case neterr.ForMembers:
+		return errors.New("a server of gozkd answers: copy its data with gozkd mirror, or with gozkd backup and restore")
+	}
+	return fmt.Errorf("%s: %s", string(wrong), toName)
 }
 
 // begin reads how the leader brings the replica to its state.

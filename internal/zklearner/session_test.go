@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/testkit/zkrecord"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
@@ -100,6 +101,7 @@ func connect(r *Replica, in ...[]byte) (sent []Packet, confirmed int, ensemble E
 	s := session{
 		replica: r, in: bufio.NewReader(bytes.NewReader(slices.Concat(in...))), out: &out, publish: func(proto.Zxid) {},
 		confirmed: func() { confirmed++ }, ensemble: func(e Ensemble) { ensemble = e },
+		look: func() neterr.WrongPort { return "" },
 	}
 	err = s.run()
 	for in := bufio.NewReader(&out); ; {

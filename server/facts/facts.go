@@ -85,8 +85,8 @@ type Growth struct {
 	Cause         string // decides about Limit: none, memory or disk
 	Server        int    // whose memory or disk it is
 	Resumes       int64  // the weight below which they are accepted again, once they are refused
-	// Largest are the heaviest children of the root, the heaviest first, as they were LargestAge ago.
-	// It is nil unless the data are Near.
+	// Largest are the heaviest children of the root, the heaviest first, as they were LargestAge
+	// ago. It is nil unless the data are Near.
 	Largest    []Subtree
 	LargestAge time.Duration
 }

@@ -95,7 +95,24 @@ func Send(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", where(req.URL), security.ExplainHTTP(req.Context(), req.URL, err))
 	}
+	if isForeign(resp) {
+		return nil, errors.Join(fmt.Errorf("%s: %s, but not from an admin server: name its port (admin.serverPort, 8080), "+
+			"not that of metrics, with the path of its admin.commandURL", where(req.URL), resp.Status), resp.Body.Close())
+	}
 	return resp, nil
+}
+
+// isForeign reports whether an answer does not come from an admin server, which answers in JSON or,
+// before it looks for the command, refuses in plain text. The body is of no use to the caller then.
+func isForeign(resp *http.Response) bool {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	switch kind {
+	case "application/json", "application/octet-stream":
+		return false
+	case "text/html":
+		return true
+	}
+	return resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNotFound
 }
 
 // where returns the URL of a request for an error: without user info and parameters.
@@ -119,9 +136,6 @@ func Refusal(resp *http.Response, text []byte, authorization string) error {
 		if status = ""; strings.HasPrefix(Failure(text), "Unknown command") {
 			hint = "; " + where(resp.Request.URL.JoinPath("..")) + " lists the commands"
 		}
-	case resp.StatusCode == http.StatusNotFound && !json.Valid(text):
-		hint = "; name the port of the admin server (admin.serverPort, 8080), not that of metrics, " +
-			"with the path of its admin.commandURL"
 	case bytes.Contains(text, []byte("HTTP request to an HTTPS server")): // says net/http
 		hint = " Use https://"
 	case authorization != nobody:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/sasl"
 )
@@ -250,15 +251,15 @@ func TestAdvice_SilentServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if advice := s.Advice(t.Context(), l.Addr().String(), os.ErrDeadlineExceeded); advice != checkSilent {
-		t.Errorf("advice %q", advice)
+	if advice := s.Advice(t.Context(), l.Addr().String(), os.ErrDeadlineExceeded); !errors.Is(advice, errSilent) {
+		t.Errorf("advice %v", advice)
 	}
 	var sent []byte
 	nc, err := l.Accept()
 	if err == nil {
 		sent, err = io.ReadAll(nc)
 	}
-	if string(sent) != "ruok\r\n\r\n\r\n\r\n" || err != nil {
+	if string(sent) != "srvr\r\n\r\n\r\n\r\n" || err != nil {
 		t.Errorf("sent %q, %v", sent, err)
 	}
 	if err := errors.Join(l.(*net.TCPListener).SetDeadline(time.Now().Add(50*time.Millisecond)), nc.Close()); err != nil {
@@ -266,6 +267,36 @@ func TestAdvice_SilentServer(t *testing.T) {
 	}
 	if nc, err := l.Accept(); err == nil {
 		t.Errorf("connected again from %v", nc.RemoteAddr())
+	}
+}
+
+// A port is known by the first bytes of its answer to a word. A server without a quorum says so,
+// and then no reason is guessed.
+func TestPurpose(t *testing.T) {
+	server := testca.New(t, "ca").Issue(t, testca.Spec{Hosts: []string{"127.0.0.1"}}).Server()
+	for answer, want := range map[string]neterr.WrongPort{
+		"Zookeeper version: 3.9.5": neterr.ForClients, "srvr is not executed because": neterr.ForClients,
+		"This ZooKeeper instance is not currently serving requests": neterr.ForClients,
+		"HTTP/1.1 400 Bad Request":                                  neterr.ForHTTP, "<html>": neterr.ForHTTP, "SSH-2.0": neterr.ForOthers, neterr.MemberMagic: neterr.ForMembers,
+		"": "", "\x00\x00\x00\x05": "",
+	} {
+		address := serve(t, nil, answer)
+		if got := Purpose(t.Context(), address); got != want {
+			t.Errorf("%q: %q, want %q", answer, got, want)
+		}
+		advice := new(Security).Advice(t.Context(), address, io.EOF)
+		switch away := strings.HasPrefix(answer, "This"); {
+		case away && advice != neterr.Away, !away && want != neterr.ForClients && want != "" && advice != want:
+			t.Errorf("%q: advice %v", answer, advice)
+		case !away && (want == neterr.ForClients || want == "") && advice != nil:
+			t.Errorf("%q: advice %v", answer, advice)
+		}
+	}
+	if got := Purpose(t.Context(), serve(t, server, "imok")); got != neterr.ForTLS {
+		t.Errorf("TLS: %q", got)
+	}
+	if advice := new(Security).Advice(t.Context(), serve(t, nil, ""), neterr.ErrNoAnswer); !errors.Is(advice, errClosed) {
+		t.Errorf("a port that closes: advice %v", advice)
 	}
 }
 
@@ -303,11 +334,17 @@ func TestAdvice(t *testing.T) {
 			continue
 		}
 		advice := s.Advice(t.Context(), c.address, err)
-		if c.want == "" && advice != "" || !strings.Contains(advice, c.want) {
-			t.Errorf("%q: advice %q about %v", c.args, advice, err)
+		if c.want == "" && advice != nil || c.want != "" && (advice == nil || !strings.Contains(advice.Error(), c.want)) {
+			t.Errorf("%q: advice %v about %v", c.args, advice, err)
 		}
-		if got := s.Explain(t.Context(), c.address, err).Error(); !strings.HasPrefix(got, err.Error()) || !strings.HasSuffix(got, advice) {
-			t.Errorf("%q: explained as %q", c.args, got)
+		want := neterr.Advised(err, advice).Error()
+		if errors.As(advice, new(neterr.WrongPort)) {
+			want = c.address + ": " + want
+		} else if !strings.HasPrefix(want, err.Error()) {
+			t.Errorf("%q: %q does not begin with %v", c.args, want, err)
+		}
+		if got := s.Explain(t.Context(), c.address, err).Error(); got != want {
+			t.Errorf("%q: explained as %q, want %q", c.args, got, want)
 		}
 	}
 }

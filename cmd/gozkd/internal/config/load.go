@@ -19,7 +19,6 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/printable"
 )
 
 // DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
@@ -254,7 +253,7 @@ func (r *resolver) oddDirectories() {
 func (r *resolver) missingArchive(c *Config) {
 	if err := store.Missing(c.Archive.URL); err != nil {
 		w := r.won["gozkd.archive.url"]
-		r.warn(w.from, w.key, "%s", printable.Error(err))
+		r.warn(w.from, w.key, "%s", strings.TrimPrefix(err.Error(), "archive: "))
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
-	"github.com/gozkd/gozkd/internal/neterr"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/internal/zklearner"
 )
@@ -118,7 +118,7 @@ func (m *migration) run(ctx context.Context) error {
 	// Removes the socket, and waits for answers, which cancel ends.
 	defer func() { _ = control.Shutdown(context.Background()) }()
 	defer cancel()
-	m.learner = zklearner.New(zklearner.Config{Servers: m.from, Changed: m.changed})
+	m.learner = zklearner.New(zklearner.Config{Servers: m.from, Changed: m.changed, Look: clientflags.Purpose})
 	running.Go(func() { m.end(m.learner.Run(ctx)) })
 	running.Go(func() { _ = control.Serve(l) }) // until Shutdown
 	m.line("migrating", "from %s into %s; finish with: gozkd migrate finish %s", strings.Join(m.from, ","), m.into, m.into)
@@ -139,6 +139,7 @@ func (m *migration) watch(ctx context.Context) error {
 	tick := time.NewTimer(soon) // to say at once what is wrong with --from
 	defer tick.Stop()
 	var shown zklearner.Status
+	var said time.Time // why there is no leader
 	for {
 		select {
 		case err := <-m.ended:
@@ -158,9 +159,13 @@ func (m *migration) watch(ctx context.Context) error {
 				m.line("following", "%s", progress(&st))
 				shown = st
 			case st.Leader == "" && st.Why != nil:
-				m.line("waiting", "for a leader:\n%v", st.Why)
-				if shown.Why == nil && errors.Is(st.Why, zklearner.ErrNotAsked) {
-					tick.Reset(neterr.FirstAnswer)
+				asked := !errors.Is(st.Why, zklearner.ErrNotAsked)
+				if !asked {
+					tick.Reset(soon)
+				}
+				if asked || time.Since(said) >= interval {
+					m.line("waiting", "for a leader:\n%v", st.Why)
+					said = time.Now()
 				}
 				shown = st
 			}

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -113,21 +114,17 @@ func (s *Shell) connect(ctx context.Context, host string) error {
 	case err != nil && ctx.Err() != nil:
 		return &client.Error{Op: "connect", Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	case err != nil:
-		text := printable.Error(err)
-		if advice := s.adviceFor(ctx, cfg, err); advice != "" {
-			text += "; " + advice
-		}
-		return unreachable{failure(text)}
+		return unreachable{failure(printable.Error(s.advised(ctx, cfg, err)))}
 	}
 	s.zk = zk
 	return nil
 }
 
-// adviceFor returns what helps against an error of connecting, or "". It may connect once more.
-func (s *Shell) adviceFor(ctx context.Context, cfg client.Config, err error) string {
-	advice := s.settings.security.Advice(ctx, cfg.Servers[0], err)
-	if advice != "" || errors.Is(err, proto.ErrAuthFailed) {
-		return advice
+// advised adds to an error of connecting what helps against it. It may connect once more.
+func (s *Shell) advised(ctx context.Context, cfg client.Config, err error) error {
+	explained := s.settings.security.Explain(ctx, cfg.Servers[0], err)
+	if explained.Error() != err.Error() || errors.Is(err, proto.ErrAuthFailed) {
+		return explained
 	}
 	if !cfg.ReadOnly {
 		cfg.ReadOnly, cfg.OnEvent = true, nil
@@ -136,13 +133,13 @@ func (s *Shell) adviceFor(ctx context.Context, cfg client.Config, err error) str
 		if zk, err := client.Connect(ctx, cfg); err == nil {
 			address := zk.Session().Server
 			_ = zk.Close() // nothing was done in the session
-			return address + " answers reads, as a standby or a server without a quorum does: add -r"
+			return fmt.Errorf("%s answers reads, as a standby or a server without a quorum does: add -r", address)
 		}
 	}
 	if neterr.Is(err, syscall.ECONNREFUSED) {
-		return "name another server with -server, or start one there, such as gozkd serve"
+		return fmt.Errorf("%w; name another server with -server, or start one there, such as gozkd serve", err)
 	}
-	return ""
+	return err
 }
 
 // close ends the session. An error is ignored: if the server was not told, the session expires.

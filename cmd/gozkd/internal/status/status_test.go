@@ -481,7 +481,7 @@ func TestStatus_OneLimit(t *testing.T) {
 			})
 			return ours, nil
 		}
-		hangs := func(ctx context.Context, _ string, _ error) string { <-ctx.Done(); return "" }
+		hangs := func(ctx context.Context, _ string, _ error) error { <-ctx.Done(); return nil }
 		start := time.Now()
 		got := ask(t.Context(), targets{addresses: []string{"a:1", "b:1"}, asker: probe.Asker{Dial: dial, Advise: hangs}}, true)
 		if took := time.Since(start); took != probe.DefaultTimeout || got[0].state.Mode != "follower" || got[1].monitor != nil {
