@@ -67,6 +67,7 @@ func run(ctx context.Context, args []string) {
 		install.Output(ctx, b.root, "env", "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch,
 			"go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/gozkd-testkit")
 	}
+	b.licences(*built)
 	wanted := strings.Split(*only, ",")
 	for _, kit := range []struct {
 		name string
@@ -75,6 +76,21 @@ func run(ctx context.Context, args []string) {
 		if slices.Contains(wanted, kit.name) {
 			must.Doing(kit.name, func() { kit.do(&b, ctx) })
 		}
+	}
+}
+
+// licences puts the texts of the licences beside the programs: ours, and with programs of a release
+// those of what is linked.
+func (b *build) licences(built string) {
+	linked := must.Get(filepath.Glob(filepath.Join(built, "LICENSES-OF-LIBRARIES")))
+	copied(b.programs, append(linked, filepath.Join(b.root, "LICENSE"))...)
+}
+
+// copied copies files into a directory, which is made if need be.
+func copied(dir string, files ...string) {
+	must.Do(os.MkdirAll(dir, 0o755))
+	for _, file := range files {
+		must.Do(os.WriteFile(filepath.Join(dir, filepath.Base(file)), must.Get(os.ReadFile(file)), 0o644))
 	}
 }
 
@@ -138,6 +154,9 @@ func (b *build) java(ctx context.Context) {
 	source := filepath.Join(b.dir, "java")
 	must.Do(os.CopyFS(source, os.DirFS(filepath.Join(b.root, "testkit", "java"))))
 	programs := filepath.Join(b.dir, "java-programs")
+	licences := must.Get(filepath.Glob(filepath.Join(b.programs, "LICENSE*")))
+	own := filepath.Join(source, "src", "main", "resources", "META-INF")
+	copied(own, filepath.Join(b.programs, "LICENSE"))
 	for _, file := range must.Get(filepath.Glob(filepath.Join(b.programs, "gozkd-testkit-*"))) {
 		name, suffix := strings.TrimPrefix(filepath.Base(file), "gozkd-testkit-"), filepath.Ext(file)
 		name = strings.TrimSuffix(name, suffix)
@@ -146,16 +165,14 @@ func (b *build) java(ctx context.Context) {
 		must.Do(os.MkdirAll(to, 0o755))
 		must.Do(os.WriteFile(filepath.Join(to, "gozkd-testkit"+suffix), program, 0o755))
 		must.Do(os.WriteFile(filepath.Join(to, "sha256"), fmt.Appendf(nil, "%x\n", sha256.Sum256(program)), 0o644))
+		copied(filepath.Join(programs, name, "META-INF"), licences...)
 	}
 	pom := filepath.Join(source, "pom.xml")
 	text := string(must.Get(os.ReadFile(pom)))
 	text = strings.Replace(text, "<version>0.0.0</version>", "<version>"+b.version+"</version>", 1)
 	must.Do(os.WriteFile(pom, []byte(text), 0o644))
 	install.Mvn(ctx, b.root, source, "-q", "install", "-Dprograms="+programs)
-	must.Do(os.MkdirAll(b.out, 0o755))
-	for _, jar := range must.Get(filepath.Glob(filepath.Join(source, "target", "gozkd-testkit-*.jar"))) {
-		must.Do(os.WriteFile(filepath.Join(b.out, filepath.Base(jar)), must.Get(os.ReadFile(jar)), 0o644))
-	}
+	copied(b.out, must.Get(filepath.Glob(filepath.Join(source, "target", "gozkd-testkit-*.jar")))...)
 	if b.all {
 		return
 	}

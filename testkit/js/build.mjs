@@ -2,8 +2,8 @@
 //
 //   node build.mjs VERSION OUT PROGRAMS
 //
-// PROGRAMS has files gozkd-testkit-OS-ARCH, as Go names them. The library asks for the packages of all
-// platforms; npm installs the one that fits.
+// PROGRAMS has files gozkd-testkit-OS-ARCH, as Go names them, and licences. The library asks for the
+// packages of all platforms; npm installs the one that fits.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,16 +32,17 @@ function pack(name, manifest, files) {
 
 mkdirSync(out, { recursive: true });
 const { description, license, repository } = library;
+const licences = Object.fromEntries(readdirSync(programs).filter((name) => name.startsWith('LICENSE')).map((name) => [name, join(programs, name)]));
 for (const program of readdirSync(programs)) {
   const [, os, arch] = /^gozkd-testkit-([a-z]+)-([a-z0-9]+?)(\.exe)?$/.exec(program) ?? [];
   if (!os) continue;
   const name = `@gozkd/testkit-${OS[os]}-${CPU[arch]}`;
   const binary = os === 'windows' ? 'gozkd-testkit.exe' : 'gozkd-testkit';
-  const manifest = { name, description: `The program of @gozkd/testkit for ${OS[os]} ${CPU[arch]}`, license, repository, os: [OS[os]], cpu: [CPU[arch]], files: [binary] };
-  pack(`${os}-${arch}`, manifest, { [binary]: join(programs, program) });
+  const manifest = { name, description: `The program of @gozkd/testkit for ${OS[os]} ${CPU[arch]}`, license, repository, os: [OS[os]], cpu: [CPU[arch]], files: [binary, ...Object.keys(licences)] };
+  pack(`${os}-${arch}`, manifest, { [binary]: join(programs, program), ...licences });
 }
 const optionalDependencies = Object.fromEntries(
   Object.values(OS).flatMap((os) => Object.values(CPU).map((cpu) => [`@gozkd/testkit-${os}-${cpu}`, version])),
 );
-pack('library', { ...library, optionalDependencies }, { 'index.js': join(here, 'index.js'), 'index.d.ts': join(here, 'index.d.ts'), 'README.md': join(here, 'README.md') });
+pack('library', { ...library, optionalDependencies }, { 'index.js': join(here, 'index.js'), 'index.d.ts': join(here, 'index.d.ts'), 'README.md': join(here, 'README.md'), LICENSE: licences.LICENSE });
 rmSync(tmp, { recursive: true });

@@ -2,7 +2,7 @@
 
     python3 build.py VERSION OUT PROGRAMS
 
-PROGRAMS has files gozkd-testkit-OS-ARCH, as Go names them. Equal input gives equal bytes.
+PROGRAMS has files gozkd-testkit-OS-ARCH, as Go names them, and licences. Equal input gives equal bytes.
 """
 
 import base64
@@ -36,6 +36,7 @@ def wheel(version: str, system: str, arch: str, program: pathlib.Path, out: path
         f"Metadata-Version: 2.1\nName: gozkd-testkit\nVersion: {version}\nRequires-Python: >=3.9\n"
         "Summary: ZooKeeper servers for tests\nDescription-Content-Type: text/markdown\n\n"
     ).encode() + (HERE / "README.md").read_bytes()
+    files |= {f"{info}/licenses/{p.name}": p.read_bytes() for p in sorted(program.parent.glob("LICENSE*"))}
     files[f"{info}/WHEEL"] = (
         "Wheel-Version: 1.0\nGenerator: gozkd\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{t}\n" for t in tags)
     ).encode()

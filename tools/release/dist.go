@@ -56,6 +56,7 @@ func (u *user) release(dir, version, out string, kits bool) {
 	}
 	if kits {
 		fmt.Println("packages of the test kits")
+		must.Do(os.WriteFile(filepath.Join(r.dir, "bin", "LICENSES-OF-LIBRARIES"), thirdParty(r.linked), 0o644))
 		u.output(dir, "go", "run", "./test/testkits", "-all", "-version", version, "-programs", filepath.Join(r.dir, "bin"),
 			"-out", filepath.Join(out, "testkits"))
 	}

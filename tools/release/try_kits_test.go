@@ -30,6 +30,10 @@ func (u *user) tryKits(out, version string) {
 	kits := filepath.Join(out, "testkits")
 	var library struct{ OptionalDependencies map[string]string }
 	must.Do(json.Unmarshal(unpacked(filepath.Join(kits, "gozkd-testkit-"+version+".tgz"))["package/package.json"], &library))
+	jar := unpacked(filepath.Join(kits, "gozkd-testkit-"+version+".jar"))
+	if !bytes.Contains(jar["META-INF/NOTICE"], []byte("nanojson")) || !bytes.Contains(jar["META-INF/LICENSE"], []byte("Apache License")) {
+		must.Failf("the library for Java does not have the licence of nanojson: %s", jar["META-INF/NOTICE"])
+	}
 	for _, platform := range platforms {
 		goos, goarch, _ := strings.Cut(platform, "/")
 		node := strings.NewReplacer("windows", "win32", "amd64", "x64")
@@ -39,26 +43,33 @@ func (u *user) tryKits(out, version string) {
 			program, suffix = "gozkd-testkit.exe", ".zip"
 		}
 		archive := fmt.Sprintf("gozkd_%s_%s_%s", version, goos, goarch)
-		want := unpacked(filepath.Join(out, archive+suffix))[archive+"/"+program]
+		archived := unpacked(filepath.Join(out, archive+suffix))
+		want := archived[archive+"/"+program]
 		sum := sha256.Sum256(want)
-		for _, kit := range []struct{ file, dir, about, says string }{
+		for _, kit := range []struct{ file, dir, about, says, licences string }{
 			{
 				one(kits, "gozkd_testkit-"+version+"-py3-none-"+wheelTags[platform]+"*.whl"), "gozkd_testkit/",
 				"gozkd_testkit-" + version + ".dist-info/RECORD",
 				fmt.Sprintf("%s,sha256=%s,%d\n", program, base64.RawURLEncoding.EncodeToString(sum[:]), len(want)),
+				"gozkd_testkit-" + version + ".dist-info/licenses/",
 			},
 			{
 				one(kits, fmt.Sprintf("gozkd-testkit-%s-%s-%s.jar", version, goos, goarch)), "gozkd-testkit/" + goos + "-" + goarch + "/",
-				"gozkd-testkit/" + goos + "-" + goarch + "/sha256", fmt.Sprintf("%x\n", sum),
+				"gozkd-testkit/" + goos + "-" + goarch + "/sha256", fmt.Sprintf("%x\n", sum), "META-INF/",
 			},
 			{
 				one(kits, fmt.Sprintf("gozkd-testkit-%s-%s-%s.tgz", system, cpu, version)), "package/",
-				"package/package.json", fmt.Sprintf("\"os\": [\n    %q\n  ],\n  \"cpu\": [\n    %q\n  ],", system, cpu),
+				"package/package.json", fmt.Sprintf("\"os\": [\n    %q\n  ],\n  \"cpu\": [\n    %q\n  ],", system, cpu), "package/",
 			},
 		} {
 			files := unpacked(kit.file)
 			if got := files[kit.dir+program]; len(got) == 0 || !bytes.Equal(got, want) {
 				must.Failf("%s: %s differs from that of %s%s", kit.file, kit.dir+program, archive, suffix)
+			}
+			for _, name := range []string{"LICENSE", "LICENSES-OF-LIBRARIES"} {
+				if !bytes.Equal(files[kit.licences+name], archived[archive+"/"+name]) || len(archived[archive+"/"+name]) == 0 {
+					must.Failf("%s: %s differs from that of %s%s", kit.file, kit.licences+name, archive, suffix)
+				}
 			}
 			if !bytes.Contains(files[kit.about], []byte(kit.says)) {
 				must.Failf("%s: %s does not say %s:\n%s", kit.file, kit.about, kit.says, files[kit.about])
