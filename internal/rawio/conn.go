@@ -5,6 +5,7 @@ package rawio
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -20,6 +21,8 @@ type Conn struct {
 	into  Buffer
 	inN   int
 	inErr error
+	// Position is how many bytes of the stream were read. Who reads them without Read adds them.
+	Position atomic.Int64
 
 	write  func(fd uintptr) (done bool)
 	out    []byte
@@ -59,6 +62,7 @@ func (s *Conn) Read(into Buffer) (int, error) {
 	case s.inN <= 0:
 		return 0, io.EOF
 	}
+	s.Position.Add(int64(s.inN))
 	return s.inN, nil
 }
 

@@ -2,11 +2,15 @@
 
 package rawio
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Conn does not exist on this system.
 type Conn struct {
-	Last bool
+	Last     bool
+	Position atomic.Int64
 	uncalled
 }
 

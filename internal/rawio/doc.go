@@ -22,6 +22,7 @@ type Answers struct {
 	Ago        time.Duration // since it confirmed anything
 	Unanswered int           // probes and repeated packets since
 	Ended      bool          // the peer has ended the stream, or the connection is broken
+	HasRoom    bool          // the peer may send at least a packet more
 }
 
 // Queued are the bytes that wait in a socket's queues: if it changes between two calls, the peer is

@@ -61,7 +61,7 @@ func answers(fd uintptr) Answers {
 	const established = 1
 	return Answers{
 		Known: true, Ago: time.Duration(info.Last_ack_recv) * time.Millisecond,
-		Unanswered: int(max(info.Probes, info.Retransmits)), Ended: info.State != established,
+		Unanswered: int(max(info.Probes, info.Retransmits)), Ended: info.State != established, HasRoom: info.Rcv_wnd >= info.Advmss,
 	}
 }
 

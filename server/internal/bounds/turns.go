@@ -97,7 +97,6 @@ func (t *turns) grant() {
 	t.waiting.Store(len(t.lines) > 0)
 }
 
-// release gives an amount back.
 func (t *turns) release(amount int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +104,6 @@ func (t *turns) release(amount int) {
 	t.grant()
 }
 
-// held returns how much is taken.
 func (t *turns) held() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -213,12 +214,104 @@ func TestNoteProgress_Socket(t *testing.T) {
 	}
 }
 
+// What a client has sent before or during a pause does not count again when it is read, nor does
+// the handling of it, so a client that has died does not live until all is read.
+func TestPause_Behind(t *testing.T) {
+	const packet, sent = 1000, InputBytes / 2
+	small := net.ListenConfig{Control: func(_, _ string, socket syscall.RawConn) (err error) {
+		controlled := socket.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, packet)
+		})
+		return errors.Join(controlled, err)
+	}}
+	listener, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	nc, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, host, c := time.Now(), &Host{}, &Link{}
+	host.Init(HostConfig{
+		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
+		Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup),
+	})
+	c.Init(host, owner(0), nc)
+	defer c.Close()
+	alive := func() bool { return c.LastAlive().Equal(now) }
+	noted := func() bool {
+		now = now.Add(time.Second)
+		c.NoteProgress(now)
+		return alive()
+	}
+	send := func(n, unread int) {
+		if _, err := client.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		for q, ok := c.raw.Queued(); ok && q.Unread < unread; q, ok = c.raw.Queued() {
+			time.Sleep(time.Millisecond) // loopback delivers in moments
+		}
+	}
+	if c.NoteHeard(now); !alive() {
+		t.Error("a client that comes is not heard")
+	}
+	send(sent, sent)
+	c.Pause(time.Time{}) // it is over
+	if !alive() {
+		t.Error("bytes that come before a pause do not count")
+	}
+	c.SetHandling(true)
+	for range 3 {
+		if noted() {
+			t.Fatal("a client that has sent nothing more is alive because the server is behind")
+		}
+	}
+	if send(InputBytes, sent+InputBytes); !noted() {
+		t.Error("more bytes do not count")
+	}
+	if hasRoom := c.raw.Answers().HasRoom; noted() == hasRoom { // unknown before Linux 6.2
+		t.Errorf("alive %v, although it may send more: %v", !hasRoom, hasRoom)
+	}
+	var in Input
+	for c.behind() {
+		now = now.Add(time.Second)
+		if err := in.Fill(c); err != nil {
+			t.Fatal(err)
+		}
+		c.NoteHeard(now)
+		if c.behind() && alive() || c.LastBytes().Equal(now) {
+			t.Error("old bytes that are read count")
+		}
+		c.Drop(&in)
+	}
+	if !alive() {
+		t.Error("a client whose last requests are handled is not alive")
+	}
+	c.SetHandling(false)
+	send(1, 1)
+	if err := in.Fill(c); err != nil {
+		t.Fatal(err)
+	}
+	if c.NoteHeard(now); !alive() {
+		t.Error("new bytes do not count")
+	}
+	c.Drop(&in)
+}
+
 // A client that is silent during a pause is not alive, however long it lasts; one that sends is.
 func TestPause_Silent(t *testing.T) {
 	c, client := dialed(t)
 	now := c.host.wall
+	var mu sync.Mutex // guards now
 	c.host.Init(HostConfig{
-		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
+		Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
 		Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup),
 	})
 	c.owner = owner(0)
@@ -232,9 +325,12 @@ func TestPause_Silent(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	heard := func() bool {
+		mu.Lock()
 		now = now.Add(time.Second)
-		c.NoteProgress(now)
-		return c.LastAlive().Equal(now)
+		at := now
+		mu.Unlock()
+		c.NoteProgress(at)
+		return c.LastAlive().Equal(at)
 	}
 	for range 3 {
 		if heard() {

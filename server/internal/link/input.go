@@ -49,7 +49,6 @@ type Input struct {
 	small   bool              // the next buffer has SmallBytes
 	sealed  bool              // the bytes are ciphertext, also those of frames with places
 	waited  bool              // the last fill found nothing at first
-	behind  bool              // ReadAhead left bytes in the socket, which may have come at any time
 	host    *Host             // of the link, set by Fill
 }
 
@@ -361,6 +360,6 @@ func (in *Input) Release() {
 	if long := in.buf; len(long) > InputBytes {
 		longInputs.Put(&long)
 	}
-	in.buf, in.pooled, in.few, in.r, in.w, in.behind = nil, nil, nil, 0, 0, false
+	in.buf, in.pooled, in.few, in.r, in.w = nil, nil, nil, 0, 0
 	in.LeftOut, in.discard = 0, 0
 }

@@ -107,6 +107,7 @@ type transport struct {
 // Init must be called before any other method.
 func (l *Link) Init(host *Host, owner Owner, nc net.Conn) {
 	l.host, l.owner, l.nc, l.raw = host, owner, nc, rawio.NewConn(nc)
+	l.arrived.Store(-1)
 	l.room.L = &l.mu
 }
 
@@ -244,7 +245,9 @@ func (l *Link) Pause(moment time.Time) {
 	l.handling.Store(l.raw == nil)
 	l.full.Store(true)
 	defer l.full.Store(false)
+	l.noteArrivals(l.host.Now())
 	l.awaitUntil(moment)
+	l.noteArrivals(l.host.Now())
 }
 
 // awaitUntil waits until that moment, or until the link ends.
@@ -304,8 +307,11 @@ type hearing struct {
 	// inQueues is how much was in the socket's queues when the last flush was found waiting. It is
 	// owned by the caller of NoteProgress.
 	inQueues rawio.Queued
-	timeout  atomic.Int64 // see SetTimeout
-	probing  atomic.Bool  // the client's system is probed
+	// arrived is the position in the stream up to which bytes are known to have come, as of the
+	// last pause. They do not count as heard again when they are read.
+	arrived atomic.Int64
+	timeout atomic.Int64 // see SetTimeout
+	probing atomic.Bool  // the client's system is probed
 	// holdsBack: the reader reads although the input has requests, which the server holds back.
 	// Only the reader uses it.
 	holdsBack bool
@@ -314,8 +320,27 @@ type hearing struct {
 // SetHandling sets whether requests that were read are handled. Until then the link is not read.
 func (l *Link) SetHandling(on bool) { l.handling.Store(on) }
 
-// NoteHeard records that bytes came.
-func (l *Link) NoteHeard(now time.Time) { l.heardAt.Store(int64(now.Sub(l.host.wall))) }
+// NoteHeard records that bytes were read, unless all of them waited in the socket during a pause.
+func (l *Link) NoteHeard(now time.Time) {
+	if l.raw == nil || l.raw.Position.Load() > l.arrived.Load() {
+		l.heardAt.Store(int64(now.Sub(l.host.wall)))
+	}
+}
+
+// behind reports whether bytes that came during a pause still wait in the socket.
+func (l *Link) behind() bool { return l.raw != nil && l.raw.Position.Load() < l.arrived.Load() }
+
+// noteArrivals notes that the client is alive if bytes wait in the socket that are not known.
+func (l *Link) noteArrivals(now time.Time) {
+	if l.raw == nil {
+		return
+	}
+	read, known := l.raw.Position.Load(), l.arrived.Load()
+	q, open := l.raw.Queued()
+	if at := read + int64(q.Unread); open && at > max(read, known) && l.arrived.CompareAndSwap(known, at) {
+		l.noteAlive(now)
+	}
+}
 
 // noteAlive records that the client is alive although the link is not read.
 func (l *Link) noteAlive(now time.Time) { l.aliveAt.Store(int64(now.Sub(l.host.wall))) }
@@ -327,10 +352,10 @@ func (l *Link) LastBytes() time.Time {
 
 // LastAlive returns when the client was last alive, for the expiry of sessions. While requests are
 // handled (SetHandling), and so the link is not read, that is now, unless the server waits for the
-// client itself to take its replies. Pause and ReadAhead unset it: a client whose requests wait for
-// a budget counts as any other whose requests are handled.
+// client itself to take its replies, or has paused, and has not read since what came meanwhile:
+// otherwise a client that has died would live until all that it has sent is refused.
 func (l *Link) LastAlive() time.Time {
-	if l.handling.Load() && l.flushes.Load() == 0 {
+	if l.handling.Load() && l.flushes.Load() == 0 && !l.behind() {
 		return l.host.Now()
 	}
 	return l.host.wall.Add(time.Duration(max(l.heardAt.Load(), l.aliveAt.Load())))
@@ -340,7 +365,7 @@ func (l *Link) LastAlive() time.Time {
 // for the client to take replies. The client is alive if it has taken or sent bytes since the
 // previous call, as the socket's queues show.
 //
-// In a Pause, and while ReadAhead has no room, NoteProgress looks, too. The client's system may
+// In a Pause, and until what came then is read, NoteProgress looks, too. The client's system may
 // then be waiting for room in a socket with many bytes. Such a client is alive while its system
 // takes all replies.
 //
@@ -352,17 +377,20 @@ func (l *Link) NoteProgress(now time.Time) {
 	l.probe(now)
 	last := l.inQueues
 	l.inQueues = rawio.Queued{}
-	full := l.full.Load()
+	full := l.full.Load() || l.behind()
 	if l.inLine.Load() && (l.raw == nil || !l.raw.Answers().Ended) {
 		l.noteAlive(now)
 	}
 	if l.raw == nil || !full && (!l.handling.Load() || l.flushes.Load() == 0) {
 		return
 	}
+	if full {
+		l.noteArrivals(now)
+	}
 	var open bool
 	if l.inQueues, open = l.raw.Queued(); open &&
-		(l.inQueues.Unread > last.Unread || l.inQueues.Unsent < last.Unsent ||
-			full && l.inQueues.Unread >= InputBytes && l.inQueues.Unsent == 0) {
+		(!full && l.inQueues.Unread > last.Unread || l.inQueues.Unsent < last.Unsent ||
+			full && l.inQueues.Unread >= InputBytes && l.inQueues.Unsent == 0 && !l.raw.Answers().HasRoom) {
 		l.noteAlive(now)
 	}
 }

@@ -29,24 +29,21 @@ func (in *Input) ReadAhead(l *Link, moment time.Time, urgent []byte) {
 			return
 		}
 	}
-	l.handling.Store(l.raw == nil && (unknown || in.behind))
-	l.full.Store(in.behind)
-	defer l.full.Store(false)
+	if unknown || l.behind() || in.Len() >= InputBytes {
+		l.Pause(moment)
+		return
+	}
 	l.awaitUntil(moment)
 }
 
 // ahead reads until a frame is urgent, which it reports, until in is full, or until the deadline.
 func (in *Input) ahead(l *Link, urgent []byte) (found bool) {
-	// The socket is not read for each frame that is handled: NoteProgress could not tell new bytes
-	// from those that were read.
-	for in.Len() < InputBytes && (!in.behind || in.Len() <= InputBytes/2) {
+	// While more waits in the socket, it is not read for each frame that is handled.
+	for in.Len() < InputBytes && (!l.behind() || in.Len() <= InputBytes/2) {
 		had := in.Len()
 		err := in.Fill(l)
 		if in.Len() > had {
-			if !in.behind {
-				l.NoteHeard(l.host.Now())
-			}
-			in.behind = in.w == len(in.buf) && in.Len() >= InputBytes
+			l.NoteHeard(l.host.Now())
 			if in.prefer(urgent) {
 				return true
 			}
@@ -55,7 +52,7 @@ func (in *Input) ahead(l *Link, urgent []byte) (found bool) {
 			return false
 		}
 	}
-	in.behind = true
+	l.noteArrivals(l.host.Now())
 	return false
 }
 

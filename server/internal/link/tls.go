@@ -326,7 +326,11 @@ func (l *Link) readSome(b []byte, held int) (int, error) {
 	case l.tls != nil:
 		return l.tls.conn.Read(b)
 	}
-	return l.nc.Read(b)
+	n, err := l.nc.Read(b)
+	if l.raw != nil {
+		l.raw.Position.Add(int64(n))
+	}
+	return n, err
 }
 
 // WriteAll writes all of b, and waits for the client. Nothing else is written meanwhile.
