@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -218,12 +217,11 @@ func (c *catalog) outdated(now time.Time, retention time.Duration, uploading str
 }
 
 func (s *Shipper) delete(ctx context.Context, names []string) error {
-	var errs []error
 	for _, name := range names {
 		err := s.request(ctx, func(ctx context.Context) error { return s.cfg.Store.Delete(ctx, name) })
-		if errs = append(errs, err); err != nil {
-			break
+		if err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -223,7 +223,8 @@ func (m *Message) showsChange() bool {
 		return m.Kind == MessageEvent
 	}
 	if m.Op == proto.OpMulti { // err is 0 even if nothing was done
-		return m.Has("result0.type") && m.Field("result0.type") != int64(proto.OpError)
+		f := fieldNamed(m, "result0.type")
+		return f != nil && f.N != int64(proto.OpError)
 	}
 	return m.Op.Info().Class == proto.ClassWrite
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // requestBodies are the fields of request records, as record reads them.
@@ -54,6 +55,13 @@ func (r *requestReader) body(op proto.OpCode) {
 		}
 		r.body(typ)
 	}
+}
+
+// fields returns the fields of the request, as far as it is well formed.
+func (r *Request) fields() []Field {
+	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
+	f.body(r.Op)
+	return f.fields
 }
 
 // brief describes the message without the parts that follow from its bytes.

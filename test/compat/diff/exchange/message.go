@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // Message is a decoded item of a transcript.
@@ -32,16 +31,11 @@ const (
 
 // Field returns the value of the number called name, or 0.
 func (m *Message) Field(name string) int64 {
-	for i := range m.Fields {
-		if m.Fields[i].Name == name {
-			return m.Fields[i].N
-		}
+	if f := fieldNamed(m, name); f != nil {
+		return f.N
 	}
 	return 0
 }
-
-// Has reports whether the message has a field called name.
-func (m *Message) Has(name string) bool { return fieldNamed(m, name) != nil }
 
 // Err returns the error code of a reply.
 func (m *Message) Err() proto.ErrCode { return proto.ErrCode(m.Field("err")) }
@@ -155,10 +149,8 @@ func sortClosing(a, b []Message, closeA, closeB map[int64]bool) {
 func compareEvents(a, b Message) int {
 	key := func(m Message) string {
 		s := strconv.FormatInt(m.Field("type"), 10)
-		for _, f := range m.Fields {
-			if f.Name == "path" {
-				s += f.S
-			}
+		if f := fieldNamed(&m, "path"); f != nil {
+			s += f.S
 		}
 		return s
 	}
@@ -206,10 +198,8 @@ func (t *Transcript) Reached() []string {
 
 // kind names the operation together with what selects its handling.
 func (r *Request) kind() string {
-	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
-	f.body(r.Op)
 	s := r.Op.String()
-	for _, x := range f.fields {
+	for _, x := range r.fields() {
 		if x.Name == "mode" || x.Name == "type" || x.Name == "watch" {
 			s += " " + x.String()
 		}

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // RootTemplate stands for the root of a sequence in its requests. Play replaces it by a path of the
@@ -143,25 +143,13 @@ func (s *Sequence) WithRoot(root string) *Sequence {
 
 // hasNullID reports whether the request has an ACL with a null scheme or id.
 func (r *Request) hasNullID() bool {
-	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
-	f.body(r.Op)
-	for _, x := range f.fields {
-		if x.S == "null" && strings.Contains(x.Name, "acl") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.fields(), func(f Field) bool { return f.S == "null" && strings.Contains(f.Name, "acl") })
 }
 
 // comparesNullIDs reports whether the request has an ACL of several entries with a null scheme or
 // id, which ZooKeeper compares to find duplicates.
 func (r *Request) comparesNullIDs() bool {
-	f := requestReader{fieldReader{d: jute.NewDecoder(r.Body)}}
-	f.body(r.Op)
-	several := false
-	for _, x := range f.fields {
-		several = several || strings.Contains(x.Name, "acl1.")
-	}
+	several := slices.ContainsFunc(r.fields(), func(f Field) bool { return strings.Contains(f.Name, "acl1.") })
 	return several && r.hasNullID()
 }
 
