@@ -37,9 +37,8 @@ func TLS(ctx context.Context, conn net.Conn, cfg *tls.Config, address string) (n
 }
 
 func explain(err error) error {
-	record := tls.RecordHeaderError{}
 	switch {
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return ErrNotTLS
 	case errors.Is(err, io.EOF), neterr.Is(err, syscall.ECONNRESET): // a reset: the server had read only a part of the hello
 		return fmt.Errorf("the server closed the connection: %w", ErrNotTLS)

@@ -48,7 +48,6 @@ var texts = []struct{ part, reason string }{
 func TLSReason(err error) string {
 	var own interface{ TLSReason() string } // of package tlsconf
 	var alert tls.AlertError
-	var record tls.RecordHeaderError
 	var op *net.OpError
 	if errors.As(err, &own) {
 		return own.TLSReason()
@@ -63,7 +62,7 @@ func TLSReason(err error) string {
 		return "the other side says: " + strings.TrimPrefix(op.Err.Error(), "tls: ")
 	case errors.As(err, &alert):
 		return "the other side says: " + strings.TrimPrefix(alert.Error(), "tls: ")
-	case errors.As(err, &record):
+	case errors.As(err, new(tls.RecordHeaderError)):
 		return NotTLS
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return TimedOut
@@ -82,12 +81,10 @@ func TLSReason(err error) string {
 // ofCertificate returns the reason of an error of crypto/x509, or "".
 func ofCertificate(err error) string {
 	var invalid x509.CertificateInvalidError
-	var unknown x509.UnknownAuthorityError
-	var host x509.HostnameError
 	switch {
-	case errors.As(err, &unknown):
+	case errors.As(err, new(x509.UnknownAuthorityError)):
 		return Unknown
-	case errors.As(err, &host):
+	case errors.As(err, new(x509.HostnameError)):
 		return WrongHost
 	case !errors.As(err, &invalid):
 		return ""
