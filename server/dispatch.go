@@ -108,11 +108,11 @@ func (c *conn) took(in *link.Input, now time.Time) bool {
 // go on first: without that, a client that always has the next request ready would keep its
 // processor for as long as the scheduler lets it.
 func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
-	c.SetHandling(true)
 	defer c.SetHandling(false)
 	turns, turn := c.server.conns.turns, false
 	lone := c.lone()
 	for ; ; now = c.server.cfg.Now() {
+		c.SetHandling(true) // unless ReadAhead has unset it, it is
 		if !c.awaitAudit(in) {
 			return false, nil
 		}
@@ -127,7 +127,6 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 		case p != pauseInput, c.server.conns.links.Many():
 			c.HoldInput(in)
 		}
-		c.SetHandling(true) // unless ReadAhead has unset it, it is
 		if c.proposed {
 			c.proposed = false
 			c.FlushAsync()

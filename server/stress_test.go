@@ -239,6 +239,31 @@ func TestDiskFails(t *testing.T) {
 	})
 }
 
+// A request that is being handled when the clock jumps says nothing of the time after the jump.
+func TestMoveClock_DuringARequest(t *testing.T) {
+	var d disk
+	var clock jumping
+	cfg := onDisk(t, &d)
+	cfg.Now, cfg.OutstandingLimit = clock.now, 50
+	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+		c := dial()
+		c.connect(10_000, 0, nil)
+		resume := d.stall()
+		c.writeAll(bytes.Repeat(frame(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/x"}), 100)) // waits for the limit of writes
+		synctest.Wait()
+		s.MoveClock(func() []int64 { clock.by.Add(int64(11 * time.Second)); return []int64{} })
+		time.Sleep(ticks.Tick) // sessions are judged
+		resume(nil)
+		synctest.Wait()
+		if err := s.ExpireDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Facts().Sessions(); len(got) > 0 {
+			t.Errorf("after the timeout there are %+v", got)
+		}
+	})
+}
+
 // A client that closes its session and then does not read must not keep its connection: there is no
 // session that could expire.
 func TestClosing_ClientDoesNotRead(t *testing.T) {

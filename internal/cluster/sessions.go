@@ -87,21 +87,19 @@ func (c *Cluster) Advance(ctx context.Context, d time.Duration) error {
 func (c *Cluster) moveClocks(move func() []int64) {
 	c.jumping.Lock()
 	defer c.jumping.Unlock()
-	var connected []int64
-	all := func() []int64 {
-		connected = move()
-		return connected
-	}
 	for _, m := range c.running() {
 		if s := m.Server(); s != nil {
-			within := all
-			all = func() []int64 {
-				s.MoveClock(within)
+			within := move
+			move = func() (connected []int64) {
+				s.MoveClock(func() []int64 {
+					connected = within()
+					return connected
+				})
 				return connected
 			}
 		}
 	}
-	all()
+	move()
 }
 
 // connected returns the sessions whose clients are connected to a member that the leader reaches.

@@ -26,9 +26,9 @@ func TestExpiry_Advance(t *testing.T) {
 	s.AssertOwner("/worker", session)
 
 	s.Partition() // the worker does not reach the server any more
-	s.Advance(29 * time.Second)
+	s.Advance(15 * time.Second)
 	s.AssertOwner("/worker", session)
-	s.Advance(2 * time.Second)
+	s.Advance(20 * time.Second)
 	s.AssertMissing("/worker")
 
 	// It learns of it when it is back, and has a new session then.
