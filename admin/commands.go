@@ -41,7 +41,7 @@ var commands = []command{
 	{name: "hash", run: facts(hash)},
 	{name: "hot", access: local, run: facts(hot)},
 	{name: "initial_configuration", aliases: []string{"icfg"}, access: local, run: initialConfiguration},
-	{name: "is_read_only", aliases: []string{"isro"}, run: facts(isReadOnly)},
+	{name: "is_read_only", aliases: []string{"isro"}, run: facts(func(s *server.Facts) object { return object{{"read_only", readOnly(s)}} })},
 	{name: "last_snapshot", aliases: []string{"lsnp"}, run: lastSnapshot},
 	{name: "leader", aliases: []string{"lead"}, run: leader},
 	{name: "monitor", aliases: []string{"mntr"}, run: monitor},

@@ -81,9 +81,8 @@ func expireSession(h *handler, r *http.Request) (object, error) {
 	return object{{"session_id", fmt.Sprintf("0x%x", id)}}, nil
 }
 
-// endedSessions lists the stories of ended sessions, the newest first: all, or those that the
-// parameters session, address and path choose. path is an ephemeral znode
-// that the end has deleted.
+// endedSessions lists the ended sessions, the newest first: all, or those that the parameters
+// session, address and path choose. path is an ephemeral znode that the end has deleted.
 func endedSessions(h *handler, r *http.Request) (object, error) {
 	q := r.URL.Query()
 	limit := 1000

@@ -11,8 +11,6 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-func isReadOnly(s *server.Facts) object { return object{{"read_only", readOnly(s)}} }
-
 func readOnly(s *server.Facts) bool { return s.Status().Mode == "read-only" }
 
 // monitor answers with the lines of the mntr word. Those per namespace have paths in their keys,

@@ -152,9 +152,8 @@ func (c *Client) Detach() {
 	})
 }
 
-// Reconnect leaves the present server, if there is one. Requests in progress fail with
-// proto.ErrConnectionLoss. The Client resumes its session on the next of Config.Servers that does
-// so.
+// Reconnect leaves the present server, if there is one. Requests under way fail with
+// proto.ErrConnectionLoss. The Client resumes its session on the next of Config.Servers that can.
 func (c *Client) Reconnect() {
 	c.mu.Lock()
 	l := c.link

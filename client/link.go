@@ -37,9 +37,8 @@ type link struct {
 	out     []byte  // frames for the writer
 	pending []*call // sent or in out, in the order of their replies
 	auths   []*auth // the same for credentials, whose replies may overtake others
-	// rearming is the number of setWatches without a reply. If some of the watches are persistent,
-	// the event of the connection follows the last reply. caughtUp says that they have missed
-	// nothing.
+	// rearming counts setWatches without a reply. If some of the watches are persistent, the event
+	// of the connection follows the last reply. caughtUp says that they have missed nothing.
 	rearming int
 	caughtUp bool
 	told     bool   // the event of the connection was pushed

@@ -54,9 +54,8 @@ type Result struct {
 	Children []string   // of children, unsorted
 }
 
-// Multi executes all operations in order, or none. If an operation fails, the error is that
-// operation's error, and the results show which operation failed. Only writes and checks are
-// allowed.
+// Multi executes all operations in order, or none. If one fails, the error is that operation's
+// error, and the results show which operation failed. Only writes and checks are allowed.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	return c.multi(ctx, proto.OpMulti, ops)
 }

@@ -65,8 +65,7 @@ type loadedCheckpoint struct {
 	meta  core.Meta
 	found bool
 	// damage is the error of the newest checkpoint if it is damaged and meta is that of the
-	// previous checkpoint. newest is then the index of the newest checkpoint, or 0 if it is not
-	// readable.
+	// previous checkpoint. newest is then the index of the newest checkpoint, or 0 if unreadable.
 	damage error
 	newest uint64
 }

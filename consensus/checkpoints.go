@@ -47,12 +47,6 @@ func (c *checkpoints) begin(life context.Context) {
 	c.sends, c.cancelSend = context.WithCancel(life)
 }
 
-// cancelSends cancels the transfers to other members that are under way.
-func (c *checkpoints) cancelSends() {
-	c.cancelSend()
-	c.begin(c.life)
-}
-
 // writePause is the time between attempts to write a checkpoint that others prevent.
 const writePause = time.Second
 
@@ -115,7 +109,8 @@ func (c *checkpoints) send(network *peer.Network, to []uint64, index, term uint6
 			}
 			c.inbox.events.put(nodeCall(func(n *Node) error {
 				if err == nil {
-					n.peers.transferSucceeded(id)
+					n.peers.received++
+					n.peers.inStep[id] = true // no tick may have seen the transfer
 				}
 				return n.loop.TransferEnded(id, err == nil)
 			}))

@@ -52,9 +52,8 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (SavedState, erro
 	return savedStateOf(meta), f.write(meta, state)
 }
 
-// FollowEnsemble makes a data directory with the state s of a member that is no part of its
-// ensemble, for Config.Follows. f.Cluster and f.NewTerms have no effect. All else is as for
-// FoundEnsemble.
+// FollowEnsemble makes a data directory with the state s of a member outside its ensemble, for
+// Config.Follows. f.Cluster and f.NewTerms have no effect. The rest is as for FoundEnsemble.
 func (s SavedState) FollowEnsemble(f Foundation, state Changes) error {
 	if slices.Contains(slices.Concat(s.Voters, s.Learners), f.ID) {
 		return fmt.Errorf("consensus: ensemble %016x has a member %d, as standbys are numbered: give it another number",

@@ -68,7 +68,10 @@ func (h loopHost) StartTransfer(to []uint64, index uint64) {
 	h.n.checkpoints.send(h.n.network.get(), to, index, c.RaftTerm(), c.Meta())
 }
 
-func (h loopHost) CancelTransfers() { h.n.checkpoints.cancelSends() }
+func (h loopHost) CancelTransfers() {
+	h.n.checkpoints.cancelSend()
+	h.n.checkpoints.begin(h.n.checkpoints.life)
+}
 
 func (h loopHost) Discard(r *turn.Received) error { return h.n.checkpoints.discard(r) }
 

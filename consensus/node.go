@@ -45,8 +45,7 @@ type Node struct {
 }
 
 // Open restores the state machine from the data directory and opens the log. The node does nothing
-// until Run. After an error nothing stays open. A data directory that another process uses is
-// refused.
+// until Run. After an error nothing stays open. One that another process uses is refused.
 func Open(cfg Config) (_ *Node, err error) {
 	if err := cfg.ensureDefaults(); err != nil {
 		if cfg.PeerListener != nil {

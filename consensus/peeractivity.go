@@ -31,9 +31,3 @@ func (a *peerActivity) update(c *core.Core) {
 		}
 	}
 }
-
-// transferSucceeded notes that a member got a checkpoint. No tick may have seen the transfer.
-func (a *peerActivity) transferSucceeded(to uint64) {
-	a.received++
-	a.inStep[to] = true
-}

@@ -98,8 +98,7 @@ func (c *Changes) Len() int {
 }
 
 // Range calls yield for each key in order until it returns an error, which Range returns. A nil
-// value means that the key is deleted. Key and value are shared and immutable; the callee may keep
-// them.
+// value: the key is deleted. Key and value are shared and immutable; the callee may keep them.
 func (c *Changes) Range(yield func(key, value []byte) error) error {
 	var mem arena
 	// put yields the key that mem.b ends with. The record is deleted if it is empty.

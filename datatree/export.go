@@ -20,8 +20,7 @@ func (s *znodeStore) ZooKeeperACLs() [][]proto.ACL {
 }
 
 // ZooKeeperZnodes calls f with each znode as a snapshot of ZooKeeper stores it, parents first,
-// until f returns an error. The members in /zookeeper/config are left out: ZooKeeper writes its
-// own.
+// until f returns an error. The members in /zookeeper/config are left out: it writes its own.
 func (s *znodeStore) ZooKeeperZnodes(f func(*zkfiles.Znode) error) error {
 	var walk func(n *znode) error
 	walk = func(n *znode) error {

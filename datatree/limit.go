@@ -67,9 +67,8 @@ const (
 // weight is the memory that a znode with this blob takes.
 func (b blob) weight() int64 { return ZnodeCost + int64(len(b.text)+len(b.tail())) }
 
-// Weight returns how many bytes of memory the state takes, as computed from the state alone: for
-// each znode the bytes of its record in a checkpoint and a constant, and a constant for each
-// session.
+// Weight returns how many bytes of memory the state takes, computed from the state alone: for each
+// znode the bytes of its record in a checkpoint and a constant, and a constant for each session.
 func (st *state) Weight() int64 { return st.weight + int64(len(st.sessions))*sessionCost }
 
 // WeightParts is how many parts WeighPart knows.

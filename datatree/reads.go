@@ -21,9 +21,8 @@ func (s *znodeStore) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 	return s.stat(n, &r), proto.OK
 }
 
-// GetData returns data and Stat. The data is shared and immutable: it stays valid when the tree
-// changes, and the caller must not change it. nil is null. Errors: ErrNoNode, ErrNoAuth without
-// READ.
+// GetData returns data and Stat. The data is shared and immutable: it outlives changes of the tree,
+// and the caller must not change it. nil is null. Errors: ErrNoNode, ErrNoAuth without READ.
 func (s *znodeStore) GetData(path string, c Caller) (data []byte, st proto.Stat, code proto.ErrCode) {
 	data, code = s.ReadData(path, &c, &st)
 	return data, st, code

@@ -11,8 +11,7 @@ import (
 var ErrInvalidPath = errors.New("proto: invalid path")
 
 // ValidatePath checks a path as ZooKeeper does for create (on the final path), setData, setACL and
-// check. The error gives the reason and wraps ErrInvalidPath. Source: ZooKeeper's
-// PathUtils.validatePath.
+// check. The error gives the reason and wraps ErrInvalidPath. Source: PathUtils.validatePath.
 func ValidatePath(path string) error {
 	switch {
 	case path == "":

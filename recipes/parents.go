@@ -13,8 +13,7 @@ import (
 const parentTries = 5
 
 // Ensure creates the missing znodes down to path: as containers if the server supports them,
-// otherwise as persistent znodes. The server deletes a container some time after its last child is
-// gone.
+// otherwise as persistent znodes. The server deletes a container some time after its last child.
 func (c *Client) Ensure(ctx context.Context, path string) error {
 	return c.retry(ctx, "ensure", path, func(ctx context.Context, _ bool) error { return c.core.makeParents(ctx, c.absolute(path)) })
 }

@@ -58,8 +58,7 @@ func latin1(s string) string {
 }
 
 // NewDigest returns a server of DIGEST-MD5 (RFC 2831, qop auth) for these users. The identity is
-// the name of the user; an authorization id that the client asks for has no effect, as in
-// ZooKeeper.
+// the user's name; an authorization id that the client asks for has no effect, as in ZooKeeper.
 func NewDigest(users DigestUsers) Server { return &digestServer{users: maps.Clone(users)} }
 
 type digestServer struct{ users DigestUsers }

@@ -93,9 +93,8 @@ func (s *Server) heardOwner(id proto.SessionID, passwd []byte, now time.Time) (k
 	return known, right
 }
 
-// awaitCurrent waits until this server has applied everything that was committed anywhere at the
-// time of the call. It returns false if the connection closes first, as all do when the leader is
-// lost.
+// awaitCurrent waits until this server has applied everything committed anywhere at the time of the
+// call. It returns false if the connection closes first, as all do when the leader is lost.
 func (c newcomer) awaitCurrent() bool {
 	current := false
 	c.whenCurrent(func() { current = true })

@@ -49,8 +49,7 @@ type Config struct {
 	// process.
 	Dir string
 	// Memory keeps the state of a server without Dir for the next server with the same Memory: a
-	// restart that loses nothing, without a disk. Default: the state is lost when the server is
-	// closed.
+	// restart that loses nothing, without a disk. Default: the state is lost at the close.
 	Memory *Memory `reload:"handed in"`
 	// LogDir is the directory of the write-ahead log (dataLogDir). Default: Dir.
 	LogDir string
@@ -105,8 +104,7 @@ type Config struct {
 	// disconnected. Defaults: 10 and 5.
 	InitLimit, SyncLimit int
 	// ReadOnlyMode lets a server that is not in touch with a leader serve reads to clients that
-	// accept a read-only server (readonlymode.enabled). Their sessions are local, and end with the
-	// mode.
+	// accept such a server (readonlymode.enabled). Their sessions are local, and end with the mode.
 	ReadOnlyMode bool `reload:"live"`
 	// LocalSessions opens a new session without a write to the log (localSessionsEnabled). Only
 	// this server knows it: elsewhere its client is told that it has expired. It cannot have

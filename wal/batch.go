@@ -106,8 +106,7 @@ type replay struct {
 func (r *replay) last() uint64 { return r.base + uint64(len(r.entries)) }
 
 // payload applies the records of a frame, and retains slices of p. If ok is false, want and got
-// describe the problem. The checksum of the frame was right, so the writer or the chain is broken
-// then.
+// describe the problem. The checksum of the frame was right, so the writer or the chain is broken.
 func (r *replay) payload(p []byte) (want, got string, ok bool) {
 	le := binary.LittleEndian
 	for len(p) > 0 {

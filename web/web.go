@@ -60,8 +60,7 @@ type Options struct {
 	// machine's name; callers of other machines may also use any name without a dot.
 	Hosts []string
 	// ProxyHeader is a header in which the proxies at these addresses name the SASL user of a
-	// request. Proxies must remove the header from the requests that they get. Empty: no proxy is
-	// trusted.
+	// request. Proxies must remove the header from requests. Empty: no proxy is trusted.
 	ProxyHeader string
 	Proxies     []netip.Prefix
 	// MaxBody bounds the body of a request in bytes. Default: server.Config.MaxBuffer.

@@ -28,9 +28,8 @@ func newNonce() (n nonce) {
 	return n
 }
 
-// extension is what this package adds to the end of the content of a hello, of a challenge and of
-// an accepting answer. Versions before it ignore these bytes, and send none, which decode as the
-// zero value.
+// extension is what this package adds to the end of a hello, of a challenge and of an accepting
+// answer. Versions before it ignore these bytes, and send none, which decode as the zero value.
 type extension struct {
 	flags byte
 	nonce nonce

@@ -100,8 +100,7 @@ func withoutTickets(cfg *tls.Config) *tls.Config {
 }
 
 // callerConn is an accepted connection with TLS. During the handshake it bounds what the caller
-// costs: the bytes that are read, and, by taking turns between reads and writes, the computations
-// at a time.
+// costs: the bytes read, and, by turns between reads and writes, the computations at a time.
 type callerConn struct {
 	net.Conn
 	done bool // the handshake is over

@@ -258,8 +258,7 @@ func (n *Network) ask(ctx context.Context, address string, question greeting) (g
 	}
 	answer, err := readGreeting(conn)
 	// All that matters has arrived. A reset instead of an orderly end leaves no local port in
-	// TIME_WAIT: strangers that cause many questions would otherwise use up the ports to this
-	// member.
+	// TIME_WAIT: strangers that cause many questions would else use up the ports to this member.
 	if c, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
 		_ = c.SetLinger(0) // fails if the connection is closed already
 	}

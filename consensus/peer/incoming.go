@@ -129,9 +129,8 @@ func reasonFor(err error) string {
 	return ""
 }
 
-// report logs the end of an accepted connection: as a warning, once per reason, if the connection
-// was rejected or damaged. Refusals of unproven callers share a line per reason and
-// refusalLogInterval.
+// report logs the end of an accepted connection: as a warning, once per reason, if it was rejected
+// or damaged. Refusals of unproven callers share a line per reason and refusalLogInterval.
 func (n *Network) report(from uint64, remote string, err error, accepted, proven bool) {
 	reason, refused := refusalOf(err, accepted)
 	switch {

@@ -289,8 +289,7 @@ func (c *Cluster) states() string {
 }
 
 // chanMutex is a mutex for operations that may take long. Goroutines wait for it on a channel, so
-// that time can pass in a synctest bubble meanwhile; waiting for a sync.Mutex would stop the
-// bubble's clock.
+// that time can pass in a synctest bubble meanwhile; a sync.Mutex would stop its clock.
 type chanMutex chan struct{}
 
 func newChanMutex() chanMutex { return make(chanMutex, 1) }

@@ -6,8 +6,7 @@ import (
 )
 
 // Rate bounds how often something happens for each key: burst times at once, and once per interval
-// afterwards. Its methods may be called from any goroutine; their now is of one clock, which may
-// jump.
+// afterwards. It is safe for concurrent use; every now is of one clock, which may jump.
 type Rate struct {
 	limit  Limit
 	half   int  // keys per generation

@@ -39,8 +39,7 @@ type reader struct {
 }
 
 // Read reads the client's requests, subject to the rules. Errors: os.ErrDeadlineExceeded;
-// net.ErrClosed after Close, or if the gate has broken the connection; those of the wrapped
-// connection.
+// net.ErrClosed after Close, or if the gate broke the connection; those of the wrapped connection.
 func (c *conn) Read(p []byte) (int, error) {
 	for r := &c.r; len(p) > 0; {
 		if err := c.awaitHealed(&c.readDeadline); err != nil {

@@ -41,8 +41,7 @@ type Server interface {
 const TelnetClose = "\xff\xf4\xff\xfd"
 
 // bufferBytes is how much of an answer is collected before it is sent. Clients such as kazoo read
-// only once, so an answer that fits must be one write. A longer answer is never in memory as a
-// whole.
+// only once, so an answer that fits must be one write. A longer one is never in memory as a whole.
 const bufferBytes = 64 << 10
 
 const notServing = "This ZooKeeper instance is not currently serving requests"

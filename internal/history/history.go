@@ -36,9 +36,8 @@ var (
 type Query struct {
 	Path string
 	IDs  []proto.ID // of the caller
-	// Before is the zxid below which changes are returned; 0: all. Only for Changes, as Limit,
-	// which bounds them except Earlier and Gap, and MaxData, which bounds the data of each in
-	// bytes.
+	// Before is below which zxid changes are returned; 0: all. Only for Changes, as Limit, which
+	// bounds them except Earlier and Gap, and MaxData, which bounds the data of each in bytes.
 	Before  proto.Zxid
 	Limit   int
 	MaxData int

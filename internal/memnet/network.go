@@ -114,8 +114,7 @@ func (n *Network) awaitLinks(ctx context.Context, from, to string) error {
 }
 
 // connect makes both ends of a connection to the listener of an address. Without a listener l is
-// nil. The ends are added to the network at once, so that they see every later change of their
-// links.
+// nil. The ends are added to the network at once, so that they see later changes of their links.
 func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *listener) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

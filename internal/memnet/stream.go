@@ -172,9 +172,8 @@ func (s *stream) send(n int) {
 	}
 }
 
-// wakeReaderAt wakes the waiting readers at the given time, or earlier. It returns false, and does
-// nothing, if the time has come: timers of no time have crashed Go 1.26 in a bubble with the race
-// detector.
+// wakeReaderAt wakes the waiting readers at the given time, or earlier. It only returns false if
+// the time has come: timers of no time have crashed Go 1.26 in a bubble with the race detector.
 func (s *stream) wakeReaderAt(t time.Time) (ahead bool) {
 	if s.wakeAt.IsZero() || t.Before(s.wakeAt) {
 		wait := time.Until(t)

@@ -51,8 +51,7 @@ func NewSnapshotReader(r io.Reader) (*SnapshotReader, error) {
 }
 
 // NewTreeReader reads sessions, ACLs and znodes as a leader sends them to a learner: like a
-// snapshot without header, seals and trailer. If r is a *bufio.Reader, it can be read after the
-// last znode.
+// snapshot without header, seals and trailer. A *bufio.Reader can be read on after the last.
 func NewTreeReader(r io.Reader) (*SnapshotReader, error) {
 	return newSnapshotReader(newStream(r), true)
 }

@@ -25,8 +25,7 @@ import (
 var errMembersChanged = errors.New("agree: members have changed")
 
 // Partitioner divides the parts of a set among its members, so that at most one member works on a
-// part at a time: kazoo's SetPartitioner. All members must use the same set. Safe for concurrent
-// use.
+// part at a time: kazoo's SetPartitioner. All members use the same set. Safe for concurrent use.
 type Partitioner struct {
 	client     *recipes.Client
 	path       string

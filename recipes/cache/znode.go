@@ -9,9 +9,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Znode is a cached znode. Its Stat is as of the last read of the data, so the numbers of children
-// in the Stat may be older than the children in the cache. Neither the Znode nor its Data may be
-// modified.
+// Znode is a cached znode. Its Stat is as of the last read of the data, so its numbers of children
+// may be older than the children in the cache. Neither the Znode nor its Data may be modified.
 type Znode struct {
 	Path string // as the Client names it, relative to its namespace
 	Data []byte

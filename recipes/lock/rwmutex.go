@@ -60,8 +60,7 @@ func newRWMutex(c *recipes.Client, path, write, read string, data []byte) *RWMut
 func (m *RWMutex) RLocker() *Mutex { return &m.reading }
 
 // readRule makes a reader wait for the last writer before it, as kazoo's readers do. Curator's wait
-// for the first writer, and look again when that writer is gone and another writer is still before
-// them.
+// for the first writer, and look again when that is gone and another is still before them.
 func readRule(names []string, own int) string {
 	for i := own - 1; i >= 0; i-- {
 		if !isReader(names[i]) {

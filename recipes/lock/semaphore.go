@@ -25,8 +25,7 @@ const (
 // Maximum is a number of leases that can change, such as a shared count.
 type Maximum interface {
 	// Watch returns the present number, and a channel that is closed or receives a value when the
-	// number may have changed. The number may be stale if the implementation reads from a server
-	// that lags.
+	// number may have changed. The number may be stale if it comes from a server that lags.
 	Watch(ctx context.Context) (n int, changed <-chan struct{}, err error)
 }
 

@@ -29,8 +29,7 @@ type Item struct {
 }
 
 // Done removes the item from the queue and releases the lock. After recipes.ErrNotHeld the item may
-// be delivered again, to another consumer. After recipes.ErrOutcomeUnknown Done may be called
-// again.
+// be delivered again, to others. After recipes.ErrOutcomeUnknown Done may be called again.
 func (i *Item) Done(ctx context.Context) error {
 	err := i.done(ctx)
 	if errors.Is(err, recipes.ErrNotHeld) { // the lock still exists if only the connection was lost

@@ -185,8 +185,7 @@ func (v *atomicValue[T]) updateOptimistic(ctx context.Context, f func(T) (T, err
 }
 
 // updateLocked tries under the lock, where only processes that still try without the lock compete.
-// The lock makes success likely. The version makes the change correct, so losing the lock does no
-// harm.
+// The lock makes success likely. The version makes the change correct, so losing it does no harm.
 func (v *atomicValue[T]) updateLocked(ctx context.Context, f func(T) (T, error), change *Change[T]) (err error) {
 	held, err := contend.Acquire(ctx, v.client, v.cfg.lock, "lock-", nil, contend.Exclusive)
 	if err != nil {
@@ -338,8 +337,7 @@ func Optimistic(policy recipes.RetryPolicy) Option {
 }
 
 // PromotedToLock lets a change that Optimistic no longer retries continue until done, under a lock
-// at path: the lock of Curator's PromotedToLock. Without this option such a change fails with
-// ErrContended.
+// at path: the lock of Curator's PromotedToLock. Without it such a change fails with ErrContended.
 func PromotedToLock(path string) Option {
 	return func(c *config) { c.lock = path }
 }

@@ -13,8 +13,7 @@ var ErrCorrupt = errors.New("corrupt checkpoint")
 var ErrInUse = errors.New("another process is using the file; end that process, then try again")
 
 // Pairs calls visit for each key of a state in ascending order, until visit returns an error, and
-// returns that error. A nil value means that the key is absent. The slices are valid during the
-// call only.
+// returns that error. A nil value: the key is absent. Slices are valid during the call only.
 type Pairs func(visit func(key, value []byte) error) error
 
 // What to do about a damaged file.

@@ -276,11 +276,6 @@ func (s *Admission) MissingFounders() (ids []uint64) {
 	return ids
 }
 
-// firstConf returns the membership of a new ensemble.
-func (s *Admission) firstConf() *raftpb.ConfState {
-	return &raftpb.ConfState{Voters: s.voters, Learners: s.learners}
-}
-
 // FirstState returns the first log state of a new ensemble, without the incarnation. In a term that
 // other founders know already, this member may have voted in an earlier life. There it begins with
 // a vote for itself, so that it votes for no other member.

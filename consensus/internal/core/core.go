@@ -432,7 +432,7 @@ func (c *Core) Meta() Meta {
 func (c *Core) FirstMeta() Meta {
 	m := c.Meta()
 	m.Index, m.Term = 1, 1
-	m.Conf = c.Admission.firstConf()
+	m.Conf = &raftpb.ConfState{Voters: c.Admission.voters, Learners: c.Admission.learners}
 	return m
 }
 

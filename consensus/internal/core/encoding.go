@@ -16,8 +16,7 @@ import (
 const (
 	logStateVersion = 1
 	// logStateOutdated is the version of the state of an outdated directory. Versions that do not
-	// know the mark must not ignore it: the member would vote with a log that lacks what it
-	// acknowledged.
+	// know the mark must not ignore it: the member would vote without what it acknowledged.
 	logStateOutdated = 2
 	// metaVersion is that of a meta at Level1, which versions without levels read. From the next
 	// version on, a meta begins with the level.

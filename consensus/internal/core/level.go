@@ -162,8 +162,7 @@ func (l *Levels) SetPeer(peer uint64, info LevelInfo) {
 }
 
 // propose raises the level if all members, and all that the target adds, are ready for a higher
-// level. A member that is not connected is not ready: nobody knows which version will be started
-// there.
+// level. A member that is not connected is not ready: nobody knows which version starts there.
 func (l *Levels) propose(nowMs int64, t Target) error {
 	if !l.checkDue || l.proposed {
 		return nil

@@ -317,8 +317,7 @@ func (rel *Relays) Leased(learner uint64) bool {
 }
 
 // tickLeases ends the leases of learners that are silent, and refuses those of learners whose relay
-// leaves them behind: they lack what was applied here an election timeout ago, and got nothing
-// since.
+// leaves them behind: they lack what was applied here an election timeout ago, with nothing since.
 func (rel *Relays) tickLeases() {
 	if len(rel.leases) == 0 {
 		return

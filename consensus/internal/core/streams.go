@@ -27,8 +27,7 @@ type StreamPosition struct{ Incarnation, Number uint64 }
 type Streams map[uint64]StreamPosition
 
 // accept reports whether the request is the next of its stream, and if so notes it. A request that
-// was applied before, that follows a gap, or that comes from an old incarnation is not accepted
-// (C2).
+// was applied before, that follows a gap, or is of an old incarnation is not accepted (C2).
 func (s Streams) accept(server, incarnation, number uint64) bool {
 	p := s[server]
 	switch {

@@ -93,8 +93,8 @@ type checkpointWriter struct {
 // New returns the loop of a member.
 func New(cfg Config) *Loop {
 	l := &Loop{
-		cfg: cfg, core: cfg.Core, host: cfg.Host, transfers: newTransfers(),
-		persistedConf: cfg.Core.Conf(), persistedMark: cfg.Core.Mark(),
+		cfg: cfg, core: cfg.Core, host: cfg.Host, persistedConf: cfg.Core.Conf(), persistedMark: cfg.Core.Mark(),
+		transfers: transfers{active: make(map[uint64]bool), retries: make(map[uint64]*retry)},
 	}
 	l.checkpoint.last = cfg.LastCheckpoint
 	if cfg.HasPeers { // members do not all write their checkpoints at the same moment

@@ -28,10 +28,6 @@ type retry struct {
 	ticksLeft int // 0: raft was told
 }
 
-func newTransfers() transfers {
-	return transfers{active: make(map[uint64]bool), retries: make(map[uint64]*retry)}
-}
-
 // empty reports whether nothing is to be done. Failures that raft was told of do not count: the
 // member may be gone for good.
 func (t *transfers) empty() bool {

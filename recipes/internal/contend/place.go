@@ -52,8 +52,7 @@ type Place struct {
 var errRoot = fmt.Errorf("contenders cannot stand in line below the root: choose a path of its own: %w", proto.ErrBadArguments)
 
 // Join appends a place to the line of dir, with a znode "_c_<guid>-<name><number>" that contains
-// data, which lock.Explain shows. Missing parents are created. When Join fails, no znode is left
-// behind.
+// data, which lock.Explain shows. Missing parents are created. If Join fails, it leaves no znode.
 func Join(ctx context.Context, c *recipes.Client, dir, name string, data []byte) (*Place, error) {
 	if dir == "/" {
 		return nil, &recipes.Error{Op: "join", Path: dir, Err: errRoot}

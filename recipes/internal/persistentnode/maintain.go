@@ -269,8 +269,7 @@ func (k *maintainer) markMissing(why error) {
 }
 
 // isOwn reports whether the znode with stat is the maintained znode: an ephemeral of session s, or
-// not an ephemeral at all, as requested. Two Znodes of one session that have the same path
-// share the znode.
+// not an ephemeral at all, as requested. Two Znodes of a session with one path share the znode.
 func (k *maintainer) isOwn(stat *proto.Stat, s *recipes.Session) bool {
 	if k.opts.Ephemeral {
 		return int64(stat.EphemeralOwner) == s.ID()

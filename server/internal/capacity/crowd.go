@@ -19,9 +19,8 @@ const (
 	garbage = 11 << 20
 )
 
-// together returns how many bytes the state, the connections and the watches of a server may take:
-// an eighth more than allowed, which is three quarters of the memory, if that leaves room for
-// garbage.
+// together returns how many bytes state, connections and watches of a server may take: an eighth
+// more than allowed, which is three quarters of the memory, if that leaves room for garbage.
 func together(allowed int64) int64 {
 	return min(allowed/8*9, max(allowed, allowed/3*4-garbage)) - ownCost
 }

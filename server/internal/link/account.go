@@ -15,8 +15,7 @@ const uncounted = 16 << 10
 // account is the charge of a link to the budget. It is written with Link.mu held.
 type account struct {
 	// unread counts bytes that only the client can free: output that it has not read, except data
-	// that the output shares, and the part of a frame that it has not finished. Read without
-	// Link.mu.
+	// that it shares, and the part of a frame that it has not finished. Read without Link.mu.
 	unread atomic.Int64
 	// since is when the server began to wait for the client, in nanoseconds since Host.mono, or 0.
 	// The wait begins anew when the client has taken all output that was being written. Read
@@ -87,8 +86,7 @@ func (m *account) release(b *bounds.Memory, n int) {
 }
 
 // Recount charges the bytes that l holds now. Unless exact is set, nothing happens if l holds
-// little more than was charged. l.mu is held. The caller must call HostConfig.Relieve after
-// releasing l.mu.
+// little more than was charged. l.mu is held. After l.mu the caller must call HostConfig.Relieve.
 func (l *Link) Recount(exact bool) {
 	m := &l.memory
 	if l.closed {

@@ -25,9 +25,8 @@ type lingering struct {
 	ended bool // the server stops
 }
 
-// close ends the stream to the client, reads the client's late bytes, within bounds, and closes
-// nc. If too many connections end in this way, or nc can end only as a whole, close closes it at
-// once.
+// close ends the stream to the client, reads the client's late bytes, within bounds, and closes nc.
+// If too many connections end so, or nc can end only as a whole, close closes it at once.
 func (l *lingering) close(nc net.Conn) {
 	half, ok := nc.(interface{ CloseWrite() error })
 	l.mu.Lock()

@@ -277,8 +277,7 @@ func (t *tlsLayer) writeFrames(b []byte) (n int, err error) {
 }
 
 // goodbye tells the client that the connection ends, if that takes no time. Only a client that
-// knows can tell the end from an attack. c.mu is held, nobody writes, and nothing that was sealed
-// waits.
+// knows can tell the end from an attack. c.mu is held, nobody writes, and nothing sealed waits.
 func (t *tlsLayer) goodbye(raw *rawio.Conn) {
 	_ = t.conn.CloseWrite() // the connection ends in any case
 	if b := t.wire.take(); len(b) > 0 {

@@ -200,9 +200,8 @@ func (e *Expiry) Expiries() []session.Bucket {
 	return e.tracker.Buckets()
 }
 
-// Expired returns the sessions that must be closed now, sorted, and marks them as closing. find
-// returns a session's server and timeout, or false if its end is being applied. The caller owns
-// the result.
+// Expired returns the sessions to close now, sorted, and marks them as closing. find returns a
+// session's server and timeout, or false if its end is being applied. The caller owns the result.
 func (e *Expiry) Expired(now time.Time, find func(proto.SessionID) (uint8, time.Duration, bool)) []proto.SessionID {
 	e.mu.Lock()
 	defer e.mu.Unlock()

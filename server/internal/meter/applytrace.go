@@ -7,9 +7,8 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// ApplyTrace measures the stages of the requests that one call of Apply applies. ApplyTrace belongs
-// to the goroutine of Apply. The number of clock readings does not depend on the number of
-// requests.
+// ApplyTrace measures the stages of the requests that one call of Apply applies. It belongs to the
+// goroutine of Apply. The number of clock readings does not depend on the number of requests.
 type ApplyTrace struct {
 	meter     *Meter
 	committed time.Time // when Apply was called

@@ -186,8 +186,7 @@ func (h *HotSampler) read() (samples []sample, window int) {
 }
 
 // Spots returns the hottest paths and clients. address returns the address of a session's client,
-// or "" if it is not connected. Spots sorts about 10,000 samples at most, and requests do not wait
-// for it.
+// or "" if it is not connected. Spots sorts about 10,000 samples at most, no request waits for it.
 func (h *HotSampler) Spots(address func(proto.SessionID) string) facts.HotSpots {
 	samples, window := h.read()
 	type client struct {

@@ -43,9 +43,8 @@ type place struct {
 	others []serverlist.Member // as committed
 }
 
-// OpenMembers opens the port: on wanted, the address that the committed members have for this
-// server, and on configured, the addresses in this server's own configuration. Follow closes the
-// latter.
+// OpenMembers opens the port: on wanted, the address that the committed members have for it, and on
+// configured, the addresses in this server's configuration. Follow closes the latter.
 func OpenMembers(ctx context.Context, configured, wanted string, logger hclog.Logger) (m *Members, err error) {
 	m = &Members{logger: logger, joined: accept.NewJoined(serverlist.AddressSeparator), changed: make(chan struct{}, 1)}
 	var moved error

@@ -68,8 +68,7 @@ type Budgets struct {
 func (b *Budgets) Empty() bool { return len(b.paths)+len(b.ids) == 0 }
 
 // Set takes a znode below proto.QuotaRoot as it is now, or without data if it does not exist.
-// Znodes that cannot be budgets are ignored. An error says that the data are no budget; then there
-// is none.
+// Znodes that cannot be budgets are ignored. An error: the data are no budget; then there is none.
 func (b *Budgets) Set(path string, data []byte, exists bool, now time.Time) (err error) {
 	target, ok := strings.CutSuffix(strings.TrimPrefix(path, proto.QuotaRoot), proto.QuotaBudget)
 	if !ok {

@@ -73,8 +73,7 @@ func ifMatch(r *http.Request, acl bool) (condition, error) {
 }
 
 // demand fails if the znode is not the one that the caller saw. Between this and the write it can
-// only be replaced by one that has the same version: the protocol has no request that compares
-// creations.
+// only be replaced by one that has the same version: no request compares creations.
 func (h *Handler) demand(r *http.Request, cl *client.Client, path string, c condition) error {
 	if c.czxid == 0 {
 		return nil
