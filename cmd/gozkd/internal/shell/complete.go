@@ -12,7 +12,7 @@ import (
 )
 
 // completeTimeout bounds how long Tab waits for the server.
-const completeTimeout = time.Second
+var completeTimeout = time.Second
 
 // complete completes the line before the cursor: names of commands, flags, fixed values, and paths.
 // For paths it asks the server.

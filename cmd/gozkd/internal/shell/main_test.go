@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,6 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
+		completeTimeout = time.Hour // the tests wait for what Tab shows, however busy the machine is
 		os.Exit(Main(ctx, os.Args[1:], cli.Env{
 			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv,
 			Interrupts: func() (<-chan os.Signal, func()) {
