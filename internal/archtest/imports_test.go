@@ -416,7 +416,8 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/pty", there: true, may: []arrow{
 		{"github.com/charmbracelet/x/vt", "the screen"},
-		{"golang.org/x/sys", "pseudo-terminals"},
+		{"github.com/creack/pty", "pseudo-terminals"},
+		{"golang.org/x/sys", "modes of terminals"},
 		{"internal/testkit/watchdog", "how long a screen is awaited"},
 	}},
 	{pkg: "cmd/gozkd/internal/shell/console", there: true, may: []arrow{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -21,9 +22,9 @@ const patience = 10 * time.Second
 
 // Terminal is a pseudo-terminal with a keyboard and a screen.
 type Terminal struct {
-	t      testing.TB
-	keys   *os.File
-	device string
+	t       testing.TB
+	keys    *os.File
+	program *os.File // as programs have it, so that keys can be read while none has
 
 	mu      sync.Mutex // guards the fields below
 	screen  *vt.Emulator
@@ -33,20 +34,11 @@ type Terminal struct {
 // Open returns a terminal of that size. It is closed with the test.
 func Open(t testing.TB, cols, rows int) *Terminal {
 	t.Helper()
-	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	keys, program, err := pty.Open()
 	if err != nil {
 		t.Skipf("no pseudo-terminals here: %v", err)
 	}
-	term := &Terminal{t: t, keys: keys, screen: vt.NewEmulator(cols, rows), changed: make(chan struct{})}
-	var number int
-	term.control(func(fd int) (err error) {
-		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil { // unlock
-			return err
-		}
-		number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
-		return err
-	})
-	term.device = fmt.Sprintf("/dev/pts/%d", number)
+	term := &Terminal{t: t, keys: keys, program: program, screen: vt.NewEmulator(cols, rows), changed: make(chan struct{})}
 	term.Resize(cols, rows)
 	done := make(chan struct{})
 	// Stopped by closing keys in the cleanup, which waits for it.
@@ -55,7 +47,7 @@ func Open(t testing.TB, cols, rows int) *Terminal {
 		term.look()
 	}()
 	t.Cleanup(func() {
-		_ = keys.Close() // keys that nobody has read are dropped
+		_, _ = keys.Close(), program.Close() // keys that nobody has read are dropped
 		<-done
 	})
 	return term
@@ -64,7 +56,7 @@ func Open(t testing.TB, cols, rows int) *Terminal {
 // Program opens the program's side of the terminal. It is closed with the test at the latest.
 func (t *Terminal) Program() *os.File {
 	t.t.Helper()
-	f, err := os.OpenFile(t.device, os.O_RDWR|unix.O_NOCTTY, 0)
+	f, err := os.OpenFile(t.program.Name(), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -86,9 +78,9 @@ func (t *Terminal) Resize(cols, rows int) {
 	t.mu.Lock()
 	t.screen.Resize(cols, rows)
 	t.mu.Unlock()
-	t.control(func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(cols), Row: uint16(rows)})
-	})
+	if err := pty.Setsize(t.keys, &pty.Winsize{Cols: uint16(cols), Rows: uint16(rows)}); err != nil {
+		t.t.Fatal(err)
+	}
 }
 
 // Screen returns the lines on the screen and those that were scrolled away, without trailing blanks
@@ -145,15 +137,11 @@ func (t *Terminal) AwaitFunc(what string, ok func(screen string) bool) {
 // leaves it.
 func (t *Terminal) Cooked() bool {
 	t.t.Helper()
-	cooked := false
-	t.control(func(fd int) error {
-		mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err == nil {
-			cooked = mode.Lflag&(unix.ICANON|unix.ISIG|unix.ECHO) == unix.ICANON|unix.ISIG|unix.ECHO && mode.Oflag&unix.OPOST != 0
-		}
-		return err
-	})
-	return cooked
+	mode, err := unix.IoctlGetTermios(int(t.program.Fd()), unix.TCGETS)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return mode.Lflag&(unix.ICANON|unix.ISIG|unix.ECHO) == unix.ICANON|unix.ISIG|unix.ECHO && mode.Oflag&unix.OPOST != 0
 }
 
 // look draws the output of programs until the terminal is closed.
@@ -169,23 +157,8 @@ func (t *Terminal) look() {
 			t.mu.Unlock()
 			continue
 		}
-		if err != nil { // closed, or, as Linux reports it, no program has the terminal open any more
+		if err != nil { // closed
 			return
 		}
-	}
-}
-
-// control calls f with the descriptor. Fd would take the descriptor from the poller, and Close
-// could then not end a Read.
-func (t *Terminal) control(f func(fd int) error) {
-	t.t.Helper()
-	conn, err := t.keys.SyscallConn()
-	if err == nil {
-		if failed := conn.Control(func(fd uintptr) { err = f(int(fd)) }); failed != nil {
-			err = failed
-		}
-	}
-	if err != nil {
-		t.t.Fatal(err)
 	}
 }
