@@ -95,40 +95,23 @@ func (b *Backups) Capture(ctx context.Context) (*Capture, error) {
 	case b.cfg.Standby: // no leader would tell what is committed
 		return nil, ErrStandby
 	}
-	alive, cancel := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
-	// Ends with alive, awaited below. Without this goroutine Snapshot would wait forever, because a
-	// node that stops or has no leader does not answer.
-	go func() {
-		defer close(watched)
-		cancel(b.awaitLoss(alive))
-	}()
-	held, state, err := b.node.Snapshot(alive)
-	if err != nil && ctx.Err() == nil {
-		err = context.Cause(alive)
-	}
-	cancel(nil)
-	if <-watched; err != nil {
-		return nil, err
-	}
-	c := captured{b, int64(state.(*datatree.Changes).Zxid()), held, state}
-	return &Capture{Zxid: c.zxid, Index: held.Index, Term: held.Term, Time: held.Time, File: c.file}, nil
-}
-
-// awaitLoss waits until nothing can be captured any more, and returns the reason.
-func (b *Backups) awaitLoss(ctx context.Context) error {
 	look := time.NewTicker(b.cfg.Tick)
 	defer look.Stop()
-	for !b.lost.Load() {
+	for got := b.node.Snapshot(); ; {
 		select {
-		case <-look.C:
+		case s := <-got:
+			c := captured{b, int64(s.State.(*datatree.Changes).Zxid()), s.Held, s.State}
+			return &Capture{Zxid: c.zxid, Index: s.Held.Index, Term: s.Held.Term, Time: s.Held.Time, File: c.file}, nil
 		case <-b.life.Stopping():
-			return b.life.WhyNot()
+			return nil, b.life.WhyNot()
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, fmt.Errorf("server: no snapshot yet: %w", ctx.Err())
+		case <-look.C:
+			if b.lost.Load() {
+				return nil, ErrNoLeader
+			}
 		}
 	}
-	return ErrNoLeader
 }
 
 func (c captured) file(ctx context.Context) (*Backup, error) {

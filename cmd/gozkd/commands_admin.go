@@ -85,13 +85,10 @@ func (t *adminTarget) parse(c cli.Command, fs *flag.FlagSet, args []string) (wor
 	fs.StringVar(&t.authFile, "auth-file", "", "")
 	var secure clientflags.Flags
 	secure.RegisterTLS(fs)
-	if words, status, done = c.Parse(fs, args); done {
+	if words, t.security, status, done = secure.Parse(c, fs, args); done {
 		return nil, status, true
 	}
 	var err error
-	if t.security, err = secure.Resolve(c.Env); err != nil {
-		return nil, clientflags.Fail(c, err), true
-	}
 	if *zooCfg != "" {
 		t.serve = []string{*zooCfg}
 	}

@@ -73,9 +73,6 @@ func (s *Status) Lag() int64 {
 func New(cfg Config) *Learner {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Retry = cmp.Or(cfg.Retry, 200*time.Millisecond)
-	if cfg.Look == nil {
-		cfg.Look = func(context.Context, string) neterr.WrongPort { return "" }
-	}
 	if cfg.Changed == nil {
 		cfg.Changed = func(Status) {}
 	}
@@ -125,7 +122,7 @@ func (l *Learner) Run(ctx context.Context) error {
 // look is Config.Look, once for each server.
 func (l *Learner) look(ctx context.Context, addr string) neterr.WrongPort {
 	found, looked := l.looked[addr]
-	if !looked && ctx.Err() == nil {
+	if !looked && ctx.Err() == nil && l.cfg.Look != nil {
 		found = l.cfg.Look(ctx, addr)
 		l.looked[addr] = found
 	}

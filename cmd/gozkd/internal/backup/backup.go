@@ -47,14 +47,10 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	authFile := flags.String("auth-file", "", "")
 	var secure clientflags.Flags
 	secure.RegisterTLS(flags)
-	words, status, done := c.Parse(flags, args)
-	if done {
-		return status
-	}
-	security, err := secure.Resolve(env)
+	words, security, status, done := secure.Parse(c.Command, flags, args)
 	switch {
-	case err != nil:
-		return clientflags.Fail(c.Command, err)
+	case done:
+		return status
 	case secure.WantTLS() && !isURL(*from), security.TLS() && strings.HasPrefix(*from, "http://"):
 		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
 	case *from == "":

@@ -102,6 +102,20 @@ type UsageError struct{ error }
 // Unwrap returns the error.
 func (e UsageError) Unwrap() error { return e.error }
 
+// Parse is c.Parse of a flag set that has f's flags, and Resolve.
+func (f *Flags) Parse(
+	c cli.Command, fs *flag.FlagSet, args []string,
+) (words []string, s *Security, status int, done bool) {
+	words, status, done = c.Parse(fs, args)
+	if !done {
+		var err error
+		if s, err = f.Resolve(c.Env); err != nil {
+			status, done = Fail(c, err), true
+		}
+	}
+	return words, s, status, done
+}
+
 // Fail reports an error of Resolve and returns the exit status.
 func Fail(c cli.Command, err error) int {
 	if errors.As(err, new(UsageError)) {

@@ -68,13 +68,9 @@ func Export(ctx context.Context, args []string, env cli.Env) int {
 	cli.OutputFlag(flags, &c.json)
 	var secure clientflags.Flags
 	secure.RegisterTLS(flags)
-	words, status, done := c.Parse(flags, args)
+	words, security, status, done := secure.Parse(c.Command, flags, args)
 	if done {
 		return status
-	}
-	security, err := secure.Resolve(env)
-	if err != nil {
-		return clientflags.Fail(c.Command, err)
 	}
 	if err := c.check(words); err != nil {
 		return c.Misused(err)

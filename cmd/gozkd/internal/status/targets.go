@@ -35,7 +35,7 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 	fs.DurationVar(&t.asker.Timeout, "timeout", probe.DefaultTimeout, "")
 	var secure clientflags.Flags
 	secure.Register(fs)
-	files, status, done := c.Parse(fs, args)
+	files, security, status, done := secure.Parse(c, fs, args)
 	switch {
 	case done:
 		return status, true
@@ -45,10 +45,6 @@ func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status 
 		return c.Misused(fmt.Errorf("at most one zoo.cfg is allowed, not %q", files)), true
 	case *servers != "" && len(files) > 0:
 		return c.Misused(errors.New("give either -server or a zoo.cfg")), true
-	}
-	security, err := secure.Resolve(c.Env)
-	if err != nil {
-		return clientflags.Fail(c, err), true
 	}
 	t.security, t.asker.Dial, t.asker.Advise = security, security.Dial, security.Advice
 	if *servers == "" {

@@ -60,8 +60,8 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	cli.OutputFlag(fs, &o.json)
 	var secure clientflags.Flags
 	secure.Register(fs)
-	words, status, done := c.Parse(fs, args)
-	if done {
+	var words []string
+	if words, o.security, status, done = secure.Parse(c, fs, args); done {
 		return status, true
 	}
 	// Clients' connect strings are accepted: four-letter words ignore a chroot.
@@ -78,9 +78,6 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	}
 	if err != nil {
 		return c.Misused(err), true
-	}
-	if o.security, err = secure.Resolve(c.Env); err != nil {
-		return clientflags.Fail(c, err), true
 	}
 	return 0, false
 }
