@@ -35,7 +35,7 @@ func counted(s *server.Server) map[string]int64 {
 // The values of a standalone server change when they should, and srst resets them.
 func TestMonitor_Moves(t *testing.T) {
 	s := start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true, SnapCount: 1_000_000})
-	c := dialIn(t, s, 10*time.Second)
+	c := dialIn(t, s, 40*time.Second) // too long for a ping meanwhile
 	acl := zk.WorldACL(zk.PermAll)
 	must[string](t)(c.Create("/a", []byte("1"), 0, acl))
 	_, _, changed, err := c.GetW("/a")

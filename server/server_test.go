@@ -41,10 +41,11 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// connect opens a go-zookeeper connection with a session, closed with the test.
+// connect opens a go-zookeeper connection with a session of 40 s, closed with the test. The client
+// sends a ping after 13 s.
 func connect(t testing.TB, addr string) (*zk.Conn, <-chan zk.Event) {
 	t.Helper()
-	c, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	c, events, err := zk.Connect([]string{addr}, 40*time.Second, zk.WithLogger(quiet{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,15 +138,17 @@ func TestWatch_FiresBeforeOwnReply(t *testing.T) {
 // setWatches.
 func TestRestart_KeepsSessionsEphemeralsAndWatches(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s, err := server.New(server.Config{Dir: dir, SnapCount: 3})
+	port := reservePort(t) // between two servers, too
+	port.Yield()
+	addr := port.Address()
+	cfg := server.Config{Dir: t.TempDir(), SnapCount: 3, Listen: addr}
+	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	addr := s.ConnectString()
 	c, _ := connect(t, addr)
 	open := zk.WorldACL(zk.PermAll)
 	for i := range 20 {
@@ -161,7 +164,7 @@ func TestRestart_KeepsSessionsEphemeralsAndWatches(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = server.New(server.Config{Dir: dir, SnapCount: 3, Listen: addr}); err != nil {
+		if s, err = server.New(cfg); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Start(t.Context()); err != nil {

@@ -198,7 +198,7 @@ func TestWords_Resets(t *testing.T) {
 	}
 	ask(t, addr, "crst")
 	// From ZooKeeper's answer after crst. Neither client has a reason to ping yet.
-	after := regexp.MustCompile(`\(queued=0,recved=0,sent=0,sid=\w+,lop=NA,est=\d+,to=10000,lzxid=0xffffffffffffffff,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0\)`)
+	after := regexp.MustCompile(`\(queued=0,recved=0,sent=0,sid=\w+,lop=NA,est=\d+,to=40000,lzxid=0xffffffffffffffff,lresp=0,llat=0,minlat=0,avglat=0,maxlat=0\)`)
 	if got := ask(t, addr, "cons"); len(after.FindAllString(got, -1)) != 2 {
 		t.Errorf("after crst:\n%s", got)
 	}
@@ -381,7 +381,7 @@ func TestWords_GoZookeeper(t *testing.T) {
 	// The flag is false on every server: FLWCons can't read the line of its own connection, which
 	// has no session.
 	clients, _ := zk.FLWCons([]string{addr}, time.Minute)
-	if c := clients[0].Clients; len(c) != 1 || c[0].LastOperation != "SESS" || c[0].Timeout != 10_000 {
+	if c := clients[0].Clients; len(c) != 1 || c[0].LastOperation != "SESS" || c[0].Timeout != 40_000 {
 		t.Errorf("cons: %+v", c)
 	}
 	if !zk.FLWRuok([]string{addr}, time.Minute)[0] {

@@ -84,6 +84,7 @@ func TestAdvance_RightAfterElection(t *testing.T) {
 
 // No connected client expires, whatever else happens, and a disconnected one expires at once.
 func TestAdvance_UnderTraffic(t *testing.T) {
+	const timeout = 20 * time.Second // long enough that clients do not leave a machine that stands still
 	rounds := exhaustive.Or(10, 60)
 	for _, members := range []int{1, 3} {
 		everywhere(t, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestAdvance_UnderTraffic(t *testing.T) {
 			var wg sync.WaitGroup
 			stop := make(chan struct{})
 			for range 3 {
-				c := e.ConnectTimeout(t, 2*time.Second)
+				c := e.ConnectTimeout(t, timeout)
 				id := c.SessionID()
 				must[string](t)(c.Create("/stays-", nil, zk.FlagEphemeralSequential, open))
 				// Stopped by stop, awaited by wg.
@@ -110,12 +111,12 @@ func TestAdvance_UnderTraffic(t *testing.T) {
 				})
 			}
 			for range rounds {
-				away := mute(t, e.Service, 2*time.Second)
+				away := mute(t, e.Service, timeout)
 				must[string](t)(away.Create("/away", nil, zk.FlagEphemeral, open))
 				e.CloseConnection(away.SessionID())
-				e.Advance(2 * time.Second)
+				e.Advance(timeout)
 				e.AssertMissing("/away")
-				fresh := mute(t, e.Service, 2*time.Second)
+				fresh := mute(t, e.Service, timeout)
 				e.Advance(time.Hour)
 				if _, _, err := fresh.Get("/"); err != nil {
 					t.Errorf("who was connected: %v", err)

@@ -57,8 +57,9 @@ func TestReadAhead_Socket(t *testing.T) {
 		t.Fatalf("%x %v, then %d bytes, alive at %v", f, err, in.Len(), l.LastAlive())
 	}
 	// More than the input holds, and less than what a socket does.
-	send(bytes.Repeat(frame, 2*InputBytes/len(frame)))
-	for q, ok := l.raw.Queued(); ok && q.Unread < InputBytes*3/2; q, ok = l.raw.Queued() {
+	more := bytes.Repeat(frame, 2*InputBytes/len(frame)-1)
+	send(more)
+	for q, ok := l.raw.Queued(); ok && q.Unread < len(more); q, ok = l.raw.Queued() {
 		time.Sleep(time.Millisecond) // loopback delivers in moments
 	}
 	read := tick()
