@@ -12,46 +12,44 @@ import (
 
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
 func TestTransferLeadership(t *testing.T) {
-	byMode := startThree(t)
-	to := memberid.Number(byMode["follower"].Status().Member)
-	path := fmt.Sprintf("/commands/transfer_leadership?to=%d", to)
-	observer := memberid.Number(byMode["observer"].Status().Member)
-	for _, c := range []struct {
-		mode, path string
-		want       int
-	}{
-		{"leader", "/commands/transfer_leadership?to=x", 400},
-		{"leader", "/commands/transfer_leadership?to=9", 400},
-		{"leader", fmt.Sprintf("/commands/transfer_leadership?to=%d", observer), 400},
-		{"observer", "/commands/transfer_leadership", 409},
-	} {
-		if w := do(t, admin.New(byMode[c.mode], admin.Options{}), http.MethodPost, c.path, &root, ""); w.Code != c.want {
-			t.Errorf("%s on the %s: status %d, %s, want %d", c.path, c.mode, w.Code, w.Body, c.want)
-		}
-	}
-	// On a busy machine the follower may be out of step, or another election may come first.
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for late := watchdog.Context(t, time.Minute); late.Err() == nil; <-look.C {
-		for _, s := range byMode {
-			w := do(t, admin.New(s, admin.Options{}), http.MethodPost, path, &root, "")
-			var answer struct {
-				Leader int `json:"leader_id"`
-			}
-			if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-				t.Fatalf("%s: %v", w.Body, err)
-			}
-			if w.Code == 200 && answer.Leader == to {
-				return
+	withThree(t, func(t *testing.T, byMode map[string]*server.Server) {
+		to := memberid.Number(byMode["follower"].Status().Member)
+		path := fmt.Sprintf("/commands/transfer_leadership?to=%d", to)
+		observer := memberid.Number(byMode["observer"].Status().Member)
+		for _, c := range []struct {
+			mode, path string
+			want       int
+		}{
+			{"leader", "/commands/transfer_leadership?to=x", 400},
+			{"leader", "/commands/transfer_leadership?to=9", 400},
+			{"leader", fmt.Sprintf("/commands/transfer_leadership?to=%d", observer), 400},
+			{"observer", "/commands/transfer_leadership", 409},
+		} {
+			if w := do(t, admin.New(byMode[c.mode], admin.Options{}), http.MethodPost, c.path, &root, ""); w.Code != c.want {
+				t.Errorf("%s on the %s: status %d, %s, want %d", c.path, c.mode, w.Code, w.Body, c.want)
 			}
 		}
-	}
-	t.Errorf("server %d did not become the leader", to)
+		// The follower may be out of step, or another election may come first.
+		for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(10 * time.Millisecond) {
+			for _, s := range byMode {
+				w := do(t, admin.New(s, admin.Options{}), http.MethodPost, path, &root, "")
+				var answer struct {
+					Leader int `json:"leader_id"`
+				}
+				if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+					t.Fatalf("%s: %v", w.Body, err)
+				}
+				if w.Code == 200 && answer.Leader == to {
+					return
+				}
+			}
+		}
+		t.Errorf("server %d did not become the leader", to)
+	})
 }
 
 // A server alone names no other one to ask.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -253,46 +252,45 @@ func TestCommands_TraceMask(t *testing.T) {
 }
 
 func TestCommands_Ensemble(t *testing.T) {
-	servers := startThree(t)
-	leader := memberid.Number(servers["leader"].Status().Member)
-	for role, s := range servers {
-		_, answer := ask(t, s, "leader")
-		want := fmt.Sprintf("%t %d 127.0.0.1", role == "leader", leader)
-		if got := fmt.Sprintf("%v %v %v", answer["is_leader"], answer["leader_id"], answer["leader_ip"]); got != want {
-			t.Errorf("leader on a %s: %s, want %s", role, got, want)
+	withThree(t, func(t *testing.T, servers map[string]*server.Server) {
+		leader := memberid.Number(servers["leader"].Status().Member)
+		for role, s := range servers {
+			_, answer := ask(t, s, "leader")
+			want := fmt.Sprintf("%t %d 127.0.0.1", role == "leader", leader)
+			if got := fmt.Sprintf("%v %v %v", answer["is_leader"], answer["leader_id"], answer["leader_ip"]); got != want {
+				t.Errorf("leader on a %s: %s, want %s", role, got, want)
+			}
+			_, answer = ask(t, s, "zabstate")
+			want = fmt.Sprintf("%d %t %t broadcast", memberid.Number(s.Status().Member), role == "leader", role != "observer")
+			if got := fmt.Sprintf("%v %v %v %v", answer["myid"], answer["is_leader"], answer["voting"], answer["zabstate"]); got != want {
+				t.Errorf("zabstate on a %s: %s, want %s", role, got, want)
+			}
+			_, answer = ask(t, s, "observers")
+			want = "0 []"
+			if role == "leader" {
+				want = "1 [map[sid:2]]"
+			}
+			if got := fmt.Sprintf("%v %v", answer["synced_observers"], answer["observers"]); got != want {
+				t.Errorf("observers on a %s: %s, want %s", role, got, want)
+			}
 		}
-		_, answer = ask(t, s, "zabstate")
-		want = fmt.Sprintf("%d %t %t broadcast", memberid.Number(s.Status().Member), role == "leader", role != "observer")
-		if got := fmt.Sprintf("%v %v %v %v", answer["myid"], answer["is_leader"], answer["voting"], answer["zabstate"]); got != want {
-			t.Errorf("zabstate on a %s: %s, want %s", role, got, want)
+		// Without the other voter there is no leader, and all commands except zabstate say so.
+		if err := servers["follower"].Close(); err != nil {
+			t.Fatal(err)
 		}
-		_, answer = ask(t, s, "observers")
-		want = "0 []"
-		if role == "leader" {
-			want = "1 [map[sid:2]]"
+		s := servers["leader"]
+		for begin := time.Now(); s.NotServing() == nil; time.Sleep(10 * time.Millisecond) {
+			if time.Since(begin) > time.Minute {
+				t.Fatal("a leader without followers serves for a minute")
+			}
 		}
-		if got := fmt.Sprintf("%v %v", answer["synced_observers"], answer["observers"]); got != want {
-			t.Errorf("observers on a %s: %s, want %s", role, got, want)
+		if status, answer := ask(t, s, "srvr"); status != 200 || "server: "+fmt.Sprint(answer["reason"]) != server.ErrNoLeader.Error() {
+			t.Errorf("without a leader: status %d, %v", status, answer)
 		}
-	}
-	// Without the other voter there is no leader, and all commands except zabstate say so.
-	if err := servers["follower"].Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := servers["leader"]
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for late := watchdog.Context(t, time.Minute); s.NotServing() == nil; <-look.C {
-		if late.Err() != nil {
-			t.Fatal("a leader without followers serves for a minute")
+		if _, answer := ask(t, s, "zabstate"); answer["zabstate"] != "election" {
+			t.Errorf("without a leader: %v", answer)
 		}
-	}
-	if status, answer := ask(t, s, "srvr"); status != 200 || "server: "+fmt.Sprint(answer["reason"]) != server.ErrNoLeader.Error() {
-		t.Errorf("without a leader: status %d, %v", status, answer)
-	}
-	if _, answer := ask(t, s, "zabstate"); answer["zabstate"] != "election" {
-		t.Errorf("without a leader: %v", answer)
-	}
+	})
 }
 
 // Every request gets a well-formed answer, and no part of the request becomes part of the page or

@@ -13,7 +13,6 @@ import (
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
-	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
 )
@@ -158,25 +157,24 @@ func TestHealth_DiskFails(t *testing.T) {
 
 // Each kind of member is ready. Without a quorum none is ready, and all are alive.
 func TestHealth_Ensemble(t *testing.T) {
-	servers := startThree(t)
-	for role, s := range servers {
-		probe(t, role, admin.Handler(s), "/readyz", 200, "ok")
-	}
-	if err := servers["follower"].Close(); err != nil {
-		t.Fatal(err)
-	}
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for _, role := range []string{"leader", "observer"} {
-		h := admin.Handler(servers[role])
-		for late := watchdog.Context(t, time.Minute); get(t, h, "/readyz").Code == 200; <-look.C {
-			if late.Err() != nil {
-				t.Fatalf("the %s is ready for a minute without a quorum", role)
+	withThree(t, func(t *testing.T, servers map[string]*server.Server) {
+		for role, s := range servers {
+			probe(t, role, admin.Handler(s), "/readyz", 200, "ok")
+		}
+		if err := servers["follower"].Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, role := range []string{"leader", "observer"} {
+			h := admin.Handler(servers[role])
+			for begin := time.Now(); get(t, h, "/readyz").Code == 200; time.Sleep(10 * time.Millisecond) {
+				if time.Since(begin) > time.Minute {
+					t.Fatalf("the %s is ready for a minute without a quorum", role)
+				}
 			}
+			if text := get(t, h, "/readyz").Body.String(); !strings.Contains(text, "[+]started ok\n[-]leader failed: no leader is known") {
+				t.Errorf("%s: %s", role, text)
+			}
+			probe(t, role, h, "/livez", 200, "ok")
 		}
-		if text := get(t, h, "/readyz").Body.String(); !strings.Contains(text, "[+]started ok\n[-]leader failed: no leader is known") {
-			t.Errorf("%s: %s", role, text)
-		}
-		probe(t, role, h, "/livez", 200, "ok")
-	}
+	})
 }

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/gozkd/gozkd/admin"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/memnet"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
@@ -45,23 +48,31 @@ func start(t testing.TB, cfg server.Config) *server.Server {
 	return s
 }
 
-// startThree starts two voters, one of them server 0, and an observer, waits until the leader has
-// the others in step, and returns them by their mode.
+// withThree runs f, in a bubble, with two voters, one of them server 0, and an observer, by their
+// mode, when the leader has the others in step.
+func withThree(t *testing.T, f func(t *testing.T, byMode map[string]*server.Server)) {
+	synctest.Test(t, func(t *testing.T) { f(t, startThree(t)) })
+}
+
 func startThree(t *testing.T) map[string]*server.Server {
 	t.Helper()
-	listeners, lines := make([]net.Listener, 3), make([]string, 3)
+	network, lines := memnet.New(200*time.Microsecond), make([]string, 3)
 	for i, role := range []string{"participant", "participant", "observer"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners[i] = l
-		lines[i] = fmt.Sprintf("server.%d=127.0.0.1:%d:3888:%s;127.0.0.1:%d", i, l.Addr().(*net.TCPAddr).Port, role, 2181+i)
+		lines[i] = fmt.Sprintf("server.%d=127.0.0.1:%d:3888:%s;127.0.0.1:%d", i, 2888+i, role, 2181+i)
 	}
 	servers := make([]*server.Server, 3)
 	var starting sync.WaitGroup
-	for i, l := range listeners {
-		s := newServer(t, server.Config{MemberID: uint8(memberid.Of(i)), Members: lines, PeerListener: l, Tick: 200 * time.Millisecond, MaxSessionTimeout: time.Minute})
+	for i := range servers {
+		l, err := network.Listen(fmt.Sprintf("127.0.0.1:%d", 2888+i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newServer(t, server.Config{
+			InProcess: true, MemberID: uint8(memberid.Of(i)), Members: lines, PeerListener: l, MaxSessionTimeout: time.Minute,
+			PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
+				return network.Dial(ctx, "127.0.0.1", address)
+			},
+		})
 		servers[i] = s
 		// Ends by itself; awaited below.
 		starting.Go(func() {
@@ -79,9 +90,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 		}
 		return n
 	}
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for late := watchdog.Context(t, time.Minute); late.Err() == nil; <-look.C {
+	for range 600 {
 		byMode, ready := make(map[string]*server.Server), false
 		for _, s := range servers {
 			byMode[s.Status().Mode] = s
@@ -90,6 +99,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 		if ready && len(byMode) == 3 {
 			return byMode
 		}
+		time.Sleep(100 * time.Millisecond)
 	}
 	t.Fatal("no leader has two others in step within a minute")
 	return nil
@@ -98,7 +108,7 @@ func startThree(t *testing.T) map[string]*server.Server {
 // connect returns a client that has a session, long enough not to ping during a test.
 func connect(t testing.TB, s *server.Server) *zk.Conn {
 	t.Helper()
-	c, events, err := zk.Connect([]string{s.ConnectString()}, 40*time.Second, zk.WithLogInfo(false))
+	c, events, err := zk.Connect([]string{s.ConnectString()}, 40*time.Second, zk.WithLogInfo(false), zk.WithDialer(s.Dialer()))
 	if err != nil {
 		t.Fatal(err)
 	}

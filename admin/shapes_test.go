@@ -113,33 +113,34 @@ func recorded(t *testing.T) map[string]map[string]map[string]string {
 // Every command has exactly ZooKeeper's keys, with values of the same types, on each kind of
 // server.
 func TestCommands_Shapes(t *testing.T) {
-	servers := startThree(t)
-	servers["standalone"] = start(t, server.Config{Dir: t.TempDir()})
-	for _, s := range servers {
-		use(t, s)
-	}
-	for role, commands := range recorded(t) {
-		if len(commands) == 0 || servers[role] == nil {
-			t.Fatalf("%d answers recorded, server %v", len(commands), servers[role])
+	withThree(t, func(t *testing.T, servers map[string]*server.Server) {
+		servers["standalone"] = start(t, server.Config{Dir: t.TempDir(), InProcess: true})
+		for _, s := range servers {
+			use(t, s)
 		}
-		for command, want := range commands {
-			status, answer := ask(t, servers[role], command)
-			if status != 200 || answer["command"] != command {
-				t.Errorf("%s on a %s: status %d, command %v", command, role, status, answer["command"])
+		for role, commands := range recorded(t) {
+			if len(commands) == 0 || servers[role] == nil {
+				t.Fatalf("%d answers recorded, server %v", len(commands), servers[role])
 			}
-			switch command {
-			case "system_properties": // theirs are a JVM's
-				want = map[string]string{"command": "string", "error": "null"}
-			case "initial_configuration": // this server was configured from no file
-				want["initial_configuration"] = "null"
+			for command, want := range commands {
+				status, answer := ask(t, servers[role], command)
+				if status != 200 || answer["command"] != command {
+					t.Errorf("%s on a %s: status %d, command %v", command, role, status, answer["command"])
+				}
+				switch command {
+				case "system_properties": // theirs are a JVM's
+					want = map[string]string{"command": "string", "error": "null"}
+				case "initial_configuration": // this server was configured from no file
+					want["initial_configuration"] = "null"
+				}
+				if command == "monitor" {
+					compareMonitor(t, role, shape(map[string]string{}, "", answer), want)
+					continue
+				}
+				compare(t, role+": "+command, shape(map[string]string{}, "", answer), want, left[command])
 			}
-			if command == "monitor" {
-				compareMonitor(t, role, shape(map[string]string{}, "", answer), want)
-				continue
-			}
-			compare(t, role+": "+command, shape(map[string]string{}, "", answer), want, left[command])
 		}
-	}
+	})
 }
 
 func compare(t *testing.T, what string, got, want map[string]string, left []string) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,8 +40,8 @@ func start(t *testing.T, cfg server.Config) *server.Server {
 	return s
 }
 
-// startThree starts an ensemble and returns its members, the leader first, when each has all values
-// that it can have.
+// startThree starts an ensemble, in a bubble, and returns its members, the leader first, when each
+// has all values that it can have.
 func startThree(t *testing.T) []*server.Server {
 	t.Helper()
 	ensemble := zktest.StartEnsemble(t, 3)
@@ -48,9 +49,7 @@ func startThree(t *testing.T) []*server.Server {
 	for _, m := range ensemble.Followers() {
 		servers = append(servers, m.Server())
 	}
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for late := watchdog.Context(t, time.Minute); late.Err() == nil; <-look.C {
+	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(10 * time.Millisecond) {
 		if v := servers[0].Facts().Monitor(); is(v, "synced_followers") == int64(2) && is(v, "gozkd_peer_lag_entries") != nil {
 			return servers
 		}
@@ -106,36 +105,38 @@ func samplesOf(text string) map[string]string {
 // All numbers of Monitor are collected, on a standalone server and on members, including the
 // leader.
 func TestCollector_HasAllOfMonitor(t *testing.T) {
-	servers := append(startThree(t), start(t, server.Config{Dir: t.TempDir(), EnforceQuota: true}))
-	for i, s := range servers {
-		work(t, s)
-		lines := exposed(t, metrics.New(s.Facts()))
-		for _, v := range s.Facts().Monitor() {
-			sample := v.Name
-			switch v.Is.(type) {
-			case string:
-				if _, ok := lines["TYPE "+sample]; ok {
-					t.Errorf("%s is a text, but collected", sample)
+	synctest.Test(t, func(t *testing.T) {
+		servers := append(startThree(t), start(t, server.Config{InProcess: true, Dir: t.TempDir(), EnforceQuota: true}))
+		for i, s := range servers {
+			work(t, s)
+			lines := exposed(t, metrics.New(s.Facts()))
+			for _, v := range s.Facts().Monitor() {
+				sample := v.Name
+				switch v.Is.(type) {
+				case string:
+					if _, ok := lines["TYPE "+sample]; ok {
+						t.Errorf("%s is a text, but collected", sample)
+					}
+					continue
+				case server.Summary, server.Histogram:
+					sample += "_count"
 				}
-				continue
-			case server.Summary, server.Histogram:
-				sample += "_count"
-			}
-			switch {
-			case v.Peer != 0:
-				sample += fmt.Sprintf(`{peer="%d"}`, v.Peer)
-			case v.Name == "gozkd_request_duration_seconds":
-				sample += fmt.Sprintf(`{op="%s"}`, v.Key)
-			case v.Name == "gozkd_write_stage_duration_seconds":
-				sample += fmt.Sprintf(`{stage="%s"}`, v.Key)
-			case v.Key != "":
-				sample += fmt.Sprintf(`{key="%s"}`, v.Key)
-			}
-			if _, ok := lines[sample]; !ok {
-				t.Errorf("server %d: %s is not collected", i, sample)
+				switch {
+				case v.Peer != 0:
+					sample += fmt.Sprintf(`{peer="%d"}`, v.Peer)
+				case v.Name == "gozkd_request_duration_seconds":
+					sample += fmt.Sprintf(`{op="%s"}`, v.Key)
+				case v.Name == "gozkd_write_stage_duration_seconds":
+					sample += fmt.Sprintf(`{stage="%s"}`, v.Key)
+				case v.Key != "":
+					sample += fmt.Sprintf(`{key="%s"}`, v.Key)
+				}
+				if _, ok := lines[sample]; !ok {
+					t.Errorf("server %d: %s is not collected", i, sample)
+				}
 			}
 		}
-	}
+	})
 }
 
 // These are metrics that dashboards and alert rules for ZooKeeper use.
@@ -157,18 +158,20 @@ func TestCollector_NamesAndTypes(t *testing.T) {
 
 // The linter objects to ZooKeeper's names, and to none of ours.
 func TestCollector_Lint(t *testing.T) {
-	for _, s := range startThree(t) {
-		work(t, s)
-		problems, err := testutil.CollectAndLint(metrics.New(s.Facts()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range problems {
-			if strings.HasPrefix(p.Metric, "gozkd_") {
-				t.Errorf("%s: %s", p.Metric, p.Text)
+	synctest.Test(t, func(t *testing.T) {
+		for _, s := range startThree(t) {
+			work(t, s)
+			problems, err := testutil.CollectAndLint(metrics.New(s.Facts()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range problems {
+				if strings.HasPrefix(p.Metric, "gozkd_") {
+					t.Errorf("%s: %s", p.Metric, p.Text)
+				}
 			}
 		}
-	}
+	})
 }
 
 // Servers in one registry do not collide, whatever state each is in.

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -195,31 +196,33 @@ func TestTable_HasAllThatTheCodeAdds(t *testing.T) {
 
 // Every metric that our dashboard and alert rules name is there: on the leader, or on the others.
 func TestDeploy_DashboardAndAlerts(t *testing.T) {
-	there := map[string]bool{"up": true, "ALERTS": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
-	servers := startThree(t)
-	known := described(metrics.New(servers[0].Facts()))
-	for _, name := range conditional {
-		there[name] = known[name]
-	}
-	for _, s := range servers {
-		work(t, s)
-		for line := range exposed(t, metrics.New(s.Facts())) {
-			there[strings.SplitN(line, "{", 2)[0]] = true
+	synctest.Test(t, func(t *testing.T) {
+		there := map[string]bool{"up": true, "ALERTS": true, "process_resident_memory_bytes": true, "process_cpu_seconds_total": true}
+		servers := startThree(t)
+		known := described(metrics.New(servers[0].Facts()))
+		for _, name := range conditional {
+			there[name] = known[name]
 		}
-	}
-	for title, exprs := range expressions(t) {
-		for _, expr := range exprs {
-			names, err := metricsIn(expr)
-			if err != nil || len(names) == 0 {
-				t.Errorf("%s: %s: %v, metrics %q", title, expr, err, names)
+		for _, s := range servers {
+			work(t, s)
+			for line := range exposed(t, metrics.New(s.Facts())) {
+				there[strings.SplitN(line, "{", 2)[0]] = true
 			}
-			for _, name := range names {
-				if !there[name] {
-					t.Errorf("%s: %s: there is no metric %s", title, expr, name)
+		}
+		for title, exprs := range expressions(t) {
+			for _, expr := range exprs {
+				names, err := metricsIn(expr)
+				if err != nil || len(names) == 0 {
+					t.Errorf("%s: %s: %v, metrics %q", title, expr, err, names)
+				}
+				for _, name := range names {
+					if !there[name] {
+						t.Errorf("%s: %s: there is no metric %s", title, expr, name)
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 // The empty panels of ZooKeeper's public dashboard, except those of the JVM, show metrics that
