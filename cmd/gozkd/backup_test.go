@@ -143,6 +143,15 @@ func await(t *testing.T, what string, try func() error) {
 	}
 }
 
+// created takes a znode that exists for one that was created: the reply to an earlier attempt may be
+// lost.
+func created(_ string, err error) error {
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
 // tree is all data below a path.
 func tree(t *testing.T, c *zk.Conn, path string) map[string]string {
 	t.Helper()
@@ -217,8 +226,7 @@ func (tr *trio) hold(timeout time.Duration) (holder *zk.Conn, expired *atomic.In
 	}
 	tr.t.Cleanup(holder.Close)
 	await(tr.t, "a first write", func() error {
-		_, err := holder.Create("/load", nil, 0, zk.WorldACL(zk.PermAll))
-		return err
+		return created(holder.Create("/load", nil, 0, zk.WorldACL(zk.PermAll)))
 	})
 	if _, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
 		tr.t.Fatal(err)
@@ -258,9 +266,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	acked := load.so()
 
 	survivor := connect(t, tr.addresses(0))
-	if _, err := survivor.Sync("/"); err != nil { // so that it has all that was acknowledged
-		t.Fatal(err)
-	}
+	await(t, "all that was acknowledged", func() error { _, err := survivor.Sync("/"); return err })
 	was := tree(t, survivor, "/load")
 	_, lock, err := survivor.Get("/lock")
 	if err != nil {
@@ -288,8 +294,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 		return nil
 	})
 	await(t, "the client goes on", func() error {
-		_, err := holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
-		return err
+		return created(holder.Create("/lock", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)))
 	})
 	if _, again, err := holder.Get("/lock"); err != nil || again.Czxid <= lock.Czxid || again.EphemeralOwner == session || holder.SessionID() == session {
 		t.Errorf("%+v %v, before %+v", again, err, lock)
@@ -303,9 +308,7 @@ func TestBackupAndQuorumGone(t *testing.T) {
 			}
 			return err
 		})
-		if _, err := c.Sync("/"); err != nil {
-			t.Fatal(err)
-		}
+		await(t, "a sync", func() error { _, err := c.Sync("/"); return err })
 		is := tree(t, c, "/load")
 		if !maps.Equal(is, was) {
 			t.Errorf("member %d has %d znodes, %d were there", i+1, len(is), len(was))
@@ -319,18 +322,14 @@ func TestBackupAndQuorumGone(t *testing.T) {
 	// The new one does without the survivor.
 	tr.kill(0)
 	c := connect(t, tr.addresses(1, 2))
-	await(t, "two of three", func() error { _, err := c.Create("/after", nil, 0, zk.WorldACL(zk.PermAll)); return err })
+	await(t, "two of three", func() error { return created(c.Create("/after", nil, 0, zk.WorldACL(zk.PermAll))) })
 	// And a member of the old ensemble that comes back does not get in.
 	tr.dirs[2] = old[2]
 	tr.kill(2)
 	tr.start(0, 2)
 	apart := connect(t, tr.addresses(0, 1))
 	await(t, "without the old one", func() error {
-		_, err := apart.Create("/apart", nil, 0, zk.WorldACL(zk.PermAll))
-		if errors.Is(err, zk.ErrNodeExists) {
-			return nil
-		}
-		return err
+		return created(apart.Create("/apart", nil, 0, zk.WorldACL(zk.PermAll)))
 	})
 	for i := range tr.procs {
 		tr.kill(i)

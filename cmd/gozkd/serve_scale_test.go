@@ -33,13 +33,15 @@ func TestScaling(t *testing.T) {
 			"-o", fmt.Sprintf("server.1=127.0.0.1:%d", peers["1"]), "-o", fmt.Sprintf("server.%s=127.0.0.1:%d", id, peers[id]))
 	}
 	c := connect(t, serve("1").ports.Client)
-	isMember := func(id string) bool {
-		_, errSync := c.Sync("/")
-		data, _, err := c.Get("/zookeeper/config")
-		if err = errors.Join(errSync, err); err != nil {
-			t.Fatal(err)
-		}
-		return strings.Contains(string(data), "server."+id+"=")
+	// A server that stops may have led, and an election may break the client's connection.
+	isMember := func(id string) (is bool) {
+		await(t, "the members, of server 1", func() error {
+			_, errSync := c.Sync("/")
+			data, _, err := c.Get("/zookeeper/config")
+			is = strings.Contains(string(data), "server."+id+"=")
+			return errors.Join(errSync, err)
+		})
+		return is
 	}
 	joins := func(id string) *process {
 		p := serve(id)
