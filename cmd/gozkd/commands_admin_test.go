@@ -31,10 +31,12 @@ func adminCommand(t *testing.T, args ...string) (status int, stdout, stderr stri
 }
 
 // adminEndpoints starts three members and returns the URLs of their admin endpoints by id, and a
-// file with the superuser's password.
-func adminEndpoints(t *testing.T) (c *cluster.Cluster, urls map[int]string, secret string) {
+// file with the superuser's password. With a large syncLimit the members serve although this process
+// stood still.
+func adminEndpoints(t *testing.T, syncLimit int) (c *cluster.Cluster, urls map[int]string, secret string) {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Config{Members: 3, InMemory: true, Server: server.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}})
+	cfg := server.Config{SyncLimit: syncLimit, SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}
+	c, err := cluster.Start(t.Context(), cluster.Config{Members: 3, InMemory: true, Server: cfg})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,7 @@ func adminEndpoints(t *testing.T) (c *cluster.Cluster, urls map[int]string, secr
 
 // An operator ends a session and hands over leadership. Without the right nobody does.
 func TestAdmin_Ensemble(t *testing.T) {
-	c, urls, secret := adminEndpoints(t)
+	c, urls, secret := adminEndpoints(t, 100)
 	client, _, err := zk.Connect(strings.Split(c.ConnectString(), ","), 10*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(func(_, address string, _ time.Duration) (net.Conn, error) {
 		return c.Dial(context.WithoutCancel(t.Context()), address)
 	}))

@@ -28,7 +28,7 @@ func why(t *testing.T, args ...string) (status int, stdout, stderr string) {
 // The story is put together from what all members know, and found by session, address and path. A
 // member that is not asked, or does not answer, is named.
 func TestWhy_Ensemble(t *testing.T) {
-	cluster, urls, secret := adminEndpoints(t)
+	cluster, urls, secret := adminEndpoints(t, 100)
 	leader, err := cluster.Leader(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestWhy_Ensemble(t *testing.T) {
 // With one endpoint, the hosts of the other members are asked at its port. If that is not where
 // their endpoints are, the errors say what to do. A server without a quorum is not called silent.
 func TestWhy_Members(t *testing.T) {
-	cluster, urls, _ := adminEndpoints(t)
+	cluster, urls, _ := adminEndpoints(t, 0)
 	port := urls[1][strings.LastIndexByte(urls[1], ':'):]
 	oneHost := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
