@@ -143,8 +143,8 @@ func await(t *testing.T, what string, try func() error) {
 	}
 }
 
-// created takes a znode that exists for one that was created: the reply to an earlier attempt may be
-// lost.
+// created takes a znode that exists for one that was created: the reply to an earlier attempt may
+// be lost.
 func created(_ string, err error) error {
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

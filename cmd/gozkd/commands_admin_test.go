@@ -31,8 +31,8 @@ func adminCommand(t *testing.T, args ...string) (status int, stdout, stderr stri
 }
 
 // adminEndpoints starts three members and returns the URLs of their admin endpoints by id, and a
-// file with the superuser's password. With a large syncLimit the members serve although this process
-// stood still.
+// file with the superuser's password. With a large syncLimit the members serve although this
+// process stood still.
 func adminEndpoints(t *testing.T, syncLimit int) (c *cluster.Cluster, urls map[int]string, secret string) {
 	t.Helper()
 	cfg := server.Config{SyncLimit: syncLimit, SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="}
