@@ -77,7 +77,7 @@ func (s *transitions) logQuorumGone(st consensus.Status) (gone bool) {
 		voters = s.members.Voters()
 	}
 	left := slices.DeleteFunc(slices.Clone(voters), func(id uint64) bool { return slices.Contains(st.WithoutData, id) })
-	if len(left) > len(voters)/2 || len(st.WithData) == 0 {
+	if len(voters) == 0 || len(left) > len(voters)/2 || len(st.WithData) == 0 { // none: the state has just begun
 		return false
 	}
 	why := "the quorum is gone for good. Too many voters have lost their data; without it they do not vote. "
