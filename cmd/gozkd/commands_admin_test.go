@@ -167,7 +167,7 @@ func TestAdmin_OfThisMachine(t *testing.T) {
 // A backup at a member that loses the quorum fails and names the way on, as one that is begun
 // later.
 func TestBackup_WithoutAQuorum(t *testing.T) {
-	c, urls, secret := adminEndpoints(t, 100)
+	c, urls, secret := adminEndpoints(t, 0)
 	for _, id := range []int{2, 3} {
 		m, err := c.Member(id)
 		if err == nil {
