@@ -3,6 +3,7 @@ package memlimit
 
 import (
 	"bufio"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -12,15 +13,16 @@ import (
 	"strings"
 )
 
-// Available returns the smallest of these bounds in bytes: GOMEMLIMIT, the limits of the process's
-// control groups, and the memory of the machine. It returns math.MaxInt64 if none is known.
+// Available returns the smallest of these bounds in bytes: GOMEMLIMIT, what the process's resource
+// limits leave, the limits of its control groups, and the memory of the machine. It returns
+// math.MaxInt64 if none is known.
 func Available() int64 {
 	return min(debug.SetMemoryLimit(-1), available(os.DirFS("/"))) // -1 changes nothing
 }
 
 // available reads the bounds that Linux shows in files. On other systems there are no such files.
 func available(root fs.FS) int64 {
-	limit := machine(root)
+	limit := min(machine(root), resources(root))
 	for line := range lines(root, "proc/self/cgroup") {
 		// 0::/group in version 2 of control groups, N:memory,...:/group in version 1.
 		_, line, _ = strings.Cut(line, ":")
@@ -58,6 +60,28 @@ func machine(root fs.FS) int64 {
 		}
 	}
 	return math.MaxInt64
+}
+
+// resources returns how much memory the limits of address space (ulimit -v) and of data (ulimit -d)
+// leave. Both count what the runtime has reserved besides the memory in use.
+func resources(root fs.FS) int64 {
+	limit := int64(math.MaxInt64)
+	var size, resident, shared, text, libraries, data int64 // in pages
+	for line := range lines(root, "proc/self/statm") {
+		_, _ = fmt.Sscan(line, &size, &resident, &shared, &text, &libraries, &data) // what is missing is 0
+	}
+	used := resident - shared
+	for line := range lines(root, "proc/self/limits") {
+		for name, reserved := range map[string]int64{"Max address space": size, "Max data size": data} {
+			if values, ok := strings.CutPrefix(line, name); ok {
+				soft, _, _ := strings.Cut(strings.TrimSpace(values), " ")
+				if n := number(soft); n < math.MaxInt64 {
+					limit = min(limit, max(n-(reserved-used)*int64(os.Getpagesize()), 1))
+				}
+			}
+		}
+	}
+	return limit
 }
 
 // number returns math.MaxInt64 for "max" and whatever else is not a positive number.

@@ -1,13 +1,21 @@
 package memlimit
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
 
 func TestAvailable_Files(t *testing.T) {
 	const meminfo, group = "MemTotal:       24000000 kB\nMemFree:         1000 kB\n", "0::/system.slice/gozkd.service\n"
+	const header = "Limit                     Soft Limit           Hard Limit           Units     \n"
+	const data = "Max data size             209715200            unlimited            bytes     \n"
+	const addresses = "Max address space         1073741824           1073741824           bytes     \n"
+	pages := func(mib int) int { return mib << 20 / os.Getpagesize() }
+	statm := fmt.Sprintln(pages(800), pages(50), pages(10), 1, 0, pages(90), 0)
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  int64
@@ -35,8 +43,22 @@ func TestAvailable_Files(t *testing.T) {
 		"version 1 without a bound": {map[string]string{
 			"proc/meminfo": meminfo, "proc/self/cgroup": "4:memory:/\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
 		}, 24000000 << 10},
+		"address space that is left, beside the memory in use": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/statm": statm,
+			"proc/self/limits": header + strings.Replace(data, "209715200", "unlimited", 1) + addresses,
+		}, (1024 - 800 + 50 - 10) << 20},
+		"data that are left": {map[string]string{
+			"proc/meminfo": meminfo, "proc/self/statm": statm,
+			"proc/self/limits": header + data + addresses,
+		}, (200 - 90 + 50 - 10) << 20},
+		"a limit below what is reserved": {map[string]string{
+			"proc/self/statm":  fmt.Sprintln(pages(800), 0, 0, 1, 0, pages(90), 0),
+			"proc/self/limits": strings.Replace(data, "209715200", "1048576", 1),
+		}, 1},
+		"a limit, and nothing about what is reserved": {map[string]string{"proc/self/limits": data}, 200 << 20},
 		"nonsense": {map[string]string{
 			"proc/meminfo": "MemTotal: many\n", "proc/self/cgroup": "x\n0::/\n:\n", "sys/fs/cgroup/memory.max": "-3\n",
+			"proc/self/limits": "Max data size\nMax address space many\n", "proc/self/statm": "none",
 		}, math.MaxInt64},
 	} {
 		files := make(fstest.MapFS)
