@@ -65,8 +65,7 @@ var errDemandsIdentity = fmt.Errorf("client: %w: %w: the server demands an ident
 // withoutAddress removes the address from an error of package net whose caller names the address
 // too. An address that a host name was resolved to stays.
 func withoutAddress(err error, address string) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Addr != nil && op.Addr.String() == address {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil && op.Addr.String() == address {
 		return op.Err
 	}
 	return err

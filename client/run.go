@@ -103,8 +103,7 @@ func (c *Client) readIn(l *link) error {
 	for {
 		c.events.awaitRoom()
 		frame, err := readFrame(l.in, c.cfg.MaxBuffer)
-		var large *TooLargeError
-		if errors.As(err, &large) {
+		if large, ok := errors.AsType[*TooLargeError](err); ok {
 			if err = c.skip(l, large); err == nil {
 				continue
 			}

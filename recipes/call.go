@@ -120,8 +120,7 @@ func (c *Client) retry(ctx context.Context, op, path string, try func(ctx contex
 		if err == nil {
 			return nil
 		}
-		var u *ambiguousError
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*ambiguousError](err); ok {
 			return &Error{op, path, u.error, true}
 		}
 		fail := func(err error) error { return &Error{op, path, err, unknown} }

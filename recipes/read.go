@@ -46,8 +46,7 @@ func (c *Client) read(ctx context.Context, kind readKind, path string, watch boo
 // request retries a request that changes nothing.
 func (c *Client) request(ctx context.Context, op, path string, f func(ctx context.Context) error) error {
 	err := c.retry(ctx, op, path, func(ctx context.Context, _ bool) error { return f(ctx) })
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		e.Unknown = false
 	}
 	return err

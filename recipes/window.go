@@ -69,8 +69,7 @@ const (
 // which Wrap does not always tell. A delete and a sync have no data that could be the reason, and
 // must go on until the server answers, so they never are lost. An op without a name is not either.
 func lossOf(op string, err error) (lost, byServer bool) {
-	var e *client.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*client.Error](err); ok {
 		lost = e.Code == proto.ErrConnectionLoss && e.Cause != nil // nil: a server's answer
 	} else {
 		lost = classify(err) == replyLost

@@ -96,8 +96,7 @@ func (c *Client) DeleteGuaranteed(ctx context.Context, path string) error {
 	defer c.core.calls.done()
 	try := func(ctx context.Context) error { return ignoreNoNode(c.core.deleteOwn(ctx, full, session)) }
 	err := c.retry(ctx, "delete", path, func(ctx context.Context, _ bool) error { return try(ctx) })
-	var e *Error
-	if errors.As(err, &e) && classify(e.Err) != answered {
+	if e, ok := errors.AsType[*Error](err); ok && classify(e.Err) != answered {
 		e.Unknown = true
 		c.core.retryInBackground("delete", full, try)
 	}

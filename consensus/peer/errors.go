@@ -58,9 +58,7 @@ func (e *rejectedError) Unwrap() error { return e.err }
 
 // isRejection reports whether one side has rejected the other. Another attempt soon won't help.
 func isRejection(err error) bool {
-	var refused *RefusedError
-	var rejected *rejectedError
-	return errors.As(err, &refused) || errors.As(err, &rejected)
+	return errors.As(err, new(*RefusedError)) || errors.As(err, new(*rejectedError))
 }
 
 // connectionRefused reports whether the host refused a dial: it runs, but nothing listens there.

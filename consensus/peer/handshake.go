@@ -170,8 +170,7 @@ func handshakeError(err error, to uint64) error {
 // alerted is handshakeError for an error after the handshake: with TLS 1.3, the other side verifies
 // this side's certificate only then.
 func alerted(err error, to uint64) error {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "remote error" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "remote error" {
 		return handshakeError(err, to)
 	}
 	return err

@@ -321,8 +321,7 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 	if err == nil {
 		err = n.judge(to, contents, true)
 	}
-	var rejected *rejectedError
-	if errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*rejectedError](err); ok {
 		closeWithMessage(conn, failureFrame(rejected.err.Error(), checked))
 		return false, err
 	}

@@ -196,8 +196,7 @@ func TestGuesses_ProvedRight(t *testing.T) {
 		r := from("192.0.2.1")
 		r.SetBasicAuth(user, password)
 		_, err := g.Identify(r)
-		var p *answer.Problem
-		if errors.As(err, &p) {
+		if p, ok := errors.AsType[*answer.Problem](err); ok {
 			return p.Status
 		}
 		return http.StatusOK
