@@ -21,7 +21,6 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// link is a connection with a session.
 type link struct {
 	conn     net.Conn
 	in       *bufio.Reader
@@ -95,7 +94,6 @@ func (c *Client) open(ctx context.Context, address string) (*link, error) {
 	return l, nil
 }
 
-// session returns the session that the server has granted or resumed.
 func (l *link) session() Session {
 	r := &l.response
 	return Session{
@@ -346,7 +344,6 @@ func (k *call) neverSent() {
 	}
 }
 
-// fail completes the call without a reply.
 func (k *call) fail(code proto.ErrCode, cause error) {
 	if k.over {
 		return
@@ -355,7 +352,6 @@ func (k *call) fail(code proto.ErrCode, cause error) {
 	close(k.done)
 }
 
-// answer completes the call with the server's reply.
 func (k *call) answer(code proto.ErrCode, reply []byte) {
 	if k.over {
 		return

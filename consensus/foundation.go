@@ -64,7 +64,6 @@ func (s SavedState) FollowEnsemble(f Foundation, state Changes) error {
 	return f.write(meta, state)
 }
 
-// write makes the data directory.
 func (f Foundation) write(meta core.Meta, state Changes) (err error) {
 	f.FS = cmp.Or[vfs.FS](f.FS, vfs.OS{})
 	if err := (vfs.OS{}).MkdirAll(f.Dir); err != nil {

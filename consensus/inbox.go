@@ -60,7 +60,6 @@ type inbox struct {
 	requests   *mailbox[request]
 }
 
-// request is a call of Propose.
 type request struct {
 	payload []byte
 	ref     any

@@ -74,7 +74,6 @@ func (l *logThread) workQueued() error {
 	return l.writer.work(l.queue.take())
 }
 
-// begin writes the first state of a new ensemble.
 func (l *logThread) begin(first core.LogState) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -232,7 +232,6 @@ func (w *logWriter) append(batches ...wal.Batch) error {
 	return nil
 }
 
-// begin writes the first state of a member of a new ensemble.
 func (w *logWriter) begin(first core.LogState) error {
 	w.state.Term, w.state.Vote, w.state.Commit = first.Term, first.Vote, first.Commit
 	return w.append(wal.Batch{State: w.state.Append(nil), Reset: first.Commit})

@@ -77,7 +77,6 @@ func (p *peerNetwork) connect() error {
 	return nil
 }
 
-// get returns the network, or nil.
 func (p *peerNetwork) get() *peer.Network { return p.network.Load() }
 
 func (p *peerNetwork) setAddresses(addresses map[uint64]string) {

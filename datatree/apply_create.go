@@ -96,7 +96,6 @@ func (st *state) checkCreate(x *txn, op *proto.MultiOp, bytes int, scratch *[]by
 	return c, proto.OK
 }
 
-// createZnode executes a create, alone or in a multi.
 func (t *Tree) createZnode(x *txn, op *proto.MultiOp) (string, proto.Stat, proto.ErrCode) {
 	var none proto.Stat
 	c, code := t.checkCreate(x, op, len(op.Data), &t.path)

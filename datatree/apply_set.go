@@ -14,7 +14,6 @@ func (t *Tree) setData(x *txn) proto.ErrCode {
 	return code
 }
 
-// setZnodeData executes a setData, alone or in a multi.
 func (t *Tree) setZnodeData(x *txn, path string, data []byte, version int32) (proto.Stat, proto.ErrCode) {
 	var none proto.Stat
 	n, code := t.target(x, path, proto.PermWrite)

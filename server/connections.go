@@ -67,14 +67,12 @@ func (t *connTable) get(id watch.ConnID) *conn {
 	return t.byID[id]
 }
 
-// ofSession returns the connection of a session, or nil.
 func (t *connTable) ofSession(id proto.SessionID) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.bySession[id]
 }
 
-// all returns the open connections, in no order.
 func (t *connTable) all() []*conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

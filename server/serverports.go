@@ -49,7 +49,6 @@ func (p *serverPorts) init(s *shared) {
 	})
 }
 
-// openClients opens the ports for clients, unless there are none.
 func (p *serverPorts) openClients(ctx context.Context) error {
 	c, address := p.cfg, p.cfg.Listen
 	if c.InProcess {

@@ -10,7 +10,6 @@ import (
 // A member needs milliseconds to prove it.
 const maxLobby = 256
 
-// visitor is an accepted connection.
 type visitor struct {
 	conn   net.Conn
 	cancel context.CancelCauseFunc // ends all that is done for the connection, and closes it

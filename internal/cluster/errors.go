@@ -18,7 +18,6 @@ var (
 	ErrInvalid = errors.New("cluster: invalid")
 )
 
-// classifiedError is an error of one of the classes above.
 type classifiedError struct {
 	kind error
 	err  error

@@ -5,7 +5,6 @@ import (
 	"sync"
 )
 
-// listener is a port of a host.
 type listener struct {
 	network *Network
 	host    string

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// stream is one direction of a connection.
 type stream struct {
 	link link
 

@@ -17,7 +17,6 @@ type address struct {
 	peerPort, election int
 }
 
-// String returns the address as a server line has it.
 func (a address) String() string {
 	return fmt.Sprintf("%s:%d:%d", printHost(a.host), a.peerPort, a.election)
 }

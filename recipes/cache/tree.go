@@ -93,7 +93,6 @@ func (g *engine) fireTree(q *query, event proto.EventType) {
 	}
 }
 
-// find returns the entry of a path, or nil.
 func (g *engine) find(path string) *entry {
 	rest, below := strings.CutPrefix(path, g.root.path)
 	if !below {

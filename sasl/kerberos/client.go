@@ -175,7 +175,6 @@ func canonical(host string) string {
 	return strings.TrimSuffix(names[0], ".")
 }
 
-// initiation is an exchange of a Client.
 type initiation struct {
 	ticket        ticket
 	session       key

@@ -143,7 +143,6 @@ func (s *Server) keytab() keytab {
 // New starts an exchange.
 func (s *Server) New() sasl.Exchange { return &acceptance{server: s} }
 
-// acceptance is an exchange of a Server.
 type acceptance struct {
 	server *Server
 	next   func(token []byte) (reply []byte, id string, done bool, err error) // nil: the AP-REQ

@@ -37,7 +37,6 @@ type pathStep struct {
 	high   []byte // bound of the keys below the page; nil: none
 }
 
-// newMerge starts a transaction on a new file.
 func newMerge(f vfs.File, pageSize int) *merge {
 	return &merge{pageWriter: pageWriter{file: f, pageSize: pageSize, end: firstDataPage}, txid: 1}
 }

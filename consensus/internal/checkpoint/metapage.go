@@ -47,7 +47,6 @@ func readMetaPage(f io.ReaderAt, at int64) (m metaPage, ok bool, err error) {
 	return m, ok, nil
 }
 
-// metaPages are the readable meta pages of a file.
 type metaPages struct {
 	current  metaPage
 	previous metaPage // the zero value if only one page is good

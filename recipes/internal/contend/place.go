@@ -156,7 +156,6 @@ func AwaitChange(ctx context.Context, c *recipes.Client, waiter, path string, wa
 	}
 }
 
-// line is one state of a directory.
 type line struct {
 	names []string // the sequential children, in order
 	stat  *proto.Stat

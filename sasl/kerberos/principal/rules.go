@@ -82,7 +82,6 @@ func newRule(m []string) (r rule, err error) {
 // parameter is a part of a format such as "$1/$2@$0". $0 is the realm, $n the n-th component.
 var parameter = regexp.MustCompile(`\$[0-9]*`)
 
-// checkFormat returns an error for a format that has other parameters.
 func checkFormat(format string, components int) error {
 	if strings.ContainsFunc(format, notPrintable) { // Java's . and $ treat line ends in another way
 		return fmt.Errorf("the format %q has characters that do not print", format)

@@ -235,7 +235,6 @@ func (m *Members) listen(ctx context.Context, address string) (net.Listener, err
 	return l, m.joined.Add(l)
 }
 
-// onPort returns a listener on a port, or nil.
 func (m *Members) onPort(port string) net.Listener {
 	for _, l := range m.joined.All() {
 		if a, ok := l.Addr().(*net.TCPAddr); ok && strconv.Itoa(a.Port) == port {

@@ -42,7 +42,6 @@ func newPast(s *server.Server) *past {
 	return p
 }
 
-// take adds a sample, and forgets the oldest.
 func (p *past) take() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

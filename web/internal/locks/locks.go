@@ -190,7 +190,6 @@ func contender(dir string, z *Znode) Contender {
 	return c
 }
 
-// shortText returns data that are printable text, cut off.
 func shortText(data []byte) string {
 	if len(data) > maxID {
 		data = data[:maxID]

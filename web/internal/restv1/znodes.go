@@ -323,7 +323,6 @@ func names(r *http.Request, kind string) bool {
 
 func wantsBytes(r *http.Request) bool { return names(r, bytes) }
 
-// fail answers with an error in the form of the specification.
 func fail(w http.ResponseWriter, r *http.Request, p *answer.Problem) {
 	if p.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.RetryAfter))
