@@ -46,8 +46,8 @@ type Log struct {
 
 	mu      sync.Mutex // guards these
 	waiting []*Event
-	missing int64         // events dropped since the last Dropped line
-	room    chan struct{} // closed when the log is no longer full; nil: nobody waits
+	missing int64            // events dropped since the last Dropped line
+	room    wakeup.Broadcast // sent when the log is no longer full
 	closed  bool
 
 	wake    chan struct{}
@@ -116,22 +116,11 @@ func (l *Log) Full() bool { return l.opts.Block && l.bytes.Load() > l.opts.MaxBy
 func (l *Log) Room() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.room == nil {
-		l.room = make(chan struct{})
-	}
-	room := l.room
+	room := l.room.Next()
 	if !l.Full() || l.closed { // written meanwhile
-		l.openRoom()
+		l.room.Send()
 	}
 	return room
-}
-
-// openRoom releases waiting clients. The caller must hold l.mu.
-func (l *Log) openRoom() {
-	if l.room != nil {
-		close(l.room)
-		l.room = nil
-	}
 }
 
 // Counts returns the number of recorded events, and how many of them are missing in the log.
@@ -143,7 +132,7 @@ func (l *Log) Close() {
 	if !l.closed {
 		l.closed = true
 		close(l.closing)
-		l.openRoom()
+		l.room.Send()
 	}
 	l.mu.Unlock()
 	<-l.done
@@ -200,7 +189,7 @@ func (l *Log) release(bytes int64) {
 	l.bytes.Add(-bytes)
 	if !l.Full() {
 		l.mu.Lock()
-		l.openRoom()
+		l.room.Send()
 		l.mu.Unlock()
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // lifecycle holds the context of background work, which Close ends, and counts what Close awaits.
@@ -31,7 +33,7 @@ type callCounter struct {
 	mu     sync.Mutex
 	n      int
 	closed bool
-	idle   chan struct{} // non-nil while wait runs; closed when n is 0
+	idle   wakeup.Broadcast // sent when n is 0
 }
 
 // tryAdd counts a call, or returns false after close.
@@ -55,9 +57,8 @@ func (p *callCounter) add() {
 func (p *callCounter) done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.n--; p.n == 0 && p.idle != nil {
-		close(p.idle)
-		p.idle = nil
+	if p.n--; p.n == 0 {
+		p.idle.Send()
 	}
 }
 
@@ -74,10 +75,7 @@ func (p *callCounter) wait(limit time.Duration) int {
 		p.mu.Unlock()
 		return 0
 	}
-	if p.idle == nil {
-		p.idle = make(chan struct{})
-	}
-	idle := p.idle
+	idle := p.idle.Next()
 	p.mu.Unlock()
 	select {
 	case <-idle:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/backoff"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -25,7 +26,7 @@ type native struct {
 	conn    *client.Client          // of the current session; nil if there is none
 	seen    proto.Zxid              // the greatest that ended sessions and readers have seen
 	reader  *client.Client          // connected to a server in read-only mode, or nil; only while conn is nil
-	changed chan struct{}           // closed and replaced when conn or reader changes
+	changed wakeup.Broadcast        // sent when conn or reader changes
 	watches watchTable              // of conn or reader
 	trees   map[*treeWatch]struct{} // the persistent watches
 
@@ -43,7 +44,7 @@ const (
 
 func newNative(k *core, servers []string) *native {
 	n := &native{
-		k: k, changed: make(chan struct{}), watches: make(watchTable), trees: make(map[*treeWatch]struct{}),
+		k: k, watches: make(watchTable), trees: make(map[*treeWatch]struct{}),
 		treeTurn: make(chan struct{}, 1),
 	}
 	n.cfg = client.Config{
@@ -204,8 +205,7 @@ func (n *native) replace(conn, reader *client.Client) {
 		n.k.loops.Go(func() { n.leave(old) })
 	}
 	n.conn, n.reader = conn, reader
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.changed.Send()
 	for key, w := range n.watches {
 		n.watches.fire(w, client.Event{Type: EventNotWatching, Path: key.path})
 	}
@@ -217,7 +217,7 @@ func (n *native) current(ctx context.Context) (*client.Client, error) {
 	late := time.After(longPause)
 	for {
 		n.mu.Lock()
-		conn, reader, changed := n.conn, n.reader, n.changed
+		conn, reader, changed := n.conn, n.reader, n.changed.Next()
 		n.mu.Unlock()
 		s := n.k.currentSession()
 		switch alive := s != nil && !s.ended.Load(); {

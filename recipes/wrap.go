@@ -65,7 +65,7 @@ func Wrap[E any](
 		return nil, err
 	}
 	k := newCore(cfg)
-	w := &wrapped[E]{k: k, conn: conn, events: events, reconnect: make(chan struct{})}
+	w := &wrapped[E]{k: k, conn: conn, events: events}
 	w.watches, w.ephemerals = make(watchTable), make(map[string]struct{})
 	k.conn, k.hook = w, requesthook.From(ctx)
 	c := &Client{core: k}
@@ -95,7 +95,7 @@ type wrapped[E any] struct {
 	// ephemerals holds the paths of ephemerals of the current session: nobody else can end a
 	// session that was declared lost. Some of them may be gone, or may never have existed.
 	ephemerals map[string]struct{}
-	reconnect  chan struct{} // closed and replaced when the connection is restored
+	reconnect  wakeup.Broadcast // sent when the connection is restored
 }
 
 // after is called with the result of each request.
@@ -157,7 +157,7 @@ func (w *wrapped[E]) read(_ context.Context, kind readKind, path string, watched
 		return r, err
 	}
 	w.mu.Lock()
-	at, reconnect := w.watches.ask(watchKey{path, kind == readChildren}), w.reconnect
+	at, reconnect := w.watches.ask(watchKey{path, kind == readChildren}), w.reconnect.Next()
 	armed := at.armed
 	w.mu.Unlock()
 	r, fires, err := w.readOnce(kind, path, !armed)
@@ -193,8 +193,7 @@ func (w *wrapped[E]) forward(at *watch, source <-chan E, reconnect <-chan struct
 func (w *wrapped[E]) signalReconnect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	close(w.reconnect)
-	w.reconnect = make(chan struct{})
+	w.reconnect.Send()
 }
 
 func hasFired[E any](ch <-chan E) bool {

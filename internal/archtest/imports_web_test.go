@@ -38,6 +38,7 @@ var webTable = []box{
 		{"web/internal/access", "the caller"},
 		{"web/internal/answer", "refusals"},
 		{"internal/fair", "bounds large answers"},
+		{"internal/wakeup", "wakes goroutines"},
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "web/internal/restv1", there: true, may: []arrow{

@@ -8,3 +8,23 @@ func Send(c chan<- struct{}) {
 	default:
 	}
 }
+
+// Broadcast wakes all goroutines that wait for something to change. The zero value is ready to use.
+// A mutex of its owner guards it.
+type Broadcast struct{ next chan struct{} }
+
+// Next returns the channel that the next Send closes.
+func (b *Broadcast) Next() <-chan struct{} {
+	if b.next == nil {
+		b.next = make(chan struct{})
+	}
+	return b.next
+}
+
+// Send closes the channel of Next, if anybody has asked for it.
+func (b *Broadcast) Send() {
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
+	}
+}

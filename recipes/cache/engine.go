@@ -77,7 +77,6 @@ func newEngine(c *recipes.Client, path string, s scope) *engine {
 		scope:  s,
 		view: &view{
 			znodes:    make(map[string]map[string]*Znode),
-			changed:   make(chan struct{}),
 			listeners: make(map[*listener]struct{}),
 		},
 		results:     make(chan result, maxInFlight+1),

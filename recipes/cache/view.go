@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // view is the content of a cache. Written only by the loop. Safe for concurrent use.
@@ -16,7 +18,7 @@ type view struct {
 	complete  bool
 	refused   error // why the root cannot be read
 	ended     error
-	changed   chan struct{} // closed and replaced when complete, refused or ended change
+	changed   wakeup.Broadcast // sent when complete, refused or ended change
 	listeners map[*listener]struct{}
 }
 
@@ -76,7 +78,7 @@ func (v *view) setComplete(complete bool) {
 		return
 	}
 	v.complete = complete
-	v.notify()
+	v.changed.Send()
 	for l := range v.listeners {
 		l.noteComplete(complete)
 	}
@@ -89,7 +91,7 @@ func (v *view) setRefused(err error) {
 		return
 	}
 	v.refused = err
-	v.notify()
+	v.changed.Send()
 }
 
 // end makes wait return err from now on.
@@ -97,20 +99,14 @@ func (v *view) end(err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ended, v.complete = err, false
-	v.notify()
-}
-
-// notify wakes the callers of wait. mu must be held.
-func (v *view) notify() {
-	close(v.changed)
-	v.changed = make(chan struct{})
+	v.changed.Send()
 }
 
 func (v *view) wait(ctx context.Context) error {
 	for {
-		v.mu.RLock()
-		complete, err, changed := v.complete, cmp.Or(v.ended, v.refused), v.changed
-		v.mu.RUnlock()
+		v.mu.Lock()
+		complete, err, changed := v.complete, cmp.Or(v.ended, v.refused), v.changed.Next()
+		v.mu.Unlock()
 		switch {
 		case complete:
 			return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/internal/calls"
 	"github.com/gozkd/gozkd/recipes/internal/contend"
@@ -24,7 +25,7 @@ type Latch struct {
 	runCtx  context.Context    // ends with Close and with the ctx of Start; nil before these calls
 	stop    context.CancelFunc // of runCtx
 	hold    *recipes.Hold      // nil unless leading
-	changed chan struct{}      // closed and replaced at each change that Await must see
+	changed wakeup.Broadcast   // sent at each change that Await must see
 	err     error              // why run ended, other than Close
 
 	leaveErr error // result of leaving the last place; readable after done
@@ -33,7 +34,7 @@ type Latch struct {
 // NewLatch returns a latch for the election at path. id identifies the candidate to others. The
 // latch joins the election on Start.
 func NewLatch(c *recipes.Client, path, id string) *Latch {
-	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{}), changed: make(chan struct{})}
+	l := &Latch{candidate: candidate{c, path, latchName, id}, done: make(chan struct{})}
 	l.closeCtx, l.stopWaiting = context.WithCancel(context.Background())
 	return l
 }
@@ -65,7 +66,7 @@ func (l *Latch) Start(ctx context.Context) error {
 func (l *Latch) Await(ctx context.Context) (*recipes.Hold, error) {
 	for {
 		l.mu.Lock()
-		runCtx, held, err, changed := l.runCtx, l.hold, l.err, l.changed
+		runCtx, held, err, changed := l.runCtx, l.hold, l.err, l.changed.Next()
 		l.mu.Unlock()
 		switch {
 		case runCtx == nil:
@@ -135,7 +136,7 @@ func (l *Latch) run() {
 		if isFinal(err) {
 			l.mu.Lock()
 			l.err = err
-			l.notify()
+			l.changed.Send()
 			l.mu.Unlock()
 			return
 		}
@@ -169,11 +170,5 @@ func (l *Latch) setHold(held *recipes.Hold) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.hold = held
-	l.notify()
-}
-
-// notify wakes the callers of Await. l.mu must be held.
-func (l *Latch) notify() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.changed.Send()
 }

@@ -45,8 +45,8 @@ type Znode struct {
 
 	mu              sync.Mutex // guards the fields below; never held while waiting
 	stop            context.CancelFunc
-	done            chan struct{} // non-nil after Start; closed when run has ended
-	changed         chan struct{} // closed and replaced at each change of these fields
+	done            chan struct{}    // non-nil after Start; closed when run has ended
+	changed         wakeup.Broadcast // sent at each change of these fields
 	data            []byte
 	revision        int // counts StartSetData
 	writtenRevision int // the latest revision that was written; -1 if unknown
@@ -61,7 +61,7 @@ type Znode struct {
 
 // New returns a Znode that Start will create, with a copy of data.
 func New(c *recipes.Client, path string, data []byte, o recipes.CreateOptions) *Znode {
-	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	n := &Znode{client: c, opts: o, requestedPath: path, data: bytes.Clone(data), wake: make(chan struct{}, 1)}
 	if !o.Sequential {
 		n.path = path
 	}
@@ -196,7 +196,7 @@ func (n *Znode) Close(ctx context.Context) error {
 func (n *Znode) await(ctx context.Context, cond func() bool) error {
 	for {
 		n.mu.Lock()
-		met, closed, lastErr, changed := cond(), n.closing || n.closed, n.lastErr, n.changed
+		met, closed, lastErr, changed := cond(), n.closing || n.closed, n.lastErr, n.changed.Next()
 		n.mu.Unlock()
 		switch {
 		case closed:
@@ -229,6 +229,5 @@ func (n *Znode) update(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	f()
-	close(n.changed)
-	n.changed = make(chan struct{})
+	n.changed.Send()
 }

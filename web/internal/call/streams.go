@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -54,7 +55,7 @@ type ring struct {
 	events  []event // the oldest first
 	first   uint64  // the number of events[0]
 	bytes   int
-	changed chan struct{} // closed at the next event, or nil: nobody waits
+	changed wakeup.Broadcast // sent at each event, and at the end
 	over    bool
 }
 
@@ -210,14 +211,7 @@ func (t *streams) push(r *ring, e event) {
 		r.events = r.events[1:]
 		r.first++
 	}
-	r.wake()
-}
-
-func (r *ring) wake() {
-	if r.changed != nil {
-		close(r.changed)
-		r.changed = nil
-	}
+	r.changed.Send()
 }
 
 var names = map[proto.EventType]string{
@@ -275,10 +269,7 @@ func (s *Stream) Next(ctx context.Context) (string, error) {
 			t.mu.Unlock()
 			return "", errOver
 		}
-		if r.changed == nil {
-			r.changed = make(chan struct{})
-		}
-		changed := r.changed
+		changed := r.changed.Next()
 		t.mu.Unlock()
 		select {
 		case <-changed:
@@ -330,7 +321,7 @@ func (s *Stream) Close() {
 func (t *streams) end(r *ring) {
 	r.over = true
 	t.forget(r)
-	r.wake()
+	r.changed.Send()
 }
 
 // forget removes a ring. t.mu is held.
