@@ -124,7 +124,7 @@ func New(s *server.Server, o Options) *Handler {
 	api.HandleFunc("GET /identity/v2", func(w http.ResponseWriter, r *http.Request) {
 		answer.JSON(w, http.StatusOK, h.whoIs(&call.Of(r).Caller))
 	})
-	h.unregister = explore.Register(api, explore.Deps{Server: s, Ask: o.Ask, AskPort: o.AskPort})
+	h.unregister = explore.Register(api, s, o.Ask, o.AskPort)
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, answer.Errorf(http.StatusNotFound, "nothing is at %s", r.URL.Path))
 	})

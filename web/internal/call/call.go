@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"sync"
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/client"
@@ -21,16 +20,14 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
-// Call is a request that is being answered.
+// Call is a request that is being answered. Only its handler's goroutine may use it.
 type Call struct {
 	Caller access.Caller
 
 	request *http.Request
 	gate    *access.Gate
 	pool    *Pool
-
-	mu      sync.Mutex // guards session
-	session *Session
+	session *Session // nil: not asked for yet
 }
 
 type key struct{}
@@ -46,8 +43,6 @@ func Begin(r *http.Request, who access.Caller, g *access.Gate, p *Pool) (with *h
 func Of(r *http.Request) *Call { return r.Context().Value(key{}).(*Call) }
 
 func (c *Call) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.session != nil {
 		c.session.Release()
 	}
@@ -56,8 +51,6 @@ func (c *Call) end() {
 // Session returns the session of the caller, for as long as the request lasts. May must have
 // allowed the caller something.
 func (c *Call) Session() (*Session, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.session != nil {
 		return c.session, nil
 	}

@@ -25,6 +25,9 @@ const (
 	maxRings   = 1024      // of a session
 )
 
+// keepAlive is how often a stream without events has a sign of life.
+const keepAlive = 15 * time.Second
+
 // Watch is the subject of a stream: a znode, or with Recursive also everything below.
 type Watch struct {
 	Path      string
@@ -254,10 +257,11 @@ const resetText = "event: reset\ndata: {}\n\n"
 // errOver means that the session of a stream has ended. The reader may open another.
 var errOver = errors.New("the session of this stream has ended")
 
-// Next waits for events and returns them as text of server-sent events. At the beginning it may
-// return at once. The error is that of ctx, or the stream has ended.
+// Next waits for events, or for a while, and returns them as text of server-sent events, or a sign
+// of life. At the beginning it may return at once. The error is that of ctx, or the stream has
+// ended.
 func (s *Stream) Next(ctx context.Context) (string, error) {
-	t, r := s.streams, s.ring
+	t, r, quiet := s.streams, s.ring, time.After(keepAlive)
 	for {
 		t.mu.Lock()
 		text := s.takeLocked()
@@ -273,6 +277,8 @@ func (s *Stream) Next(ctx context.Context) (string, error) {
 		t.mu.Unlock()
 		select {
 		case <-changed:
+		case <-quiet:
+			return s.beat(ctx), nil
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
@@ -296,9 +302,9 @@ func (s *Stream) takeLocked() string {
 	return b.String()
 }
 
-// Beat returns a text that keeps a stream without events alive. Its id, if it has one, says that
+// beat returns a text that keeps a stream without events alive. Its id, if it has one, says that
 // nothing was missed until now: later the history may not reach back to the last event.
-func (s *Stream) Beat(ctx context.Context) string {
+func (s *Stream) beat(ctx context.Context) string {
 	t := s.streams
 	now := position{zxid: t.session.Client.LastZxid()}
 	err := t.session.Client.AwaitEvents(ctx)

@@ -177,7 +177,7 @@ func (e *explorer) export(q *request) (any, error) {
 		return nil, err
 	}
 	kinds := subtree.Kinds{}
-	for _, k := range e.Server.Facts().ZnodeKinds() {
+	for _, k := range e.server.Facts().ZnodeKinds() {
 		kinds[k.Path] = k.TTL.Milliseconds()
 	}
 	if _, there, err := zk.Exists(q.Context(), root, false); err != nil || !there {

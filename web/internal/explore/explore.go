@@ -41,17 +41,11 @@ const (
 	maxImport   = 1 << 30   // bytes
 )
 
-// Deps are the dependencies of the handlers besides the call.
-type Deps struct {
-	Server *server.Server
-	// Ask asks a member a four-letter word at its clients' address. nil: only this server is shown.
-	Ask func(ctx context.Context, address, word string) (string, error)
-	// AskPort is the port of a member whose server line has none; 0: unknown.
-	AskPort int
-}
+// AskFunc asks a member a four-letter word at its clients' address.
+type AskFunc func(ctx context.Context, address, word string) (string, error)
 
 type explorer struct {
-	Deps
+	server  *server.Server
 	others  others
 	samples *past
 	long    *fair.Gauge // requests that walk through a subtree
@@ -90,10 +84,11 @@ func isInsider(c *call.Call) bool {
 }
 
 // Register adds the handlers to mux. Everybody who can reach the server gets as far as the
-// permission. stop must be called before the server is closed.
-func Register(mux *http.ServeMux, d Deps) (stop func()) {
-	e := &explorer{Deps: d, others: others{ask: d.Ask, port: d.AskPort}, long: fair.NewGauge(maxLongEach, maxLong)}
-	e.samples = newPast(d.Server)
+// permission. stop must be called before s is closed. Without ask only s is shown. port is that of
+// a member whose server line has none; 0: unknown.
+func Register(mux *http.ServeMux, s *server.Server, ask AskFunc, port int) (stop func()) {
+	e := &explorer{server: s, samples: newPast(s), others: others{ask: ask, port: port}}
+	e.long = fair.NewGauge(maxLongEach, maxLong)
 	short := func(pattern string, may permission, f handler) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { serve(w, r, shortTime, may, f) })
 	}

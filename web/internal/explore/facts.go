@@ -62,7 +62,7 @@ var shown = []string{
 
 // ensemble answers with the members, and the state of this server. With brief it asks no others.
 func (e *explorer) ensemble(q *request) (any, error) {
-	s := e.Server.Facts()
+	s := e.server.Facts()
 	st, stats := s.Status(), s.Stats()
 	_, digest := s.Digest()
 	v := ensembleView{
@@ -75,7 +75,7 @@ func (e *explorer) ensemble(q *request) (any, error) {
 	}
 	v.DataStatus, v.LastChange = stats.Growth.String(), e.samples.lastChange()
 	v.DataDirBytes, v.LogDirBytes = s.DirSizes()
-	if _, at, ok := e.Server.Backups().LastSnapshot(); ok {
+	if _, at, ok := e.server.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()
 	}
 	peers := make(map[int]map[string]int64)
@@ -102,7 +102,7 @@ func (e *explorer) ensemble(q *request) (any, error) {
 	}
 	if len(v.Members) == 0 {
 		v.Members = append(v.Members, member{ID: memberid.Number(st.Member), Role: st.Mode, Own: true,
-			Client: e.Server.ConnectString()})
+			Client: e.server.ConnectString()})
 	}
 	return v, nil
 }
@@ -151,10 +151,10 @@ func quantiles(count uint64, q func(float64) float64, scale float64) any {
 
 // activity answers with counters, two of which make rates, and the hottest paths and clients.
 func (e *explorer) activity(q *request) (any, error) {
-	st := e.Server.Facts().Stats()
+	st := e.server.Facts().Stats()
 	operations, stages := make(map[string]any), make(map[string]any)
 	values := make(map[string]any)
-	for _, v := range e.Server.Facts().Monitor() {
+	for _, v := range e.server.Facts().Monitor() {
 		switch {
 		case v.Name == "gozkd_request_duration_seconds":
 			operations[v.Key] = number(v.Is)
@@ -170,7 +170,7 @@ func (e *explorer) activity(q *request) (any, error) {
 		"operations": operations, "stages": stages, "values": values,
 	}
 	if isInsider(q.Call) {
-		answer["hot"] = e.Server.Facts().Hot()
+		answer["hot"] = e.server.Facts().Hot()
 		answer["slow"] = e.slow()
 	}
 	return answer, nil
@@ -187,7 +187,7 @@ type slowRow struct {
 
 // slow returns the last slow requests, and the milliseconds from which on a request is slow.
 func (e *explorer) slow() any {
-	last, from := e.Server.Facts().SlowRequests()
+	last, from := e.server.Facts().SlowRequests()
 	list := make([]slowRow, len(last))
 	for i, s := range last {
 		list[i] = slowRow{s.Time.UnixMilli(), float64(s.Took.Microseconds()) / 1000, s.Op, s.Path, idText(s.Session), s.Client}

@@ -33,7 +33,7 @@ func (e *explorer) locks(q *request) (any, error) {
 	root := q.znode("root", "/")
 	below := strings.TrimSuffix(root, "/") + "/"
 	dirs := make(map[string]bool)
-	for _, owned := range e.Server.Facts().Ephemerals() {
+	for _, owned := range e.server.Facts().Ephemerals() {
 		for _, p := range owned.Paths {
 			if dir, ok := locks.Candidate(p); ok && strings.HasPrefix(dir+"/", below) {
 				dirs[dir] = true

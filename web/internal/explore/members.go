@@ -20,7 +20,7 @@ const (
 // others are the answers of the other members, which are asked with four-letter words, without
 // credentials, at the client addresses that the ensemble's configuration has.
 type others struct {
-	ask  func(ctx context.Context, address, word string) (string, error)
+	ask  AskFunc
 	port int // of members whose server line has none; 0: unknown
 
 	mu    sync.Mutex // guards the fields below, and makes callers wait for the answers
@@ -85,7 +85,7 @@ func (o *others) of(members serverlist.Set, own int) map[int]*answers {
 }
 
 // get asks the member at an address. The error is that of the first word without an answer.
-func (a *answers) get(ctx context.Context, ask func(ctx context.Context, address, word string) (string, error), address string) error {
+func (a *answers) get(ctx context.Context, ask AskFunc, address string) error {
 	bounded := func(ctx context.Context, address, word string) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, askTime)
 		defer cancel()

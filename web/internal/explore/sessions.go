@@ -33,7 +33,7 @@ func (e *explorer) sessions(q *request) (any, error) {
 		return nil, q.err
 	}
 	conns := e.connections()
-	known := e.Server.Facts().Sessions()
+	known := e.server.Facts().Sessions()
 	global := make(map[int64]bool, len(known))
 	for _, s := range known {
 		global[s.ID] = true
@@ -64,7 +64,7 @@ func (e *explorer) sessions(q *request) (any, error) {
 		}
 		found.Sessions, byID[s.ID] = append(found.Sessions, row), row
 	}
-	e.Server.Facts().FindWatches(func(id int64, path string) bool {
+	e.server.Facts().FindWatches(func(id int64, path string) bool {
 		s := byID[id]
 		if s != nil && path != "" {
 			s.Watches++
@@ -76,7 +76,7 @@ func (e *explorer) sessions(q *request) (any, error) {
 
 func (e *explorer) connections() map[int64]*server.Connection {
 	all := make(map[int64]*server.Connection)
-	list := e.Server.Facts().Connections()
+	list := e.server.Facts().Connections()
 	for i := range list {
 		if list[i].Session != 0 {
 			all[list[i].Session] = &list[i]
@@ -91,7 +91,7 @@ func (e *explorer) endSession(q *request) (any, error) {
 	if q.err != nil {
 		return nil, q.err
 	}
-	err := e.Server.ExpireSession(q.Context(), id)
+	err := e.server.ExpireSession(q.Context(), id)
 	code := proto.OK
 	if err != nil {
 		code = proto.ErrSystemError
@@ -115,7 +115,7 @@ func (e *explorer) ended(q *request) (any, error) {
 	}
 	filter := get("filter")
 	contains := func(text string) bool { return strings.Contains(text, filter) }
-	list := e.Server.Facts().EndedSessions(func(s *server.EndedSession) bool {
+	list := e.server.Facts().EndedSessions(func(s *server.EndedSession) bool {
 		if !s.Matches(get("session"), get("address"), get("path")) {
 			return false
 		}
@@ -152,14 +152,14 @@ func (e *explorer) watches(q *request) (any, error) {
 	want, address := q.query.Get("path"), q.query.Get("address")
 	below, subtree := strings.CutSuffix(want, "/*")
 	conns := e.connections()
-	list, more := e.Server.Facts().FindWatches(func(id int64, path string) bool {
+	list, more := e.server.Facts().FindWatches(func(id int64, path string) bool {
 		c := conns[id]
 		if path == "" {
 			return (only == 0 || id == only) && (address == "" || c != nil && isAddress(c.Remote, address))
 		}
 		return want == "" || path == want || subtree && (path == below || strings.HasPrefix(path, below+"/"))
 	}, limit)
-	_, paths, watches := e.Server.Facts().WatchCounts()
+	_, paths, watches := e.server.Facts().WatchCounts()
 	found := struct {
 		Watches   []watchRow `json:"watches"`
 		Truncated bool       `json:"truncated,omitempty"`

@@ -31,7 +31,6 @@ const (
 type Sessions struct {
 	pool  *call.Pool
 	bound *fair.Gauge
-	after func(time.Duration, func()) *time.Timer
 
 	closing sync.WaitGroup // sessions that are being closed
 	mu      sync.Mutex     // guards the fields below
@@ -49,7 +48,7 @@ type session struct {
 
 // NewSessions returns no sessions. The pool connects them.
 func NewSessions(pool *call.Pool) *Sessions {
-	return &Sessions{pool: pool, bound: fair.NewGauge(maxSessionsEach, maxSessions), after: time.AfterFunc, byID: make(map[string]*session)}
+	return &Sessions{pool: pool, bound: fair.NewGauge(maxSessionsEach, maxSessions), byID: make(map[string]*session)}
 }
 
 // Get returns the client of a caller's session, and counts as a heartbeat.
@@ -90,7 +89,7 @@ func (s *Sessions) create(ctx context.Context, who *access.Caller, expire time.D
 	e := &session{id: guid.New(), owner: who.Key(), client: c, expire: expire, leave: leave}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e.timer = s.after(expire, func() { s.remove(e) })
+	e.timer = time.AfterFunc(expire, func() { s.remove(e) })
 	s.byID[e.id] = e
 	if s.over {
 		s.removeLocked(e)

@@ -134,7 +134,7 @@ func (h *Znodes) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	} else if p.client, err = c.Client(); err != nil {
 		return err
 	}
-	if !wantsBytes(r) && !accepts(r, jsonType) && !wantsXML(r) {
+	if !wantsBytes(r) && !acceptsJSON(r) && !wantsXML(r) {
 		return answer.Errorf(http.StatusNotAcceptable, "Accept must allow %s, %s or %s: there is no JSONP here", jsonType, xmlType, bytes)
 	}
 	switch r.Method {
@@ -307,9 +307,8 @@ func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) err
 	return nil
 }
 
-func accepts(r *http.Request, kind string) bool {
-	family, _, _ := strings.Cut(kind, "/")
-	return len(r.Header.Values("Accept")) == 0 || names(r, kind) || names(r, "*/*") || names(r, family+"/*")
+func acceptsJSON(r *http.Request) bool {
+	return len(r.Header.Values("Accept")) == 0 || names(r, jsonType) || names(r, "*/*") || names(r, "application/*")
 }
 
 // names reports whether the caller's Accept has this media type or range.

@@ -1,7 +1,6 @@
 package restv2
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,12 +10,8 @@ import (
 	"github.com/gozkd/gozkd/web/internal/call"
 )
 
-const (
-	// keepAlive is how often a stream without events has a comment.
-	keepAlive = 15 * time.Second
-	// writePatience is how long a reader may take for the bytes that were written.
-	writePatience = 10 * time.Second
-)
+// writePatience is how long a reader may take for the bytes that were written.
+const writePatience = 10 * time.Second
 
 // events answers with a stream of server-sent events.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q params) error {
@@ -56,7 +51,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 		return nil //nolint:nilerr // the reader has gone
 	}
 	for {
-		text, err := next(r.Context(), stream)
+		text, err := stream.Next(r.Context())
 		if err != nil {
 			return nil //nolint:nilerr // the reader has gone, or reconnects and then gets a reset
 		}
@@ -67,15 +62,4 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q 
 			return nil //nolint:nilerr // the same
 		}
 	}
-}
-
-// next waits for events, or returns a sign of life.
-func next(ctx context.Context, s *call.Stream) (string, error) {
-	wait, cancel := context.WithTimeout(ctx, keepAlive)
-	defer cancel()
-	text, err := s.Next(wait)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return s.Beat(ctx), nil
-	}
-	return text, err
 }
