@@ -51,10 +51,6 @@ func call[T any](ctx context.Context, k *core, r request, f func(ctx context.Con
 		return none, newCtxError(ctx, false)
 	}
 	k.calls.add()
-	if ctx.Done() == nil {
-		defer k.calls.done()
-		return f(ctx)
-	}
 	in := ctx
 	if onLate != nil {
 		in = k.ctx

@@ -75,7 +75,7 @@ const (
 
 // awaitReady waits for the first session, and says from time to time why there is none.
 func (k *core) awaitReady(ctx context.Context, op string) error {
-	begun, wait := k.now(), firstWaitReport
+	begun, wait := k.clock.now(), firstWaitReport
 	report := time.NewTimer(wait)
 	defer report.Stop()
 	for {
@@ -89,7 +89,7 @@ func (k *core) awaitReady(ctx context.Context, op string) error {
 		case <-k.closing:
 			return ErrClosed
 		case <-report.C:
-			waited := (k.now() - begun).Round(time.Second)
+			waited := (k.clock.now() - begun).Round(time.Second)
 			k.cfg.waitLog.Warn(fmt.Sprintf("recipes: %s: no session after %v, still trying; %v", op, waited, k.latestFailure()))
 			wait = min(2*wait, lastWaitReport)
 			report.Reset(wait)
@@ -145,8 +145,6 @@ func (k *core) isClosed() bool {
 	defer k.mu.Unlock()
 	return k.state == Closed
 }
-
-func (k *core) now() time.Duration { return k.clock.now() }
 
 func (k *core) currentSession() *Session {
 	k.mu.Lock()

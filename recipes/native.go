@@ -157,7 +157,7 @@ func (n *native) newSession() (*client.Client, error) {
 	var dialed time.Duration // only the goroutine that connects uses it
 	cfg := n.cfg
 	cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-		dialed = n.k.now()
+		dialed = n.k.clock.now()
 		return n.cfg.Dial(ctx, address)
 	}
 	cfg.OnConnect = func(s client.Session) error {

@@ -62,12 +62,12 @@ func (k *core) probe(answers chan<- answeredSync) bool {
 	if session == 0 || !k.activeProbes.tryAdd() {
 		return false
 	}
-	sent := k.now()
+	sent := k.clock.now()
 	// Ends when the connection answers or gives up. Close waits.
 	go func() {
 		defer k.activeProbes.done()
 		err := k.conn.sync(k.ctx, "/")
-		latest := answeredSync{session: session, server: server, sent: sent, answered: k.now()}
+		latest := answeredSync{session: session, server: server, sent: sent, answered: k.clock.now()}
 		if again, server := k.conn.place(); err != nil || again != session || server != latest.server {
 			latest.session = 0
 		}

@@ -120,7 +120,7 @@ func (c *Client) StableStates(ctx context.Context, policy RetryPolicy) <-chan Co
 	// Ends with ctx or with the Client. Nobody waits.
 	go func() {
 		defer close(stable)
-		b := breaker{policy: policy, now: c.core.now, out: stable}
+		b := breaker{policy: policy, now: c.core.clock.now, out: stable}
 		for {
 			select {
 			case s, open := <-states:

@@ -100,7 +100,7 @@ func newWindow(k *core) *window {
 // ErrNoServer after one to two times longPause. Without an error, leave must be called.
 func (w *window) enter(ctx context.Context, r request) (*turn, error) {
 	w.mu.Lock()
-	t := &turn{request: r, asked: w.k.now(), come: make(chan struct{}), entered: -1}
+	t := &turn{request: r, asked: w.k.clock.now(), come: make(chan struct{}), entered: -1}
 	w.waiting = append(w.waiting, t)
 	if w.admit(); t.entered < 0 && w.sweeper == nil {
 		w.sweeper = time.AfterFunc(longPause, w.sweep)
@@ -137,7 +137,7 @@ func (w *window) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, t := range w.waiting {
-		if session == 0 && !t.abandoned && w.k.now()-t.asked >= longPause {
+		if session == 0 && !t.abandoned && w.k.clock.now()-t.asked >= longPause {
 			t.abandoned = true
 			close(t.come)
 		}
@@ -162,7 +162,7 @@ func (w *window) close() {
 // or the answer was lost with the connection. The result is true if the server answers this request
 // by closing it.
 func (w *window) leave(ctx context.Context, t *turn, err error, bytes int) (hungUp bool) {
-	now, timeout := w.k.now(), time.Duration(w.k.timeout.Load())
+	now, timeout := w.k.clock.now(), time.Duration(w.k.timeout.Load())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requestsUnderWay--
@@ -233,7 +233,7 @@ func (w *window) admit() {
 			w.alone = t.alone
 			w.requestsUnderWay++
 			w.underWay += t.expected
-			t.entered, t.begun = w.entered, w.k.now()
+			t.entered, t.begun = w.entered, w.k.clock.now()
 			w.entered++
 			close(t.come)
 		}

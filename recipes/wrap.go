@@ -348,9 +348,9 @@ func (w *wrapped[E]) close(s *Session, limit time.Duration) (unanswered int) {
 		// Ends when the connection has answered or given up; the wait below is for it, too.
 		go func() {
 			defer w.k.calls.done()
-			for start := w.k.now(); ; time.Sleep(backoff.First) {
+			for start := w.k.clock.now(); ; time.Sleep(backoff.First) {
 				err := w.deleteEphemerals(s.id)
-				if err == nil || classify(err) == stopped || w.k.now()-start > limit/2 {
+				if err == nil || classify(err) == stopped || w.k.clock.now()-start > limit/2 {
 					return
 				}
 			}

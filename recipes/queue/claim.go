@@ -80,7 +80,7 @@ func (c *consumer) readAhead(found []assignment) []*entry {
 			break
 		}
 		isFound := func(p assignment) bool { return p.entry == x }
-		if x.content == nil && !slices.ContainsFunc(found, isFound) {
+		if x.stat == nil && !slices.ContainsFunc(found, isFound) {
 			ahead = append(ahead, x)
 		}
 	}
@@ -94,9 +94,9 @@ func (e *engine) claimOps(found []assignment) (ops []client.Op, owners []int) {
 		if p.request.locked {
 			ops = append(ops,
 				client.CreateOp(e.lock(p.name), []byte(e.id), client.CreateOptions{Ephemeral: true}),
-				client.CheckOp(e.child(p.name), p.content.stat.Version))
+				client.CheckOp(e.child(p.name), p.stat.Version))
 		} else {
-			ops = append(ops, e.removeOps(p.name, p.content.stat.Version)...)
+			ops = append(ops, e.removeOps(p.name, p.stat.Version)...)
 		}
 		for len(owners) < len(ops) {
 			owners = append(owners, i)
@@ -134,7 +134,7 @@ func (e *engine) claimRefused(found []assignment, owners []int, results []client
 		c.batchSize = max(1, c.batchSize/2)
 		e.requeue(found)
 	case errors.Is(err, proto.ErrBadVersion):
-		found[owner].content = nil
+		found[owner].stat = nil
 		e.requeue(found)
 	default:
 		e.answer(found[owner].request, takeResult{err: err})
@@ -166,14 +166,14 @@ func (e *engine) deliver(ctx context.Context, p assignment, r exactlyonce.Result
 }
 
 func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeResult {
-	m := Message{Name: x.name, Data: x.content.data, Put: time.UnixMilli(x.content.stat.CtimeMs)}
+	m := Message{Name: x.name, Data: x.data, Put: time.UnixMilli(x.stat.CtimeMs)}
 	if e.layout == plainLayout {
 		m.ID = curatorID(x.name)
 	}
 	var err error
 	if e.layout.framed {
 		var items [][]byte
-		if items, err = unframe(x.content.data); err == nil {
+		if items, err = unframe(x.data); err == nil {
 			m.Data = nil
 		}
 		if len(items) > 0 {
@@ -194,7 +194,7 @@ func (e *engine) resultOf(x *entry, t *takeRequest, r exactlyonce.Result) takeRe
 
 // putBack creates the znode of a taken item again. Its name is its place in the queue.
 func (e *engine) putBack(ctx context.Context, x *entry) {
-	put := client.CreateOp(e.child(x.name), x.content.data, client.CreateOptions{})
+	put := client.CreateOp(e.child(x.name), x.data, client.CreateOptions{})
 	for {
 		if _, err := e.write(ctx, e.consumer.writer, put); err == nil || !repeatable(ctx, err) {
 			return

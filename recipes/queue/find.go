@@ -37,12 +37,6 @@ type consumer struct {
 	firstInLine bool   // no other znode is before linePath
 }
 
-// content holds the data and the Stat of an item's znode.
-type content struct {
-	data []byte
-	stat *proto.Stat
-}
-
 const (
 	// listLife is how long a listing is used. A listing does not show items that others have
 	// unlocked or put back since.
@@ -245,7 +239,7 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 	there := picks[:0]
 	for _, x := range picks {
 		switch {
-		case x.content != nil:
+		case x.stat != nil:
 			there = append(there, x)
 		case x.forbidden != nil:
 			e.skip(x, x.forbidden)
@@ -257,16 +251,16 @@ func (e *engine) readPicks(ctx context.Context, picks []*entry, justListed bool)
 	return there[:min(n, len(there))], nil
 }
 
-// fetch concurrently reads the entries that have no content. Entries that are gone stay without.
+// fetch concurrently reads the entries that were not read. Entries that are gone stay unread.
 // Entries that may not be read are marked.
 func (e *engine) fetch(ctx context.Context, entries []*entry) error {
-	missing := slices.DeleteFunc(slices.Clone(entries), func(x *entry) bool { return x.content != nil })
+	missing := slices.DeleteFunc(slices.Clone(entries), func(x *entry) bool { return x.stat != nil })
 	return calls.Each(len(missing), func(i int) error {
 		x := missing[i]
 		data, stat, err := e.client.Get(ctx, e.child(x.name))
 		switch {
 		case err == nil:
-			x.content = &content{data, stat}
+			x.data, x.stat = data, stat
 		case errors.Is(err, proto.ErrNoAuth):
 			x.forbidden = err
 		case !errors.Is(err, proto.ErrNoNode):

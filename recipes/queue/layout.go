@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/internal/sequence"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // layout says how a kind of queue names and encodes its items.
@@ -39,8 +40,9 @@ type entry struct {
 	name    string
 	sortKey int64
 	number  int32
-	due     int64    // Unix ms; 0 means at once
-	content *content // nil until read
+	due     int64 // Unix ms; 0 means at once
+	data    []byte
+	stat    *proto.Stat // nil until the znode was read, like data
 	// forbidden is the error of a read that the item's ACL forbids.
 	forbidden error
 }
