@@ -87,8 +87,8 @@ func (kt keytab) find(components []string, realm string, etype int32, version ui
 		}
 	}
 	if best == nil {
-		return key{}, fmt.Errorf("kerberos: the keytab has no key of %s of encryption type %d and version %d (of this type it has the versions %v); export it again (kadmin: ktadd)",
-			shorten(strings.Join(components, "/")+"@"+realm), etype, version, versions)
+		return key{}, fmt.Errorf("kerberos: the keytab has no key of %.100q of encryption type %d and version %d (of this type it has the versions %v); export it again (kadmin: ktadd)",
+			strings.Join(components, "/")+"@"+realm, etype, version, versions)
 	}
 	return newKey(best.key)
 }

@@ -86,8 +86,8 @@ func (s *Server) verify(message []byte) (established, error) {
 // KDCs leave them out.
 func (s *Server) ticket(t *messages.Ticket, now time.Time) (*messages.EncTicketPart, error) {
 	if s.components != nil && (t.Realm != s.realm || !slices.Equal(t.SName.NameString, s.components)) {
-		return nil, fmt.Errorf("kerberos: the client has a ticket for %s, and this server is %s; check how the client names the server, and the reverse DNS of its host",
-			shorten(strings.Join(t.SName.NameString, "/")+"@"+t.Realm), s.config.Principal)
+		return nil, fmt.Errorf("kerberos: the client has a ticket for %.100q, and this server is %s; check how the client names the server, and the reverse DNS of its host",
+			strings.Join(t.SName.NameString, "/")+"@"+t.Realm, s.config.Principal)
 	}
 	if _, ok := keySizes[t.EncPart.EType]; !ok {
 		return nil, fmt.Errorf("kerberos: the ticket is encrypted with type %d, which is not allowed; give the principal of the server AES keys", t.EncPart.EType)

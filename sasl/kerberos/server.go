@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -220,13 +219,4 @@ func (a *acceptance) choice(token []byte) (reply []byte, id string, done bool, e
 	}
 	id, err = a.server.config.Mapping.ID(a.client.name)
 	return nil, id, err == nil, err
-}
-
-// shorten quotes and bounds the text of a stranger for an error.
-func shorten(text string) string {
-	const limit = 100
-	if len(text) > limit {
-		text = text[:limit] + "..."
-	}
-	return fmt.Sprintf("%q", strings.ToValidUTF8(text, "?"))
 }
