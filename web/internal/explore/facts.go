@@ -53,11 +53,11 @@ type ensembleView struct {
 
 // shown are the names of the values that ensemble answers with, beside those about members.
 var shown = []string{
-	"gozkd_epoch", "gozkd_term", "gozkd_applied_index", "gozkd_feature_level", "gozkd_feature_level_max", "gozkd_quorum_reachable",
+	"gozkd_term", "gozkd_applied_index", "gozkd_feature_level", "gozkd_feature_level_max", "gozkd_quorum_reachable",
 	"gozkd_voters_connected", "gozkd_log_pending_seconds", "gozkd_log_stalls_total", "gozkd_checkpoint_reverted",
 	"digest_mismatches_count", "gozkd_tls_certificate_expires_seconds", "gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_errors_total",
-	"gozkd_archive_gaps_total", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "fsynctime", "peer_state",
-	"open_file_descriptor_count", "max_file_descriptor_count", "quorum_size", "gozkd_data_weight_bytes", "gozkd_data_limit_bytes",
+	"gozkd_archive_gaps_total", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed", "fsynctime",
+	"open_file_descriptor_count", "max_file_descriptor_count", "gozkd_data_weight_bytes", "gozkd_data_limit_bytes",
 }
 
 // ensemble answers with the members, and the state of this server. With brief it asks no others.

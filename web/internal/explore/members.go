@@ -40,7 +40,7 @@ type answers struct {
 
 // wanted are the values of mntr that are shown for each member.
 var wanted = []string{
-	"znode_count", "approximate_data_size", "digest_mismatches_count", "p99_gozkd_log_sync_duration_seconds", "num_alive_connections",
+	"znode_count", "approximate_data_size", "digest_mismatches_count", "p99_gozkd_log_sync_duration_seconds",
 	"gozkd_term", "gozkd_applied_index", "gozkd_feature_level", "gozkd_feature_level_max", "gozkd_tls_certificate_expires_seconds",
 	"gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed",
 }

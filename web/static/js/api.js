@@ -234,11 +234,6 @@ export function remove(path, version) {
   return json('DELETE', znodes(path), {headers: {'If-Match': '"' + version + '"'}});
 }
 
-/** multi applies operations, all or nothing. */
-export function multi(operations) {
-  return json('PATCH', 'znodes/v2/', {body: JSON.stringify(operations), headers: {'Content-Type': 'application/json'}});
-}
-
 /**
  * stream opens server-sent events. handlers has one function per event name, which gets the data
  * (parsed JSON) and the id, and optionally open() and lost(givenUp). The browser reconnects by itself
