@@ -116,9 +116,10 @@ func hashFounders(voters []uint64) uint64 {
 // SetPeers says which other members there are.
 func (s *Admission) SetPeers(ids []uint64) { s.peers = slices.Sorted(slices.Values(ids)) }
 
-// tick announces this member to the others while it waits to be let in.
+// tick announces this member to the others while it waits to be let in, and then for its first
+// checkpoint: the leader may have removed it again, because it was silent.
 func (s *Admission) tick() {
-	if !s.fresh && !s.past.durable {
+	if !s.fresh && !s.past.durable && s.applied > 0 {
 		return
 	}
 	if s.ticks++; s.ticks%joinTicks == 1 {
@@ -129,11 +130,14 @@ func (s *Admission) tick() {
 // sendJoin announces to members that this member has no state, or is outdated.
 func (s *Admission) sendJoin(to ...uint64) {
 	founders := uint64(0)
-	if s.fresh {
+	switch {
+	case s.past.durable:
+	case s.fresh && s.graceTicks < 0:
+		founders = ^hashFounders(s.voters)
+	case s.fresh:
 		founders = hashFounders(s.voters)
-		if s.graceTicks < 0 {
-			founders = ^founders
-		}
+	default: // it was let in, and forms no ensemble
+		founders = hashFounders(nil)
 	}
 	for _, id := range to {
 		s.send(Message{To: id, join: &joinRequest{s.nonce, founders}})

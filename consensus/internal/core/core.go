@@ -192,6 +192,7 @@ func (c *Core) stepRaft(m *Message) error {
 		}
 	}
 	c.heard(m.From)
+	c.Membership.noteState(m.From)
 	if m.From == c.leader {
 		c.Clock.heardLeader()
 	}

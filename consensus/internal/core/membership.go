@@ -67,7 +67,7 @@ type Membership struct {
 	idleTicks   int               // ticks in which no future voter made progress
 	bestMatch   map[uint64]uint64 // by member that had to catch up: its Match
 	silentTicks map[uint64]int    // by member: ticks since it was heard from
-	withState   map[uint64]bool   // members that had a state when they last connected
+	withState   map[uint64]bool   // members that had a state when they last connected, or have one since
 	reported    bool              // the result of the target's serial was handed out
 	checkDue    bool              // a step may be due: set by each tick, and when a field above has changed
 }
@@ -175,6 +175,14 @@ func (m *Membership) reconcile(out *Output) error {
 
 // SetPeerState says whether a member that connects has a state.
 func (m *Membership) SetPeerState(id uint64, has bool) { m.withState[id] = has }
+
+// noteState notes that a member takes part in raft. One that stood still while it got its first
+// checkpoint may have been removed meanwhile, and has connected without a state.
+func (m *Membership) noteState(id uint64) {
+	if !m.inConf(id) && !m.withState[id] {
+		m.withState[id], m.checkDue = true, true
+	}
+}
 
 // readmit removes a member that has lost its state, and then adds it as a learner. The member does
 // not know its earlier promises, the votes and acknowledgements, so it must not count until a

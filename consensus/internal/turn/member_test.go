@@ -22,6 +22,8 @@ type scriptMember struct {
 	queue        []LogWork // that is not durable
 	id           uint64
 	up, hung     bool
+	paused       bool
+	waiting      []core.Message // while paused
 	life         uint64
 	levels       core.LevelRange
 	disk, copied *scriptDisk

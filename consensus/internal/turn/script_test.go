@@ -34,6 +34,7 @@ import (
 //	cut N | heal N                                   the network refuses connections from and to N
 //	hang N | resume N                                the disk of N syncs nothing
 //	stop N | start N [levels=(1,2)]                  the process
+//	pause N | continue N                             the process stands still; messages wait
 //	empty N | copy N | restore N                     the data directory of a stopped member
 //	transfers break | hold | ok                      checkpoints on the way do not arrive, wait, or arrive
 //	status                                           what each member is
@@ -232,6 +233,9 @@ func (s *script) begin(td *datadriven.TestData) {
 		m.connect()
 	case "hang", "resume":
 		m.hung = td.Cmd == "hang"
+	case "pause", "continue":
+		m.paused = td.Cmd == "pause"
+		s.net, m.waiting = append(s.net, m.waiting...), nil
 	case "stop":
 		m.stop()
 	case "start":
@@ -255,7 +259,7 @@ func (s *script) begin(td *datadriven.TestData) {
 // tick lets time pass, for all members or these.
 func (s *script) tick(members []uint64) {
 	for _, m := range s.all() {
-		if len(members) == 0 || slices.Contains(members, m.id) {
+		if !m.paused && (len(members) == 0 || slices.Contains(members, m.id)) {
 			m.loop.Tick()
 			m.turn()
 		}
@@ -278,7 +282,11 @@ func (s *script) settle() {
 		if len(s.net) > 0 {
 			msg := s.net[0]
 			s.net = s.net[1:]
-			if m := s.members[msg.To]; m != nil && m.up && !s.cut[msg.To] && !s.cut[msg.From] {
+			switch m := s.members[msg.To]; {
+			case m == nil || !m.up || s.cut[msg.To] || s.cut[msg.From]:
+			case m.paused:
+				m.waiting = append(m.waiting, msg)
+			default:
 				m.try(m.core.Step(&msg))
 				m.turn()
 			}
