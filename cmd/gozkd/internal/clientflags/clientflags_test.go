@@ -286,7 +286,7 @@ func TestPurpose(t *testing.T) {
 		}
 		advice := new(Security).Advice(t.Context(), address, io.EOF)
 		switch away := strings.HasPrefix(answer, "This"); {
-		case away && advice != neterr.Away, !away && want != neterr.ForClients && want != "" && advice != want:
+		case away && !errors.Is(advice, neterr.Away), !away && want != neterr.ForClients && want != "" && !errors.Is(advice, want):
 			t.Errorf("%q: advice %v", answer, advice)
 		case !away && (want == neterr.ForClients || want == "") && advice != nil:
 			t.Errorf("%q: advice %v", answer, advice)

@@ -58,7 +58,7 @@ func (s *Security) Advice(ctx context.Context, address string, err error) error 
 // Explain adds Advice to an error.
 func (s *Security) Explain(ctx context.Context, address string, err error) error {
 	advised := neterr.Advised(err, s.Advice(ctx, address, err))
-	if wrong, is := advised.(neterr.WrongPort); is {
+	if wrong, is := advised.(neterr.WrongPort); is { //nolint:errorlint // not one that has an address
 		return fmt.Errorf("%s: %w", address, wrong)
 	}
 	return advised
