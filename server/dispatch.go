@@ -132,7 +132,15 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 			c.FlushAsync()
 			c.server.node.Drive(lone)
 		}
-		c.Flush()
+		switch {
+		case !c.InWindow():
+			c.Flush()
+		case p.inWindow:
+			c.FlushAsync()
+		default:
+			c.LeaveWindow()
+			c.Flush()
+		}
 		switch {
 		case err != nil:
 			if errors.Is(err, bounds.ErrLargeRequest) {

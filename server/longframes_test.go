@@ -433,3 +433,54 @@ func TestLongFrames_FewUnderWay(t *testing.T) {
 		}
 	})
 }
+
+// A client that has entered the window, and does not take the replies to its earlier requests,
+// leaves the window to others until it takes them.
+func TestLongFrames_NotTakingReplies(t *testing.T) {
+	for op, body := range map[proto.OpCode]record{
+		proto.OpSetData: &proto.SetDataRequest{Path: "/z", Data: make([]byte, 300_000), Version: -1},
+		proto.OpMulti:   multi{{Op: proto.OpSetData, Path: "/z", Data: make([]byte, 300_000), Version: -1}},
+	} {
+		var d disk
+		cfg := onDisk(t, &d)
+		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+			server.BoundWrites(s, 16<<20)
+			clients := make([]*raw, 16)
+			for i := range clients {
+				clients[i] = dial()
+				clients[i].connect(3_600_000, 0, nil)
+			}
+			clients[0].call(1, proto.OpCreate, create{path: "/z"})
+			clients[0].call(2, proto.OpCreate, create{path: "/large"})
+			clients[0].call(3, proto.OpSetData, &proto.SetDataRequest{Path: "/large", Data: make([]byte, 900_000), Version: -1})
+			resume := d.stall()
+			for i, c := range clients {
+				var b []byte
+				if i >= len(clients)/2 { // it stops
+					b = frame(3, proto.OpSetData, &proto.SetDataRequest{Path: "/z", Version: -1})
+					for range 20 {
+						b = append(b, frame(4, proto.OpGetData, &proto.PathWatchRequest{Path: "/large"})...)
+					}
+				}
+				c.writeAll(append(b, frame(5, op, body)...))
+			}
+			synctest.Wait()
+			resume(nil)
+			start := time.Now()
+			for round := range 3 {
+				for i, c := range clients[:len(clients)/2] {
+					if h, _ := c.reply(); h.Err != proto.OK {
+						t.Fatalf("%v, round %d, client %d: %v", op, round, i, h.Err)
+					}
+					c.writeAll(frame(6, op, body))
+				}
+			}
+			if took := time.Since(start); took > time.Second {
+				t.Errorf("%v: others waited for %v", op, took)
+			}
+			for _, c := range clients {
+				_ = c.nc.Close()
+			}
+		})
+	}
+}

@@ -17,6 +17,9 @@ type pause *pauseKind
 type pauseKind struct {
 	again     bool // the request that comes next was not handled: it is routed again after the pause
 	takesTurn bool // the next burst has a turn for an expensive request
+	// inWindow: a long write stays in the window. Other pauses may depend on what the client does,
+	// for which all other long writes would wait.
+	inWindow bool
 	// await waits until the next burst may begin, without locks. It returns false if there is none.
 	// The input that is left is charged (HoldInput).
 	await func(c *conn, in *link.Input) bool
@@ -48,10 +51,10 @@ var pauseSync pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input
 
 // pauseTurn: the next request is expensive and needs a turn; or it is answered in part, and the
 // rest needs another turn.
-var pauseTurn pause = &pauseKind{again: true, takesTurn: true, await: func(*conn, *link.Input) bool { return true }}
+var pauseTurn pause = &pauseKind{again: true, takesTurn: true, inWindow: true, await: func(*conn, *link.Input) bool { return true }}
 
 // pauseWrites: too many writes are under way in the server.
-var pauseWrites pause = &pauseKind{again: true, await: func(c *conn, _ *link.Input) bool { return c.awaitWrites() }}
+var pauseWrites pause = &pauseKind{again: true, inWindow: true, await: func(c *conn, _ *link.Input) bool { return c.awaitWrites() }}
 
 // pauseWindow: the next request is a long write, and those under way delay all others.
 var pauseWindow pause = &pauseKind{again: true, await: func(c *conn, in *link.Input) bool {

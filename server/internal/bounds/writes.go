@@ -138,16 +138,22 @@ func (l *Writes) Enter(of *Place, big bool, patience time.Duration) bool {
 	return of.in
 }
 
-// Free gives back the place of a frame whose request is answered, or is not proposed.
-func (l *Writes) Free(of *Place) {
-	l.Long.Accepted(of)
-	l.Long.bytes.release(of.Bytes)
+// Leave undoes Enter: the write cannot be proposed yet.
+func (l *Writes) Leave(of *Place) {
 	if of.in {
 		l.window.release(of.Bytes)
 	}
 	if of.big {
 		l.big.release(1)
 	}
+	of.in, of.big = false, false
+}
+
+// Free gives back the place of a frame whose request is answered, or is not proposed.
+func (l *Writes) Free(of *Place) {
+	l.Long.Accepted(of)
+	l.Long.bytes.release(of.Bytes)
+	l.Leave(of)
 }
 
 // Answered notes when a write was proposed that is answered now. The caller releases it.

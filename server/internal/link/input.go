@@ -216,6 +216,12 @@ func (l *Link) EnterWindow(big bool) bool {
 	return l.host.Writes.Enter(l.place, big, l.host.Patience())
 }
 
+// InWindow reports whether EnterWindow has let in the request that was read.
+func (l *Link) InWindow() bool { return l.place != nil && l.place.HasEntered() }
+
+// LeaveWindow undoes EnterWindow.
+func (l *Link) LeaveWindow() { l.host.Writes.Leave(l.place) }
+
 // KeepPlace leaves the place of the frame that was read, or nil if it has none, to its request.
 func (l *Link) KeepPlace() (of *bounds.Place) {
 	if of, l.place = l.place, nil; of != nil {

@@ -54,6 +54,7 @@ func TestCommands_Refuse(t *testing.T) {
 			w.Header().Set("Content-Length", fmt.Sprint(len(whole)))
 			_, _ = w.Write(whole[:len(whole)/2]) // the test looks at what arrives
 		case "/bad":
+			w.Header().Set("Content-Type", "application/octet-stream")
 			_, _ = io.WriteString(w, "no bbolt file")
 		case "/looking": // as a server does that looks for its leader
 			w.Header().Set("Content-Type", "application/json")
