@@ -3,7 +3,6 @@ package memlimit
 
 import (
 	"bufio"
-	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -66,11 +65,15 @@ func machine(root fs.FS) int64 {
 // leave. Both count what the runtime has reserved besides the memory in use.
 func resources(root fs.FS) int64 {
 	limit := int64(math.MaxInt64)
-	var size, resident, shared, text, libraries, data int64 // in pages
+	var pages [7]int64 // size, resident, shared, text, libraries, data and more; what is missing is 0
 	for line := range lines(root, "proc/self/statm") {
-		_, _ = fmt.Sscan(line, &size, &resident, &shared, &text, &libraries, &data) // what is missing is 0
+		for i, field := range strings.Fields(line) {
+			if n := number(field); i < len(pages) && n < math.MaxInt64 {
+				pages[i] = n
+			}
+		}
 	}
-	used := resident - shared
+	size, used, data := pages[0], pages[1]-pages[2], pages[5]
 	for line := range lines(root, "proc/self/limits") {
 		for name, reserved := range map[string]int64{"Max address space": size, "Max data size": data} {
 			if values, ok := strings.CutPrefix(line, name); ok {
