@@ -12,8 +12,8 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 112_126, goal: 97_000}
-	neverBudget   = budget{limit: 36_242, goal: 34_000}
+	shippedBudget = budget{limit: 111_345, goal: 97_000}
+	neverBudget   = budget{limit: 36_123, goal: 34_000}
 )
 
 // shippedRoots are what users run and import. With all that they import they are what is shipped.
