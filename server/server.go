@@ -206,7 +206,7 @@ func (s *Server) openNode(ctx context.Context) error {
 	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{
 		ID: uint64(s.cfg.MemberID), Voters: s.members.Voters(), Learners: s.members.Observers(),
-		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.ports.peerAddress(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
+		JoinOnly: s.cfg.JoinOnly, Relayed: s.cfg.RelayedObservers, PeerListener: peerListener, PeerAddress: s.ports.reachedAt(), AddressPatience: s.cfg.AddressPatience, PeerDial: s.cfg.PeerDial, PeerConns: peerConns(), Tick: raftTick(s.cfg.Tick),
 		PeerSecret: s.cfg.PeerSecret, PeerSecretOptional: s.cfg.PeerSecretOptional, PeerTLS: s.cfg.PeerTLS.forPeers(),
 		FormTicks: s.ports.formTicks(), Follows: s.cfg.Standby,
 		OnMessage: s.leader.received, OnReconciled: s.reconciled, OnLost: machine.lost, Rand: s.cfg.Rand,

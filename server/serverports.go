@@ -200,12 +200,20 @@ func (p *serverPorts) formTicks() int {
 // peerListenAddresses returns where this server listens for other members by its configuration, and
 // where it should listen: there, until a reconfig moves this server.
 func (p *serverPorts) peerListenAddresses() (configured, wanted string) {
-	own, _ := p.addresses.Local(uint64(p.cfg.MemberID))
-	configured, wanted = cmp.Or(p.cfg.PeerListen, p.peerAddress()), own.PeerAddress()
+	configured, wanted = cmp.Or(p.cfg.PeerListen, p.peerAddress()), p.reachedAt()
 	if wanted == p.peerAddress() {
 		return configured, configured
 	}
 	return configured, ports.PeerAddress(configured, wanted)
+}
+
+// reachedAt returns where the other members reach this one: by its own line, until a reconfig moves
+// it.
+func (p *serverPorts) reachedAt() string {
+	if own, ok := p.addresses.Local(uint64(p.cfg.MemberID)); ok {
+		return own.PeerAddress()
+	}
+	return p.peerAddress() // a reconfig has removed it
 }
 
 // connectedAt returns the addresses of this server at which other members are connected.

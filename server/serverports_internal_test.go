@@ -1,6 +1,14 @@
 package server
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
+	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/internal/members"
+)
 
 func TestSocketLimit(t *testing.T) {
 	for _, c := range []struct {
@@ -59,5 +67,40 @@ func TestSocketLimit_PeersFitIn(t *testing.T) {
 	}
 	if _, limit, ok := fileDescriptors(); ok && int64(peerConns()) != reserved(limit)/2 {
 		t.Errorf("%d connections of members with %d descriptors", peerConns(), limit)
+	}
+}
+
+// A server that a reconfig has moved is where the reconfig says. One that a reconfig has removed is
+// where its own configuration says, also after a restart.
+func TestPeerListenAddresses(t *testing.T) {
+	set := func(lines string) serverlist.Set {
+		set, _, err := serverlist.ParseConfig(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	const others = "server.2=h2:2888:3888;2181\nserver.3=h3:2888:3888;2181"
+	configured, disk := set("server.1=h1:2888:3888;2181\n"+others), vfstest.NewMem()
+	for i, c := range []struct{ state, wanted, named string }{
+		{"", "0.0.0.0:2888", "h1:2888"},
+		{"server.1=h1:2888:3888;2181\n" + others, "0.0.0.0:2888", "h1:2888"},
+		{"server.1=h1:2889:3888;2181\n" + others, "0.0.0.0:2889", "h1:2889"},
+		{others, "0.0.0.0:2888", "h1:2888"},
+	} {
+		for _, when := range []string{"first", "after a restart"} {
+			addresses, err := members.OpenAddresses(disk, ".", configured)
+			if err == nil && c.state != "" {
+				state := set(c.state)
+				err = addresses.Update(state, proto.Zxid(i), state)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := serverPorts{shared: &shared{cfg: &Config{MemberID: 1, PeerListen: "0.0.0.0:2888"}, members: configured}, addresses: addresses}
+			if at, wanted := p.peerListenAddresses(); at != "0.0.0.0:2888" || wanted != c.wanted || p.reachedAt() != c.named {
+				t.Errorf("members %q, %s: configured %s, wanted %s, named %s", strings.Fields(c.state), when, at, wanted, p.reachedAt())
+			}
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,6 +79,17 @@ func (m *member) lineAs(r role) string {
 
 func (m *member) peerAddress() string { return fmt.Sprintf("%s:%d", m.host(), m.peerPort) }
 
+// configuredAddress returns the address for other members in the member's own configuration.
+func (m *member) configuredAddress() string {
+	for _, line := range m.lines {
+		if rest, own := strings.CutPrefix(line, fmt.Sprintf("server.%d=", m.id)); own {
+			address, _, _ := strings.Cut(rest, ":3888:")
+			return address
+		}
+	}
+	return m.peerAddress()
+}
+
 // The port for clients is one of two, and the first one in the beginning and in the end.
 const firstClientPort, secondClientPort = 2181, 2182
 
@@ -98,6 +110,9 @@ func (m *member) start() {
 		_ = l.peers.Add(m.w.listen(fmt.Sprintf("%s:%d", m.host(), m.formerPort))) // fails after Close only
 	}
 	_ = l.peers.Add(m.w.listen(m.peerAddress())) // as above
+	if at := m.configuredAddress(); m.role == outside && at != m.peerAddress() {
+		_ = l.peers.Add(m.w.listen(at)) // as above; a server that was removed is where its configuration says
+	}
 	process, disk := m.disk.open()
 	l.fs = process
 	ctx, cancel := context.WithCancel(context.Background())
