@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 111_353, goal: 97_000}
+	shippedBudget = budget{limit: 111_354, goal: 97_000}
 	neverBudget   = budget{limit: 36_123, goal: 34_000}
 )
 

@@ -30,7 +30,7 @@ const (
 	HungUp        = "connection closed during the handshake"
 )
 
-// texts maps parts of errors of crypto/tls, which have no types, to reasons.
+// texts maps parts of errors of crypto/tls and net/http, which have no types, to reasons.
 var texts = []struct{ part, reason string }{
 	{"client didn't provide a certificate", NoCertificate},
 	{"server did not send a certificate", NoCertificate},
@@ -41,6 +41,7 @@ var texts = []struct{ part, reason string }{
 	{"no ECDHE curve supported by both", NoCipher},
 	{"peer doesn't support any of the certificate's signature algorithms", NoCipher},
 	{"first record does not look like a TLS handshake", NotTLS},
+	{"server closed idle connection", HungUp},
 }
 
 // TLSReason returns in a few words why a TLS handshake failed with err: one of the constants, "the

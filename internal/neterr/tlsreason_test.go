@@ -8,7 +8,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -101,4 +104,38 @@ func TestOf_OtherErrors(t *testing.T) {
 	if TLSReason(context.DeadlineExceeded) != TimedOut {
 		t.Error("a context's deadline is none")
 	}
+}
+
+// A server that closes the connection at once has many errors in net/http: it may be noticed before
+// the request is written, while it is, or afterwards.
+func TestTLSReason_HTTP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() { // ends when l is closed; awaited below
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close() // the client sees what it gets
+		}
+	})
+	transport := &http.Transport{DisableKeepAlives: true}
+	for range 500 {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "http://"+l.Addr().String(), nil)
+		resp, err := transport.RoundTrip(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if err == nil || TLSReason(err) != HungUp {
+			t.Fatalf("%v", err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	accepting.Wait()
 }
