@@ -8,7 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Exists returns the Stat of a znode. Errors: ErrBadArguments (U+0000), ErrNoAuth, ErrNoNode.
+// Exists returns the Stat. Errors: ErrBadArguments for U+0000, ErrNoAuth without READ, ErrNoNode.
 func (s *znodeStore) Exists(path string, c Caller) (proto.Stat, proto.ErrCode) {
 	if strings.IndexByte(path, 0) >= 0 {
 		return proto.Stat{}, proto.ErrBadArguments

@@ -49,7 +49,7 @@ type Config struct {
 	ClientPort int
 	// Ports are the client ports of all members, instead of consecutive ones; 0: a free port.
 	Ports []int
-	// Dir keeps the data: of a standalone server in Dir, of member N in Dir/N. Empty: in memory.
+	// Dir keeps the data: a lone server's in Dir, member N's in Dir/N. Empty: memory, until Close.
 	Dir string
 	// Server is the configuration of all members. Defaults: a Tick of 500 ms, sessions of up to an
 	// hour, no limit of connections, all four-letter words. The cluster sets addresses, MemberID,

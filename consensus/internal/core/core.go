@@ -437,7 +437,7 @@ func (c *Core) FirstMeta() Meta {
 	return m
 }
 
-// Formed makes this member part of a new ensemble. Admission.FirstState and FirstMeta are durable.
+// Formed makes this member part of a new ensemble. Call it when FirstState, FirstMeta are durable.
 func (c *Core) Formed() error {
 	if err := c.Admission.formed(c.FirstMeta()); err != nil {
 		return err

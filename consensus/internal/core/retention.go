@@ -8,7 +8,7 @@ import (
 
 // RetentionLimits bound the applied entries that stay in memory for other members.
 type RetentionLimits struct {
-	// Bytes is kept for members that were away for a moment. Who needs more gets a checkpoint.
+	// Bytes is kept for members that were away briefly. A member that needs more gets a checkpoint.
 	Bytes int
 	// MaxBytes bounds the entries kept for a member that is being served right now, from the log or
 	// by a checkpoint, or that is connected: it may merely be slow.

@@ -21,7 +21,7 @@ type Expiry struct {
 	reported map[uint8]Report // the last report of each other member
 	// resetAt is when every session last got a full timeout.
 	resetAt time.Time
-	// leadingSince is when the leadership of the tracker began; zero: this server does not lead.
+	// leadingSince is when the leadership began that the tracker was reset for; zero: none.
 	leadingSince time.Time
 	// lastJump is when the clock last jumped. A time that was read from the clock before the jump
 	// is too old for a client that connects now.
