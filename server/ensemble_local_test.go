@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memnet"
@@ -119,6 +120,34 @@ func TestLocalSession(t *testing.T) {
 				t.Errorf("zk_local_sessions is %s in the end", n)
 			}
 		}
+	})
+}
+
+// When the clock jumps, a request that is being handled says nothing of the time after the jump,
+// also in a local session (see TestMoveClock_DuringARequest).
+func TestLocalSession_ClockJumpsDuringARequest(t *testing.T) {
+	var clock jumping
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.each(func(c *server.Config) {
+			c.LocalSessions, c.Now, c.OutstandingLimit, c.Words = true, clock.now, 50, []string{"*"}
+		})
+		e.startAll()
+		e.awaitVoters(1, 2, 3)
+		id := e.followers()[0]
+		c := e.connect(id, 10*time.Second)
+		if c.id&localBit == 0 {
+			t.Fatalf("session %v is not local", c.id)
+		}
+		e.m(id).isolate(true)
+		c.writeAll(bytes.Repeat(frame(1, proto.OpDelete, &proto.PathVersionRequest{Path: "/x"}), 100)) // waits for the limit of writes
+		time.Sleep(10 * time.Millisecond)                                                              // they arrive
+		synctest.Wait()
+		e.m(id).s.MoveClock(func() []int64 { clock.by.Add(int64(time.Minute)); return []int64{} })
+		time.Sleep(ticks.Tick) // sessions are judged
+		if n := e.monitor(id)["zk_local_sessions"]; n != "0" {
+			t.Errorf("after the timeout there are %s local sessions", n)
+		}
+		e.m(id).isolate(false)
 	})
 }
 

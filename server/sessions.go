@@ -296,7 +296,7 @@ func (s *sessions) moveClock(move func() (connected []int64)) {
 		s.conns.locals.Jump(func() (time.Time, []int64) {
 			from = s.cfg.Now()
 			heard, now = move(), s.cfg.Now()
-			for _, c := range s.conns.bySession {
+			for _, c := range s.conns.byID {
 				c.SetHandling(false) // requests from before the jump say nothing of the time after it
 			}
 			s.endings.Moved(from, now)
