@@ -221,8 +221,11 @@ func findQueue(h []*Record, found func(string, ...*Record)) {
 func findPipeline(h []*Record, found func(string, ...*Record)) {
 	acked, sent := map[string]*Record{}, map[string]int{} // by path: the last acknowledged one; the highest number
 	created := map[string]*Record{}
-	refused, unknown := map[string]int{}, map[string]int{} // by path
+	refused := map[string]int{}      // by path
+	unanswered := map[string][]int{} // by path: the numbers
+	full := false                    // a load was refused: others may have been, without an answer
 	for _, r := range h {
+		full = full || r.Err == proto.ErrQuotaExceeded
 		if !isOf(r, loadPipeline) || path.Base(path.Dir(r.Path())) != loadPipeline {
 			continue
 		}
@@ -240,7 +243,7 @@ func findPipeline(h []*Record, found func(string, ...*Record)) {
 			case r.Err == proto.ErrQuotaExceeded:
 				refused[p.Path]++
 			case !r.Answered():
-				unknown[p.Path]++
+				unanswered[p.Path] = append(unanswered[p.Path], n)
 			}
 			if !r.OK() {
 				continue
@@ -265,8 +268,16 @@ func findPipeline(h []*Record, found func(string, ...*Record)) {
 		// Only the create succeeded: no data.
 		n, err := strconv.Atoi(p.Got)
 		missing, may := n-int(p.Stat.Version), refused[p.Path]
-		if len(refused) > 0 { // others may have been refused too
-			may += unknown[p.Path]
+		if full {
+			length := 0
+			if a := acked[p.Path]; a != nil {
+				length = len(a.Parts[0].Data)
+			}
+			for _, n := range unanswered[p.Path] {
+				if len(strconv.Itoa(n)) > length { // it adds data
+					may++
+				}
+			}
 		}
 		if err != nil && p.Got != "" || missing < 0 || missing > may || n > sent[p.Path] {
 			found(fmt.Sprintf("%s holds %q with version %d, %d were sent", p.Path, p.Got, p.Stat.Version, sent[p.Path]), r)

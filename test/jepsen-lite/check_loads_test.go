@@ -1,6 +1,7 @@
 package jepsenlite
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -191,28 +192,40 @@ func TestEphemeral(t *testing.T) {
 
 func TestPipeline(t *testing.T) {
 	const p = "/r/pipeline/x"
+	sets := func(answered, unanswered int) (versions []int32) {
+		for v := range answered {
+			versions = append(versions, int32(v+1))
+		}
+		return append(versions, slices.Repeat([]int32{-1}, unanswered-1)...)
+	}
 	for name, c := range map[string]struct {
 		versions []int32 // of the replies to sets 1, 2, ...; the one after them has no reply
 		data     string
 		version  int32
 		gone     bool
+		full     bool // another load was refused
 		want     string
 	}{
 		"all":                  {versions: []int32{1, 2}, data: "2", version: 2},
 		"the open one as well": {versions: []int32{1, 2}, data: "3", version: 3},
 		"nothing but the create": {
 			data: "", version: 0},
-		"one twice":                   {versions: []int32{1, 3}, data: "2", version: 3, want: "made version"},
-		"the other order":             {versions: []int32{2, 1}, data: "1", version: 2, want: "made version"},
-		"one refused":                 {versions: []int32{1, -2, 2}, data: "3", version: 2},
-		"one refused, the open one":   {versions: []int32{1, -2, 2}, data: "4", version: 3},
-		"one refused, and done":       {versions: []int32{1, -2, 3}, data: "3", version: 3, want: "made version"},
-		"one refused, the last lost":  {versions: []int32{1, -2, 2}, data: "1", version: 1, want: "was acknowledged"},
-		"one refused, too few in sum": {versions: []int32{-2, 1, 2}, data: "3", version: 0, want: "holds"},
-		"open one twice":              {versions: []int32{1, 2}, data: "3", version: 4, want: "holds"},
-		"last one lost":               {versions: []int32{1, 2}, data: "1", version: 1, want: "was acknowledged"},
-		"never sent":                  {versions: []int32{1, 2}, data: "4", version: 4, want: "were sent"},
-		"gone":                        {versions: []int32{1, 2}, gone: true, want: "is gone"},
+		"one twice":                    {versions: []int32{1, 3}, data: "2", version: 3, want: "made version"},
+		"the other order":              {versions: []int32{2, 1}, data: "1", version: 2, want: "made version"},
+		"one refused":                  {versions: []int32{1, -2, 2}, data: "3", version: 2},
+		"one refused, the open one":    {versions: []int32{1, -2, 2}, data: "4", version: 3},
+		"one refused, and done":        {versions: []int32{1, -2, 3}, data: "3", version: 3, want: "made version"},
+		"one refused, the last lost":   {versions: []int32{1, -2, 2}, data: "1", version: 1, want: "was acknowledged"},
+		"one refused, too few in sum":  {versions: []int32{-2, 1, 2}, data: "3", version: 0, want: "holds"},
+		"refused unanswered":           {versions: sets(9, 4), data: "9", version: 9, full: true},
+		"refused unanswered, then not": {versions: sets(9, 4), data: "13", version: 10, full: true},
+		"unanswered, lost":             {versions: sets(9, 4), data: "13", version: 10, want: "holds"},
+		"unanswered, too many lost":    {versions: sets(9, 4), data: "13", version: 8, full: true, want: "holds"},
+		"adds no data, lost":           {versions: sets(5, 4), data: "9", version: 8, full: true, want: "holds"},
+		"open one twice":               {versions: []int32{1, 2}, data: "3", version: 4, want: "holds"},
+		"last one lost":                {versions: []int32{1, 2}, data: "1", version: 1, want: "was acknowledged"},
+		"never sent":                   {versions: []int32{1, 2}, data: "4", version: 4, want: "were sent"},
+		"gone":                         {versions: []int32{1, 2}, gone: true, want: "is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l line
@@ -227,6 +240,9 @@ func TestPipeline(t *testing.T) {
 						r.Err = proto.ErrQuotaExceeded
 					}
 				})
+			}
+			if c.full {
+				l.op("set-0", proto.OpCreate, "/r/set/x", 30, 40, func(r *Record) { r.Err = proto.ErrQuotaExceeded })
 			}
 			l.op("final-1", proto.OpGetChildren2, "/r/pipeline", 60, 70, nil)
 			if !c.gone {
