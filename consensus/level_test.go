@@ -144,3 +144,24 @@ func TestLevel_TooOldMemberIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// A start that applies the entry of the level again, because the log does not say yet that the
+// entry is committed, does not log an activation.
+func TestLevel_AppliedAgain(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 {
+		var logs logbuf.Buffer
+		n := open(t, Config{Dir: dir, Logger: hclog.New(&hclog.LoggerOptions{Output: &logs})})
+		for n.Status().Level < core.SupportedLevels.Max {
+			time.Sleep(time.Millisecond)
+		}
+		n.close(t)
+		want := 0
+		if i == 0 {
+			want = 1
+		}
+		if got := logs.Count("feature level activated"); got != want {
+			t.Errorf("start %d logs %d activations, want %d", i+1, got, want)
+		}
+	}
+}

@@ -98,6 +98,7 @@ func Open(cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	w.checkpoints, w.state, w.written = n.checkpoints.file, r.state, r.state
+	n.status.recovered = r.level
 	retention := core.DefaultRetention(cfg.MemoryBytes)
 	retention.ArchiveBytes = cfg.ArchiveBytes
 	n.core, err = core.New(core.Config{

@@ -28,6 +28,7 @@ type recovered struct {
 	earlier uint64          // newest incarnation of this server's stream that the checkpoint knows
 	past    uint64          // newest incarnation that the directory knew before this start
 	filled  bool            // raft's storage was filled by an earlier node
+	level   Level           // see checkLevels
 }
 
 // recover reads checkpoint and log, and begins a new incarnation on disk.
@@ -114,11 +115,14 @@ func (r *recovered) checkAlone(cfg *Config, where string) error {
 	return nil
 }
 
-// checkLevels refuses a log that activates an unsupported level. Whether its entry is committed is
-// not known yet, but it was proposed because all members supported the level.
+// checkLevels refuses a log that activates an unsupported level, and notes the highest level of the
+// directory. Whether the entry is committed is not known yet, but it was proposed because all
+// members supported the level.
 func (r *recovered) checkLevels(levels LevelRange, where dataPaths) error {
+	r.level = r.meta.Level
 	for _, e := range r.entries {
 		if l := core.EntryLevel(e); l != 0 {
+			r.level = max(r.level, l)
 			if err := levels.Check(l, fmt.Sprintf("entry %d of the log in %s", e.GetIndex(), where.log)); err != nil {
 				return err
 			}

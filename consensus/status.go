@@ -64,6 +64,7 @@ type statusBoard struct {
 	caughtUp   bool              // everything is applied that was committed when a leader was found
 	conf       *raftpb.ConfState // of current
 	raftTerm   uint64            // of current
+	recovered  Level             // the highest level that the data directory had at the start
 	lastLeader leaderTerm        // the last known leader
 	leadership leadershipStats
 	leaders    int64             // see Counts

@@ -17,7 +17,8 @@ func (n *Node) logTransition(old, s *Status) {
 	if s.Leader != 0 {
 		b.lastLeader = leaderTerm{s.Leader, raftTerm}
 	}
-	if old.Level != 0 && old.Level != s.Level {
+	// An entry that the log had at the start is applied again, which activates nothing.
+	if old.Level != 0 && s.Level > max(old.Level, b.recovered) {
 		log.Info("feature level activated: versions that do not support it can no longer start with this data", "level", s.Level, "before", old.Level)
 	}
 	if n.cfg.PeerListener == nil {

@@ -151,10 +151,14 @@ func (a *applier) request(r *consensus.Request) *datatree.Request {
 
 // count records the changes of a request, also those of budgets, and its refusal by a quota.
 func (a *applier) count(req *datatree.Request, res *datatree.Result, events []datatree.Event) {
-	results := res.Multi
+	results, again := res.Multi, !a.s.life.Serving.Load()
 	for i := range events {
 		e, size := &events[i], 0
-		if err := a.s.state.noteBudget(e.Path); err != nil && a.s.life.Serving.Load() {
+		err := a.s.state.noteBudget(e.Path)
+		if again {
+			continue
+		}
+		if err != nil {
 			a.s.cfg.Logger.Warn("a budget is malformed", "error", err)
 		}
 		switch e.Type {
@@ -175,6 +179,7 @@ func (a *applier) count(req *datatree.Request, res *datatree.Result, events []da
 		a.batch.Write(e.Path, size)
 	}
 	switch {
+	case again: // the log is applied again after a start: an earlier process has counted
 	case res.Full:
 		a.s.meter.Count(meter.GrowthRefused)
 	case res.Err == proto.ErrQuotaExceeded:

@@ -23,7 +23,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 		var c *conn
 		if w, ok := ref.(*attachRequest); ok {
 			c = w.conn
-		} else if req.Op == proto.OpReattachSession && !s.alone() && s.node.Status().Leading {
+		} else if req.Op == proto.OpReattachSession && s.life.Serving.Load() && !s.alone() && s.node.Status().Leading {
 			s.meter.Count(meter.SessionsRevalidated) // a client came to another member, which in ZooKeeper asks the leader
 		}
 		// Bind before updating the tracker: MoveClock must see the session as connected.
@@ -40,7 +40,7 @@ func (a *applier) noteSession(req *datatree.Request, res *datatree.Result, ref a
 			return
 		}
 		s.sessions.expiry.Remove(req.Session)
-		if req.Op == proto.OpExpireSession {
+		if req.Op == proto.OpExpireSession && s.life.Serving.Load() {
 			s.meter.Count(meter.SessionsExpired)
 			s.meter.LostSinceElection.Add(1)
 		}

@@ -93,6 +93,43 @@ func TestMonitor_Moves(t *testing.T) {
 	}
 }
 
+// A start that applies the log again does not count what an earlier process has counted.
+func TestMonitor_AppliedAgain(t *testing.T) {
+	dir, acl := t.TempDir(), zk.WorldACL(zk.PermAll)
+	run := func(use func(s *server.Server, c *zk.Conn)) map[string]int64 {
+		s := start(t, server.Config{Dir: dir, EnforceQuota: true, SnapCount: 1_000_000})
+		if use != nil {
+			c := dialIn(t, s, 40*time.Second)
+			use(s, c)
+			c.Close()
+		}
+		n := counted(s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first := run(func(s *server.Server, c *zk.Conn) {
+		for _, path := range []string{"/q", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_stats", "/zookeeper/quota/q/zookeeper_limits"} {
+			must[string](t)(c.Create(path, []byte("count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1"), 0, acl))
+		}
+		if _, err := c.Create("/q/a", nil, 0, acl); err == nil {
+			t.Error("a create beyond the quota succeeds")
+		}
+		if err := s.ExpireSession(t.Context(), dialIn(t, s, 40*time.Second).SessionID()); err != nil {
+			t.Error(err)
+		}
+	})
+	again := run(nil)
+	for _, name := range []string{
+		"write_per_namespace q", "quota_exceeded_error_per_namespace q", "stale_sessions_expired", "propagation_latency",
+	} {
+		if first[name] == 0 || again[name] > 0 {
+			t.Errorf("%s was %d, and is %d after a restart", name, first[name], again[name])
+		}
+	}
+}
+
 // A slow request is logged with its stages, and there are at most ten such lines a second.
 func TestSlowRequests(t *testing.T) {
 	var log logbuf.Buffer

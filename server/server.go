@@ -189,7 +189,7 @@ func (s *Server) start(ctx context.Context) (err error) {
 		ports = append(ports, "secure_address", a.String())
 	}
 	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.facts.mode(),
-		"znodes", st.Znodes-1, "sessions", st.Sessions, "zxid", proto.Zxid(st.Zxid).String(),
+		"znodes", st.Znodes, "sessions", st.Sessions, "zxid", proto.Zxid(st.Zxid).String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
 	s.state.warnOfLongLists()
 	return nil

@@ -37,7 +37,8 @@ type Status struct {
 	LeavesClients bool
 }
 
-// Stats are the values of srvr and stat. Counts and latencies are since the start or srst.
+// Stats are the values of srvr and stat. Counts and latencies are since the start or srst. Znodes
+// includes the root twice, as in ZooKeeper.
 type Stats struct {
 	Version                    string // the version line, with the date of the build
 	Mode                       string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open

@@ -141,10 +141,11 @@ func TestTrace(t *testing.T) {
 	tr.noteWritten(&raftpb.Message{Type: raftpb.MsgStorageAppendResp.Enum(), Index: new(uint64(6))}, at(4))
 	tr.noteWritten(&raftpb.Message{Type: raftpb.MsgStorageApplyResp.Enum(), Index: new(uint64(7))}, at(5))
 	tr.noteWritten(&raftpb.Message{Type: raftpb.MsgStorageAppendResp.Enum()}, at(6))
-	out := &core.Output{Batches: []core.Batch{{Index: 5}, {Index: 6}, {Index: 7}}, FirstOwn: []uint64{2, 0, 3}}
+	out := &core.Output{Batches: []core.Batch{{Index: 4}, {Index: 5}, {Index: 6}, {Index: 7}}, FirstOwn: []uint64{0, 2, 0, 3}}
 	tr.stamp(out)
 	zero := time.Time{}
 	for i, want := range []core.Batch{
+		{Synced: at(4), EntryAt: zero, Proposed: zero}, // of an earlier process
 		{Synced: at(4), EntryAt: at(3), Proposed: at(1)}, {Synced: at(4), EntryAt: at(3), Proposed: zero}, {Synced: zero, EntryAt: zero, Proposed: at(2)},
 	} {
 		b := out.Batches[i]

@@ -30,6 +30,9 @@ func (t *applyTrace) noteOutput(out *core.Output, incarnation uint64, now time.T
 	}
 	for _, m := range out.Appends {
 		if e := m.GetEntries(); len(e) > 0 {
+			if len(t.entryAt.list) == 0 { // an earlier process wrote the entries before: their times are not known
+				t.entryAt.latest(e[0].GetIndex()-1, time.Time{})
+			}
 			t.entryAt.latest(e[len(e)-1].GetIndex(), now)
 		}
 	}

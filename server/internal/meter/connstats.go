@@ -33,12 +33,14 @@ func (s *ConnStats) Replied(took time.Duration, n int64, at time.Time) {
 	s.count += n
 }
 
-// Latencies returns the smallest and the largest latency in whole milliseconds, and the average.
+// Latencies returns the smallest and the largest latency, rounded down and up to milliseconds, so
+// that the average in milliseconds is between them.
 func (s *ConnStats) Latencies() (minMs int64, avgMs float64, maxMs int64) {
-	if s.count > 0 {
-		avgMs = float64(s.total) / float64(s.count) / float64(time.Millisecond)
-	}
-	return s.min.Milliseconds(), avgMs, s.max.Milliseconds()
+	return milliseconds(s.min, float64(s.total)/float64(max(s.count, 1)), s.max)
+}
+
+func milliseconds(least time.Duration, mean float64, most time.Duration) (leastMs int64, meanMs float64, mostMs int64) {
+	return least.Milliseconds(), mean / float64(time.Millisecond), (most + time.Millisecond - 1).Milliseconds()
 }
 
 // Reset forgets everything except Since and Rhythm, like the crst word.

@@ -106,9 +106,8 @@ func (m *Meter) CountsSinceReset(current func() consensus.Counts) consensus.Coun
 	return c
 }
 
-// Latencies returns the latencies of all requests in milliseconds.
+// Latencies returns the latencies of all requests, as [ConnStats.Latencies] does.
 func (m *Meter) Latencies() (minMs int64, avgMs float64, maxMs int64) {
 	d := histogram.Snapshot(m.ops.choose(func(proto.OpCode) bool { return true })...)
-	ms := int64(time.Millisecond)
-	return d.Min() / ms, d.Mean() / float64(ms), d.Max() / ms
+	return milliseconds(time.Duration(d.Min()), d.Mean(), time.Duration(d.Max()))
 }
