@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
+	"github.com/gozkd/gozkd/test/crowd"
 )
 
 // The rows of resident.
@@ -34,7 +35,9 @@ func benchResident(ctx context.Context, s *settings) {
 			do  func(ctx context.Context, p *server.Process)
 		}{
 			{residentLoaded, func(_ context.Context, p *server.Process) { loadWithFew(p, s.seconds) }},
-			{residentSessions, func(ctx context.Context, p *server.Process) { openCrowd(ctx, p.Addr(), s.sessions, 0).await(ctx) }},
+			{residentSessions, func(ctx context.Context, p *server.Process) {
+				crowd.Open(ctx, []string{p.Addr()}, s.sessions, 0, false).Await(ctx)
+			}},
 			{residentZnodes, func(ctx context.Context, p *server.Process) { fillMany(ctx, p.Addr(), s.znodes, payload) }},
 		} {
 			s.out.attempt(ctx, part.row, k.Name, func() {

@@ -27,7 +27,7 @@ var harnessTable = []box{
 	}},
 	{pkg: "bench", may: []arrow{
 		{"internal/backoff", "pauses"},
-		{"client", "sessions that ping and come back"},
+		{"test/crowd", "sessions that ping and come back"},
 		{"recipes/...", "compared with other libraries"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes replies"},

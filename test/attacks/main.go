@@ -24,14 +24,15 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 func main() { must.Program("attacks", run) }
 
 // settings are the flags.
 type settings struct {
-	servers  []string // product names; the first one is judged
-	gozkd    string   // the binary to attack; empty: built from the tree
+	servers  string // names of kinds, separated by commas; the first one is judged
+	gozkd    string // the binary to attack; empty: built from the tree
 	attacks  []*attack
 	duration time.Duration
 	race     bool
@@ -51,14 +52,13 @@ func run(ctx context.Context, args []string) {
 	}
 	var s settings
 	flags := flag.NewFlagSet("attacks", flag.ContinueOnError)
-	servers := flags.String("server", "gozkd,zookeeper", "what to attack: gozkd, zookeeper, or both; the first one is judged")
+	flags.StringVar(&s.servers, "server", "gozkd,zookeeper", "what to attack: gozkd, zookeeper, or both; the first one is judged")
 	flags.StringVar(&s.gozkd, "gozkd", "", "the gozkd to attack; empty: built from the tree")
 	names := flags.String("attack", "all", "names of attacks, separated by commas")
 	flags.DurationVar(&s.duration, "time", 6*time.Second, "how long each attack lasts")
 	flags.BoolVar(&s.race, "race", false, "build gozkd with the race detector: a report is a failure, and slowness is none")
 	flags.StringVar(&s.page, "write", "", "write the table into this page, between its marks")
 	must.Parsed(flags.Parse(args))
-	s.servers = strings.Split(*servers, ",")
 	s.attacks = must.Get(attacksNamed(*names))
 	attackAll(ctx, &s)
 }
@@ -69,13 +69,17 @@ func attackAll(ctx context.Context, s *settings) {
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	var rows []*row
 	var missed []string
-	for i, p := range s.products(ctx, dir) {
+	var flags []string
+	if s.race {
+		flags = []string{"-race"}
+	}
+	for i, k := range server.Kinds(ctx, s.servers, s.gozkd, dir, flags...) {
 		for _, a := range s.attacks {
-			if a.onlyGozkd() && p.name != gozkd {
+			if a.onlyGozkd() && k.Name != server.Gozkd {
 				continue
 			}
 			var r *row
-			must.Doing(a.name+" against "+p.name, func() { r = measure(ctx, s, p, a) })
+			must.Doing(a.name+" against "+k.Name, func() { r = measure(ctx, s, k, a) })
 			rows = append(rows, r)
 			fmt.Println(r)
 			if i == 0 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
 const (
@@ -24,11 +25,11 @@ const (
 	restartLimit = 30 * time.Second
 )
 
-// measure runs an attack against a product.
-func measure(ctx context.Context, s *settings, p *product, a *attack) *row {
-	v := p.start(ctx, a)
+// measure runs an attack against a kind of server.
+func measure(ctx context.Context, s *settings, k server.Kind, a *attack) *row {
+	v := startServers(ctx, k, a)
 	defer must.Finally(v.stop)
-	r := &row{attack: a, server: p.name}
+	r := &row{attack: a, server: k.Name}
 	kept := plant(ctx, v.target.Addrs)
 	if a.ensemble { // members that have a past keep more in mind, and it can be turned against them
 		v.terminate(termLimit)

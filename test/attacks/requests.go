@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/test/compat/diff/exchange"
 )
 
 // requestAttacks are requests that cost the server more than the client.
@@ -246,27 +247,14 @@ func flip(r *rand.Rand, b []byte) []byte {
 	return b
 }
 
+// anyRequests are requests in the words of diff/exchange. PATH stands for a quoted path.
+var anyRequests = []string{
+	`create PATH "x" open 0`, `delete PATH -1`, `setData PATH "data" -1`, `addWatch PATH 1`, `auth 0 "digest" "a:b"`, `getData PATH true`,
+	`multi { create PATH null open 0 ; setData PATH null -1 ; delete PATH -1 }`, `multiRead { getData PATH false ; getChildren PATH false }`,
+}
+
 // drawRequest returns any request.
 func drawRequest(r *rand.Rand) (proto.OpCode, []byte) {
-	path := fmt.Sprintf("/mutated-%d", r.IntN(50))
-	switch r.IntN(8) {
-	case 0:
-		return proto.OpCreate, (&proto.CreateRequest{Path: path, Data: []byte("x"), ACL: proto.OpenACL()}).Append(nil, proto.OpCreate)
-	case 1:
-		return proto.OpDelete, (&proto.PathVersionRequest{Path: path, Version: -1}).Append(nil)
-	case 2:
-		return proto.OpSetData, setData(path, []byte("data"))
-	case 3:
-		m := proto.MultiRequest{Ops: []proto.MultiOp{createOp(path),
-			{Op: proto.OpSetData, Path: path, Version: -1}, {Op: proto.OpDelete, Path: path, Version: -1}}}
-		return proto.OpMulti, m.Append(nil)
-	case 4:
-		m := proto.MultiRequest{Ops: []proto.MultiOp{{Op: proto.OpGetData, Path: path}, {Op: proto.OpGetChildren, Path: path}}}
-		return proto.OpMultiRead, m.Append(nil)
-	case 5:
-		return proto.OpAddWatch, (&proto.AddWatchRequest{Path: path, Mode: proto.AddWatchPersistentRecursive}).Append(nil)
-	case 6:
-		return proto.OpAuth, (&proto.AuthRequest{Scheme: "digest", Auth: []byte("a:b")}).Append(nil)
-	}
-	return proto.OpGetData, (&proto.PathWatchRequest{Path: path, Watch: true}).Append(nil)
+	path := fmt.Sprintf(`"/mutated-%d"`, r.IntN(50))
+	return must.Get2(exchange.ParseRequest(strings.ReplaceAll(anyRequests[r.IntN(len(anyRequests))], "PATH", path)))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,5 +138,17 @@ func TestPeerBytes_AreOfTheFormat(t *testing.T) {
 		if got := hex.EncodeToString(c.got); got != c.want {
 			t.Errorf("the %s is %s, want %s", c.what, got, c.want)
 		}
+	}
+}
+
+// Every request in words is one.
+func TestDrawRequest(t *testing.T) {
+	r, drawn := rand.New(rand.NewPCG(1, 1)), make(map[proto.OpCode]bool)
+	for range 1000 {
+		op, _ := drawRequest(r)
+		drawn[op] = true
+	}
+	if len(drawn) != len(anyRequests) {
+		t.Errorf("drawn were requests of %d operations, of %d", len(drawn), len(anyRequests))
 	}
 }

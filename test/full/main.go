@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/crowd"
 )
 
 func main() { must.Program("full", run) }
@@ -174,8 +175,11 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	for i := range calmVictims + victims {
 		must.Do(deleter.create(ctx, victim(i), nil))
 	}
-	connected, release := p.crowd(ctx, o.sessions, o.watches)
+	idling, release := context.WithCancel(ctx)
+	idle := crowd.Open(idling, p.Addrs(), o.sessions, o.watches/max(o.sessions, 1), true)
+	defer idle.Wait()
 	defer release()
+	idle.Await(ctx)
 	deaths := p.supervise()
 	defer deaths()
 	r.calm.measure(ctx, other, deleter, 0, calmVictims, calmTime)
@@ -205,7 +209,7 @@ func experiment(ctx context.Context, o options, p *peer) report {
 	for range o.restarts {
 		r.restart(ctx, p, other, data)
 	}
-	r.present = connected()
+	r.present, _ = idle.Count()
 	kept := l.keys[third:]
 	for i := range min(sample, len(kept)) {
 		key := kept[i*len(kept)/sample%len(kept)]

@@ -7,11 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -61,32 +59,6 @@ func (p *peer) connect(ctx context.Context) (z znodes) {
 		return err
 	}))
 	return z
-}
-
-// crowd opens idle sessions with watches, and opens them again if they expire. connected says how
-// many have a connection; release ends them.
-func (p *peer) crowd(ctx context.Context, sessions, watches int) (connected func() int, release func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var members []*idle
-	var running sync.WaitGroup
-	for i := range sessions {
-		m := &idle{first: i * (watches / sessions), watches: watches / sessions}
-		must.Do(try(ctx, startLimit, func(ctx context.Context) error { return m.open(ctx, p.config()) }))
-		members = append(members, m)
-		running.Go(func() { m.run(ctx, p.config()) }) // ends with ctx; awaited by release
-	}
-	connected = func() (n int) {
-		for _, m := range members {
-			if c := m.current.Load(); c != nil && c.State() == client.Connected {
-				n++
-			}
-		}
-		return n
-	}
-	return connected, func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // supervise starts members that end again after a second, until the returned function is called,
@@ -154,35 +126,3 @@ func (z znodes) get(ctx context.Context, key string) error {
 }
 
 func (z znodes) delete(ctx context.Context, key string) error { return z.Delete(ctx, key, -1) }
-
-// idle is a session that only has watches, of which first is the number of the first one.
-type idle struct {
-	first, watches int
-	current        atomic.Pointer[client.Client]
-}
-
-func (i *idle) open(ctx context.Context, cfg client.Config) error {
-	c, err := client.Connect(ctx, cfg)
-	for w := 0; err == nil && w < i.watches; w++ {
-		_, _, err = c.Exists(ctx, fmt.Sprintf("/watched/%d", i.first+w), true)
-	}
-	if err != nil && c != nil {
-		c.Detach()
-	} else if err == nil {
-		i.current.Store(c)
-	}
-	return err
-}
-
-// run opens another session whenever one has expired, until ctx ends.
-func (i *idle) run(ctx context.Context, cfg client.Config) {
-	for {
-		select {
-		case <-ctx.Done():
-			i.current.Load().Detach()
-			return
-		case <-i.current.Load().Done():
-			backoff.Retry(ctx, func() bool { return i.open(ctx, cfg) == nil })
-		}
-	}
-}

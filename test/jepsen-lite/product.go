@@ -12,15 +12,14 @@ import (
 
 // Names of products for Find.
 const (
-	Gozkd     = "gozkd"
-	ZooKeeper = "zookeeper"
+	Gozkd     = server.Gozkd
+	ZooKeeper = server.Newest
 )
 
 // Find builds or installs a product and writes its files to dir. gozkd is the binary to test; if
 // empty, it is built from the tree.
 func Find(ctx context.Context, name, gozkd, dir string) Product {
-	kinds := map[string]string{Gozkd: server.Gozkd, ZooKeeper: server.ZooKeeper39}
-	kind := server.KindNamed(ctx, kinds[name], gozkd, dir)
+	kind := server.KindNamed(ctx, name, gozkd, dir)
 	command := kind.Command(ctx, dir, server.Options{})
 	if name == Gozkd {
 		command[0] = must.Get(filepath.Abs(command[0])) // members have directories of their own

@@ -17,6 +17,7 @@ const (
 	ZooKeeper   = "zookeeper-"
 	ZooKeeper38 = ZooKeeper + Debian
 	ZooKeeper39 = ZooKeeper + Maven
+	Newest      = "zookeeper" // the ZooKeeper that gozkd must equal, where there is one
 )
 
 // Kind is a program that can be started as a server or as an ensemble.
@@ -34,21 +35,23 @@ func KindNamed(ctx context.Context, name, binary, dir string, flags ...string) K
 	case name == Gozkd && binary == "":
 		k.binary = build(ctx, install.Root(ctx), dir, "gozkd", flags...)
 	case name == Gozkd:
+	case name == Newest:
+		k.version = Maven
 	case found && (version == Debian || version == Maven || strings.Count(version, ".") == 2):
 		k.version = version
 	default:
-		must.Failf("no server %q: know %s, %s, and %s", name, ZooKeeper38, ZooKeeper39, Gozkd)
+		must.Failf("no server %q: know %s, %s, %s, and %s", name, ZooKeeper38, ZooKeeper39, Newest, Gozkd)
 	}
 	return k
 }
 
 // Kinds returns the kinds that a comma-separated list names, or all, as KindNamed does.
-func Kinds(ctx context.Context, list, binary, dir string) (kinds []Kind) {
+func Kinds(ctx context.Context, list, binary, dir string, flags ...string) (kinds []Kind) {
 	if list == "all" {
 		list = ZooKeeper38 + "," + ZooKeeper39 + "," + Gozkd
 	}
 	for name := range strings.SplitSeq(list, ",") {
-		kinds = append(kinds, KindNamed(ctx, name, binary, dir))
+		kinds = append(kinds, KindNamed(ctx, name, binary, dir, flags...))
 	}
 	return kinds
 }

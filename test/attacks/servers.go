@@ -14,36 +14,8 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// Names of products.
-const (
-	gozkd     = "gozkd"
-	zooKeeper = "zookeeper"
-)
-
 // jvmFlags are ZooKeeper's own defaults: the heap of zkServer.sh.
 var jvmFlags = []string{"-Xmx1000m"}
-
-// product is a kind of server that can be started.
-type product struct {
-	name string
-	kind server.Kind
-}
-
-// products returns the servers to be attacked, built or installed.
-func (s *settings) products(ctx context.Context, dir string) (list []*product) {
-	var flags []string
-	if s.race {
-		flags = []string{"-race"}
-	}
-	for _, name := range s.servers {
-		kind, known := map[string]string{gozkd: server.Gozkd, zooKeeper: server.ZooKeeper39}[name]
-		if !known {
-			must.Failf("no server %q: know %s and %s", name, gozkd, zooKeeper)
-		}
-		list = append(list, &product{name, server.KindNamed(ctx, kind, s.gozkd, dir, flags...)})
-	}
-	return list
-}
 
 // servers are the processes under attack, one or three. The data outlives a restart.
 type servers struct {
@@ -51,9 +23,9 @@ type servers struct {
 	target   target
 }
 
-// start starts the servers for an attack. Their zoo.cfg has defaults, except that the four-letter
-// words and the admin server are available to the attacker.
-func (p *product) start(ctx context.Context, a *attack) *servers {
+// startServers starts the servers for an attack. Their zoo.cfg has defaults, except that the
+// four-letter words and the admin server are available to the attacker.
+func startServers(ctx context.Context, k server.Kind, a *attack) *servers {
 	v := new(servers)
 	opts := server.EnsembleOptions{Members: 1, JVMFlags: jvmFlags, Keys: map[string]string{
 		"tickTime":               "2000",
@@ -72,7 +44,7 @@ func (p *product) start(ctx context.Context, a *attack) *servers {
 		opts.Wrapper = []string{"prlimit", fmt.Sprintf("--nofile=%d:%d", a.files, a.files)}
 	}
 	maps.Copy(opts.Keys, a.keys)
-	v.ensemble = must.Get(p.kind.StartEnsemble(ctx, opts))
+	v.ensemble = must.Get(k.StartEnsemble(ctx, opts))
 	v.target.Addrs = v.ensemble.Addrs()
 	if a.ensemble {
 		for _, m := range v.ensemble.Members {
