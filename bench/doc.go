@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command bench measures gozkd and Apache ZooKeeper side by side on the same machine and prints the
 // figures as Markdown.
 //

@@ -244,9 +244,7 @@ func findSessionView(h []*Record, found func(string, ...*Record)) {
 	shown := func(r *Record) (string, proto.Zxid) { // the znode and the state of it that a reply shows
 		p := &r.Parts[0]
 		switch r.Op {
-		case proto.OpGetData, proto.OpExists, proto.OpSetData:
-			return p.Path, p.Stat.Mzxid
-		case proto.OpGetChildren2:
+		case proto.OpGetData, proto.OpExists, proto.OpSetData, proto.OpGetChildren2:
 			return p.Path, p.Stat.Mzxid
 		case proto.OpCreate, proto.OpCreate2:
 			return p.Made, r.Zxid

@@ -35,23 +35,17 @@ func modelStep(s znode, r *Record) (bool, znode) {
 			return !known || r.Err == proto.ErrNodeExists, s
 		}
 		return !known || r.Err == proto.OK, znode{exists: true, data: p.Data}
-	case proto.OpSetData:
+	case proto.OpSetData, proto.OpDelete:
 		switch {
 		case !s.exists:
 			return !known || r.Err == proto.ErrNoNode, s
 		case p.Version != -1 && p.Version != s.version:
 			return !known || r.Err == proto.ErrBadVersion, s
+		case r.Op == proto.OpDelete:
+			return !known || r.Err == proto.OK, znode{}
 		}
 		next := znode{exists: true, data: p.Data, version: s.version + 1}
 		return !known || r.Err == proto.OK && p.Stat.Version == next.version, next
-	case proto.OpDelete:
-		switch {
-		case !s.exists:
-			return !known || r.Err == proto.ErrNoNode, s
-		case p.Version != -1 && p.Version != s.version:
-			return !known || r.Err == proto.ErrBadVersion, s
-		}
-		return !known || r.Err == proto.OK, znode{}
 	case proto.OpGetData:
 		if !s.exists {
 			return r.Err == proto.ErrNoNode, s

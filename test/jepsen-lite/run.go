@@ -84,13 +84,25 @@ func chooseFaults(o Options) ([]fault, error) {
 	known := map[string]fault{}
 	var chosen []fault
 	noFreeze := canFreeze()
+	impossible := func(f fault) error {
+		switch {
+		case f.previous && o.Product.Previous == nil:
+			return errors.New("no previous version is named")
+		case f.alone && o.Members > 1:
+			return fmt.Errorf("only for a lone server, not %d members", o.Members)
+		case f.loop:
+			return noFreeze
+		}
+		return nil
+	}
 	for _, f := range faults() {
 		known[f.name] = f
-		switch {
-		case o.Faults != nil, f.alone && o.Members > 1, f.previous && o.Product.Previous == nil, f.small && os.Getuid() != 0, f.strict && o.Product.Name != Gozkd:
-		case f.loop && noFreeze != nil:
-			o.Logger.Info("a fault is left out", "kind", f.name, "reason", noFreeze)
-		default:
+		if o.Faults != nil || f.small && os.Getuid() != 0 || f.strict && o.Product.Name != Gozkd {
+			continue
+		}
+		if err := impossible(f); err != nil {
+			o.Logger.Info("a fault is left out", "kind", f.name, "reason", err)
+		} else {
 			chosen = append(chosen, f)
 		}
 	}
@@ -99,14 +111,8 @@ func chooseFaults(o Options) ([]fault, error) {
 		if !ok {
 			return nil, fmt.Errorf("jepsenlite: no fault %q", name)
 		}
-		if f.loop && noFreeze != nil {
-			return nil, noFreeze
-		}
-		if f.previous && o.Product.Previous == nil {
-			return nil, fmt.Errorf("jepsenlite: fault %q: no previous version is named", name)
-		}
-		if f.alone && o.Members > 1 {
-			return nil, fmt.Errorf("jepsenlite: fault %q: only for a lone server, not %d members", name, o.Members)
+		if err := impossible(f); err != nil {
+			return nil, fmt.Errorf("jepsenlite: fault %q: %w", name, err)
 		}
 		chosen = append(chosen, f)
 	}

@@ -1,7 +1,6 @@
 package recipetest
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"runtime"
@@ -73,27 +72,17 @@ var hours = flag.Float64("recipetest.hours", 0, "simulate this many hours in eac
 // searching for the smallest draw.
 type recorder struct {
 	testing.TB // of the bubble; for methods that are not recorded
-	ctx        context.Context
 
-	mu       sync.Mutex
-	failed   bool
-	first    string // the first error
-	lines    []string
-	cleanups []func()
+	mu     sync.Mutex
+	failed bool
+	first  string // the first error
+	lines  []string
 }
 
-// record runs f as a test and returns its outcome.
+// record runs f as a test and returns its outcome, to which the cleanups of t may add.
 func record(t testing.TB, f func(t testing.TB)) *recorder {
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &recorder{TB: t, ctx: ctx}
+	r := &recorder{TB: t}
 	r.run(func() { f(r) })
-	cancel()
-	for len(r.cleanups) > 0 {
-		last := len(r.cleanups) - 1
-		f := r.cleanups[last]
-		r.cleanups = r.cleanups[:last]
-		r.run(f)
-	}
 	return r
 }
 
@@ -113,15 +102,9 @@ func (r *recorder) run(f func()) {
 	<-done
 }
 
-func (r *recorder) Context() context.Context { return r.ctx }
-
 func (r *recorder) Helper() {}
 
-func (r *recorder) Cleanup(f func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.cleanups = append(r.cleanups, f)
-}
+func (r *recorder) Cleanup(f func()) { r.TB.Cleanup(func() { r.run(f) }) }
 
 func (r *recorder) Failed() bool {
 	r.mu.Lock()

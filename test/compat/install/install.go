@@ -3,6 +3,7 @@ package install
 import (
 	"bytes"
 	"context"
+	_ "embed" // zookeeper-release.xml
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -246,26 +247,17 @@ func mvn(ctx context.Context, root, dir string, args ...string) string {
 	return run(ctx, dir, "mvn", args...)
 }
 
+// releasePom is the pom of a release of ZooKeeper, which is called RELEASE in it.
+//
+//go:embed zookeeper-release.xml
+var releasePom string
+
 // ZooKeeperRelease resolves a release of ZooKeeper, such as 3.4.14, with the libraries that its
 // distribution adds, and returns the class path of the server.
 func ZooKeeperRelease(ctx context.Context, root, release string) (classPath string) {
 	defer alone(ctx, root, "m2")()
-	var deps strings.Builder
-	for _, dep := range [][3]string{
-		{"org.apache.zookeeper", "zookeeper", release},
-		{"commons-cli", "commons-cli", "1.5.0"},
-		{"io.dropwizard.metrics", "metrics-core", "4.1.12.1"},
-		{"org.xerial.snappy", "snappy-java", "1.1.10.5"},
-		{"ch.qos.logback", "logback-classic", "1.3.15"}, // for the logging of 3.9; older releases stay silent
-	} {
-		fmt.Fprintf(&deps, "<dependency><groupId>%s</groupId><artifactId>%s</artifactId><version>%s</version></dependency>\n", dep[0], dep[1], dep[2])
-	}
 	dir := cacheDir(root, filepath.Join("releases", release))
-	return maven(ctx, root, dir, filepath.Join(dir, "pom.xml"), fmt.Sprintf(`<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>com.github.gozkd</groupId><artifactId>zookeeper-%s</artifactId><version>1</version>
-<dependencies>
-%s</dependencies></project>
-`, release, deps.String()))
+	return maven(ctx, root, dir, filepath.Join(dir, "pom.xml"), strings.ReplaceAll(releasePom, "RELEASE", release))
 }
 
 // cachedClassPath returns the class path in file if the file is newer than the pom and all jars of

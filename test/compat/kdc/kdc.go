@@ -4,8 +4,8 @@ package kdc
 
 import (
 	"context"
+	"embed"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -57,6 +58,11 @@ func Start(ctx context.Context, repository string) *KDC {
 	return k
 }
 
+// configurations are templates of the files of a KDC.
+//
+//go:embed krb5.conf kdc.conf
+var configurations embed.FS
+
 func (k *KDC) configure(port int) {
 	k.Conf = filepath.Join(k.dir, "krb5.conf")
 	profile := filepath.Join(k.dir, "kdc.conf")
@@ -66,37 +72,12 @@ func (k *KDC) configure(port int) {
 	}
 	k.env = append(os.Environ(), "LD_LIBRARY_PATH="+install.DebLibraries(k.root), "KRB5_CONFIG="+k.Conf, "KRB5_KDC_PROFILE="+profile,
 		"SASL_PATH="+filepath.Join(install.DebLibraries(k.root), "sasl2"))
-	conf := fmt.Sprintf(`[libdefaults]
-  default_realm = %[1]s
-  dns_lookup_kdc = false
-  dns_lookup_realm = false
-  dns_canonicalize_hostname = false
-  rdns = false
-  udp_preference_limit = 1
-[realms]
-  %[1]s = {
-    kdc = 127.0.0.1:%[2]d
-  }
-[domain_realm]
-  localhost = %[1]s
-  .ex.test = %[1]s
-[dbmodules]
-  db_module_dir = %[3]s
-`, Realm, port, modules[0])
-	kdcConf := fmt.Sprintf(`[kdcdefaults]
-  kdc_listen = ""
-  kdc_tcp_listen = 127.0.0.1:%[2]d
-[realms]
-  %[1]s = {
-    database_name = %[3]s/principal
-    key_stash_file = %[3]s/stash
-    acl_file = %[3]s/acl
-    supported_enctypes = aes256-cts:normal aes128-cts:normal aes256-sha2:normal aes128-sha2:normal
-  }
-[logging]
-  kdc = FILE:%[3]s/kdc.log
-`, Realm, port, k.dir)
-	must.Do(errors.Join(os.WriteFile(k.Conf, []byte(conf), 0o644), os.WriteFile(profile, []byte(kdcConf), 0o644)))
+	values := map[string]any{"Realm": Realm, "Port": port, "Modules": modules[0], "Dir": k.dir}
+	for _, file := range []string{k.Conf, profile} {
+		f := must.Get(os.Create(file))
+		err := template.Must(template.ParseFS(configurations, filepath.Base(file))).Execute(f, values)
+		must.Do(errors.Join(err, f.Close()))
+	}
 }
 
 func (k *KDC) start(ctx context.Context, port int) {

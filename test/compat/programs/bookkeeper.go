@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -57,23 +55,9 @@ func (b *bookKeeper) uri() string {
 
 func (b *bookKeeper) startBookie(port int) {
 	name := fmt.Sprintf("bookie-%d", port)
-	data := filepath.Join(b.dir, name)
-	config := data + ".conf"
-	must.Do(os.WriteFile(config, []byte(strings.Join([]string{
-		fmt.Sprintf("bookiePort=%d", port),
-		"advertisedAddress=127.0.0.1",
-		"allowLoopback=true",
-		"metadataServiceUri=" + b.uri(),
-		"zkTimeout=6000",
-		"journalDirectories=" + filepath.Join(data, "journal"),
-		"ledgerDirectories=" + filepath.Join(data, "ledgers"),
-		"autoRecoveryDaemonEnabled=true",
-		"lostBookieRecoveryDelay=0",
-		"openLedgerRereplicationGracePeriod=10000",
-		"diskUsageThreshold=0.99",
-		"diskUsageWarnThreshold=0.98",
-		"httpServerEnabled=false",
-	}, "\n")), 0o644))
+	config := b.configure("bookkeeper/bookie.conf", name+".conf", map[string]any{
+		"Port": port, "Ledgers": b.uri(), "Data": filepath.Join(b.dir, name),
+	})
 	b.bookies[fmt.Sprintf("127.0.0.1:%d", port)] = b.start(name, b.command(b.world, "org.apache.bookkeeper.server.Main", "--conf", config))
 }
 

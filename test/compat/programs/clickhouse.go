@@ -125,24 +125,13 @@ func (c *clickHouse) revive() {
 
 func (c *clickHouse) startReplica(r *clickHouseReplica) {
 	data := filepath.Join(c.dir, r.name)
-	var members strings.Builder
+	members := make(map[int]string) // ports
 	for i, addr := range c.ensemble.Addrs() {
-		host, port, _ := strings.Cut(addr, ":")
-		fmt.Fprintf(&members, "<node index=\"%d\"><host>%s</host><port>%s</port></node>", i+1, host, port)
+		_, members[i+1], _ = strings.Cut(addr, ":")
 	}
-	config := data + ".xml"
-	must.Do(os.WriteFile(config, fmt.Appendf(nil, `<yandex>
-  <logger><level>error</level><console>1</console></logger>
-  <listen_host>127.0.0.1</listen_host>
-  <http_port>%d</http_port><tcp_port>%d</tcp_port>
-  <interserver_http_host>127.0.0.1</interserver_http_host><interserver_http_port>%d</interserver_http_port>
-  <path>%s/</path><tmp_path>%[4]s/tmp/</tmp_path><user_files_path>%[4]s/files/</user_files_path>
-  <users_config>%s</users_config><default_profile>default</default_profile><default_database>default</default_database>
-  <mark_cache_size>67108864</mark_cache_size>
-  <distributed_ddl><path>/clickhouse/task_queue/ddl</path></distributed_ddl>
-  <zookeeper>%s<session_timeout_ms>6000</session_timeout_ms></zookeeper>
-</yandex>
-`, r.http, r.tcp, r.interservers, data, filepath.Join(c.installed, "etc/clickhouse-server/users.xml"), members.String()), 0o644))
+	config := c.configure("clickhouse/replica.xml", r.name+".xml", map[string]any{
+		"HTTP": r.http, "TCP": r.tcp, "Interservers": r.interservers, "Data": data, "Installed": c.installed, "Members": members,
+	})
 	must.Do(os.MkdirAll(data, 0o755))
 	// Debian has the library of regular expressions below /lib.
 	libraries := install.DebLibraries(c.installed) + ":" + strings.Join(must.Get(filepath.Glob(filepath.Join(c.installed, "lib/*-linux-gnu*"))), ":")

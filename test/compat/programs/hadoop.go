@@ -17,12 +17,6 @@ type hadoop struct {
 	*world
 }
 
-const logging = `log4j.rootLogger=WARN,out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %-5p [%t:%c{1}] - %m%n
-`
-
 // configure writes a configuration: the keys into each of the XML files, and log4j.properties.
 func (h *hadoop) configure(name string, keys map[string]string, sites ...string) {
 	var xml strings.Builder
@@ -31,14 +25,11 @@ func (h *hadoop) configure(name string, keys map[string]string, sites ...string)
 		fmt.Fprintf(&xml, "<property><name>%s</name><value>%s</value></property>\n", key, value)
 	}
 	xml.WriteString("</configuration>\n")
-	files := map[string]string{"log4j.properties": logging}
-	for _, site := range sites {
-		files[site] = xml.String()
-	}
 	must.Do(os.MkdirAll(h.conf(name), 0o755))
-	for file, text := range files {
-		must.Do(os.WriteFile(filepath.Join(h.conf(name), file), []byte(text), 0o644))
+	for _, site := range sites {
+		must.Do(os.WriteFile(filepath.Join(h.conf(name), site), []byte(xml.String()), 0o644))
 	}
+	h.world.configure("hadoop/log4j.properties", filepath.Join(filepath.Base(h.conf(name)), "log4j.properties"), nil)
 }
 
 // conf returns the directory of a configuration.

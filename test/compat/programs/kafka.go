@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -73,20 +72,11 @@ func (k *kafka) check(ctx context.Context, w *world) string {
 }
 
 func (k *kafka) startBroker(id, port int) {
-	config := filepath.Join(k.dir, fmt.Sprintf("broker-%d.properties", id))
-	must.Do(os.WriteFile(config, []byte(strings.Join([]string{
-		fmt.Sprintf("broker.id=%d", id),
-		fmt.Sprintf("listeners=PLAINTEXT://127.0.0.1:%d", port),
-		"zookeeper.connect=" + k.connect(",") + "/kafka",
-		"zookeeper.session.timeout.ms=6000",
-		"log.dirs=" + filepath.Join(k.dir, fmt.Sprintf("broker-%d", id)),
-		"default.replication.factor=3",
-		"min.insync.replicas=2",
-		"offsets.topic.replication.factor=3",
-		"offsets.topic.num.partitions=3",
-		"group.initial.rebalance.delay.ms=0",
-	}, "\n")), 0o644))
-	k.brokers[id] = k.start(fmt.Sprintf("broker-%d", id), k.command(k.world, "kafka.Kafka", config))
+	name := fmt.Sprintf("broker-%d", id)
+	config := k.configure("kafka/broker.properties", name+".properties", map[string]any{
+		"ID": id, "Port": port, "ZooKeeper": k.connect(","), "Data": filepath.Join(k.dir, name),
+	})
+	k.brokers[id] = k.start(name, k.command(k.world, "kafka.Kafka", config))
 }
 
 // client runs a command of KafkaClient and returns its output.

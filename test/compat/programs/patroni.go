@@ -101,32 +101,10 @@ func (p *patroni) ports() string {
 func (p *patroni) data(m *patroniMember) string { return filepath.Join(p.dir, m.name) }
 
 func (p *patroni) startMember(m *patroniMember) {
-	config := p.data(m) + ".yml"
-	must.Do(os.WriteFile(config, fmt.Appendf(nil, `scope: cluster
-name: %s
-restapi: {listen: "127.0.0.1:%d", connect_address: "127.0.0.1:%[2]d"}
-zookeeper: {hosts: ["%s"]}
-bootstrap:
-  dcs:
-    ttl: 20
-    loop_wait: 2
-    retry_timeout: 5
-    synchronous_mode: true
-    postgresql: {use_pg_rewind: true}
-  initdb: [{encoding: UTF8}, {locale: C}, data-checksums]
-postgresql:
-  listen: 127.0.0.1:%d
-  connect_address: 127.0.0.1:%[4]d
-  data_dir: %s
-  bin_dir: %s
-  pgpass: %[5]s.pgpass
-  remove_data_directory_on_rewind_failure: true
-  authentication:
-    superuser: {username: postgres, password: postgres}
-    replication: {username: replicator, password: replicator}
-  parameters: {unix_socket_directories: %s, max_connections: 20, shared_buffers: 16MB}
-  pg_hba: ["host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust", "local all all trust"]
-`, m.name, m.rest, strings.ReplaceAll(p.connect(","), ",", `","`), m.database, p.data(m), p.postgreSQL, p.dir), 0o644))
+	config := p.configure("patroni/member.yml", m.name+".yml", map[string]any{
+		"Name": m.name, "REST": m.rest, "Database": m.database, "Data": p.data(m), "Sockets": p.dir,
+		"Programs": p.postgreSQL, "ZooKeeper": strings.ReplaceAll(p.connect(","), ",", `","`),
+	})
 	args := []string{p.python, "-m", "patroni", config}
 	if os.Getuid() == 0 {
 		// PostgreSQL refuses to run as root. A user namespace with another uid suffices.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"embed"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
@@ -64,6 +67,21 @@ func (w *world) stop() error {
 // connect returns the addresses of the members, for the connect string of a client.
 func (w *world) connect(separator string) string {
 	return strings.Join(w.ensemble.Addrs(), separator)
+}
+
+// configurations are those of the programs, as templates.
+//
+//go:embed bookkeeper/bookie.conf clickhouse/replica.xml hadoop/log4j.properties kafka/broker.properties patroni/member.yml
+var configurations embed.FS
+
+// configure writes a configuration with these values to a file in the world's directory, and
+// returns the file's path.
+func (w *world) configure(configuration, file string, values map[string]any) (path string) {
+	var text bytes.Buffer
+	must.Do(must.Get(template.ParseFS(configurations, configuration)).Option("missingkey=error").Execute(&text, values))
+	path = filepath.Join(w.dir, file)
+	must.Do(os.WriteFile(path, text.Bytes(), 0o644))
+	return path
 }
 
 // start starts a process of the program. A process of the same name continues its log.

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	_ "embed" // logback.xml
 	"os"
 	"path/filepath"
 	"strings"
+	"text/template"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/install"
@@ -47,26 +49,15 @@ func zooKeeperCommand(ctx context.Context, version, dir string, opts Options) []
 	return append(line, "-Dlogback.configurationFile="+WriteLogging(dir, opts.AuditLog), "-cp", zooKeeperClassPath(ctx, version), zooKeeperMain)
 }
 
+//go:embed logback.xml
+var logback string
+
 // WriteLogging writes a logback configuration for warnings and errors, and returns its path.
-// ZooKeeperServer warns of each client that does not ask for read-only mode, so it logs errors
-// only. auditLog is the file of the audit log, or empty.
+// auditLog is the file of the audit log, or empty.
 func WriteLogging(dir, auditLog string) string {
-	config := `<configuration>
-  <appender name="OUT" class="ch.qos.logback.core.ConsoleAppender">
-    <encoder><pattern>%d{ISO8601} %-5p [%t:%C{1}@%L] - %m%n</pattern></encoder>
-  </appender>
-  <logger name="org.apache.zookeeper.server.ZooKeeperServer" level="ERROR"/>
-  <root level="WARN"><appender-ref ref="OUT"/></root>
-`
-	if auditLog != "" {
-		config += `  <appender name="AUDIT" class="ch.qos.logback.core.FileAppender">
-    <file>` + auditLog + `</file><encoder><charset>UTF-8</charset><pattern>%d{ISO8601} %p %c{2}: %m%n</pattern></encoder>
-  </appender>
-  <logger name="org.apache.zookeeper.audit.Slf4jAuditLogger" additivity="false" level="INFO"><appender-ref ref="AUDIT"/></logger>
-`
-	}
-	config += "</configuration>\n"
+	var config strings.Builder
+	must.Do(template.Must(template.New("").Parse(logback)).Execute(&config, auditLog))
 	path := filepath.Join(dir, "logback.xml")
-	must.Do(os.WriteFile(path, []byte(config), 0o644))
+	must.Do(os.WriteFile(path, []byte(config.String()), 0o644))
 	return path
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed" // go-zookeeper/all_serve_test.go.txt
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -33,7 +34,7 @@ func installGoZooKeeper(ctx context.Context, root string) installed {
 		must.Failf("go-zookeeper's server_help_test.go asks %d times whether servers are ready; expected once, with %q", n, theirs)
 	}
 	must.Do(os.WriteFile(helper, []byte(strings.Replace(text, theirs, ours, 1)), 0o644))
-	must.Do(os.WriteFile(filepath.Join(source, "all_serve_test.go"), []byte(allServe), 0o644))
+	must.Do(os.WriteFile(filepath.Join(source, "all_serve_test.go"), allServe, 0o644))
 	const all = "integration"
 	return installed{
 		version: strings.TrimPrefix(module.Version, "v"),
@@ -49,24 +50,8 @@ func installGoZooKeeper(ctx context.Context, root string) installed {
 	}
 }
 
-const allServe = `package zk
-
-import (
-	"strings"
-	"time"
-)
-
-// allServe reports whether each server's srvr shows a mode.
-func allServe(addrs []string) bool {
-	for _, addr := range addrs {
-		answer, err := fourLetterWord(addr, "srvr", time.Second)
-		if err != nil || !strings.Contains(string(answer), "\nMode: ") {
-			return false
-		}
-	}
-	return true
-}
-`
+//go:embed go-zookeeper/all_serve_test.go.txt
+var allServe []byte
 
 // readGoTests reads the output of go test -json.
 func readGoTests(output []byte) results {

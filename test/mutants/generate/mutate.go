@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	_ "embed" // switch.go.txt
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -12,6 +13,15 @@ import (
 	"slices"
 	"strings"
 )
+
+// switchFile is the name of the file that is added to a rewritten package.
+const switchFile = "gozkd_mutant_switch.go"
+
+// switchText is the content of switchFile, for the name of the package and the number of mutants.
+// What is reached is noted in a file in shared memory, so that it survives any end of the process.
+//
+//go:embed switch.go.txt
+var switchText string
 
 // A mutant is one change of the code, compiled in behind a switch.
 type mutant struct {
