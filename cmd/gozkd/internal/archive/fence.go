@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,9 +24,9 @@ func NewFence(ensemble uint64) string {
 
 // isFence reports whether s is the last element of the name of a fence.
 func isFence(s string) bool {
-	p := nameParser{fields: strings.Split(s, "-")}
-	_, _ = p.number(10), p.text()
-	return p.done()
+	ms, id, ok := strings.Cut(s, "-")
+	_, err := strconv.ParseUint(ms, 10, 63)
+	return ok && err == nil && !strings.Contains(id, "-")
 }
 
 // Fence writes a fence, or the same fence again, with a text for people. If there is another one,

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -54,6 +55,9 @@ type logName struct {
 func (n logName) before() position { return position{n.first - 1, n.prev} }
 func (n logName) after() position  { return position{n.last, n.chain} }
 
+// maxIndex is the greatest index in a name: others can be added to it.
+const maxIndex = math.MaxInt64
+
 // baseName names the folder of a base.
 type baseName struct {
 	position
@@ -80,51 +84,21 @@ func partName(part int, last bool) string {
 	return fmt.Sprintf("%08d", part)
 }
 
-// nameParser reads the fields of a name.
-type nameParser struct {
-	fields []string
-	bad    bool
-}
-
-func (p *nameParser) text() (s string) {
-	if len(p.fields) == 0 {
-		p.bad = true
-		return ""
-	}
-	s, p.fields = p.fields[0], p.fields[1:]
-	return s
-}
-
-func (p *nameParser) number(base int) uint64 {
-	n, err := strconv.ParseUint(p.text(), base, 63)
-	p.bad = p.bad || err != nil
-	return n
-}
-
-func (p *nameParser) chain() (c Chain) {
-	b, err := hex.DecodeString(p.text())
-	if err != nil || len(b) != len(c) {
-		p.bad = true
-		return c
-	}
-	return Chain(b)
-}
-
-// done reports whether all fields were there, and no others.
-func (p *nameParser) done() bool { return !p.bad && len(p.fields) == 0 }
-
 // parseLogName reads the last element of a name.
 func parseLogName(s string) (n logName, ok bool) {
-	p := nameParser{fields: strings.Split(s, "-")}
-	n = logName{first: p.number(10), last: p.number(10), prev: p.chain(), chain: p.chain(), ms: int64(p.number(10))}
-	return n, p.done() && n.first > 0 && n.last >= n.first
+	var prev, chain []byte
+	_, _ = fmt.Sscanf(s, "%d-%d-%x-%x-%d", &n.first, &n.last, &prev, &chain, &n.ms) // the name tells
+	copy(n.prev[:], prev)
+	copy(n.chain[:], chain)
+	return n, n.first > 0 && n.last >= n.first && n.last <= maxIndex && path.Base(n.in(0)) == s
 }
 
 // parseBaseName reads the name of a base's folder, without the path before it.
 func parseBaseName(s string) (n baseName, ok bool) {
-	p := nameParser{fields: strings.Split(s, "-")}
-	n = baseName{position: position{p.number(10), p.chain()}, zxid: int64(p.number(16)), ms: int64(p.number(10)), writer: p.text()}
-	return n, p.done()
+	var chain []byte
+	_, _ = fmt.Sscanf(s, "%d-%x-%x-%d-%s", &n.index, &chain, &n.zxid, &n.ms, &n.writer) // as above
+	copy(n.chain[:], chain)
+	return n, n.index <= maxIndex && path.Base(n.in(0)) == s
 }
 
 // parseEnsemble reads the first element of a name.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/consensus"
@@ -68,8 +69,26 @@ func TestNames_ReadBack(t *testing.T) {
 	if got, ok := parseBaseName(path.Base(b.in(ensemble))); !ok || got != b {
 		t.Errorf("%+v %v", got, ok)
 	}
-	for _, s := range []string{"", "x", "1-2", strings.Replace(path.Base(n.in(ensemble)), "8-", "11-", 1), path.Base(n.in(ensemble)) + "-1"} {
-		if got, ok := parseLogName(s); ok {
+	v := Verification{time.UnixMilli(1234567890123), 9, true}
+	if got, ok := parseVerification(path.Base(v.in(ensemble))); !ok || got != v {
+		t.Errorf("%+v %v", got, ok)
+	}
+	good := path.Base(n.in(ensemble))
+	for _, s := range []string{
+		"", "x", "1-2", strings.Replace(good, "8-", "11-", 1), good + "-1", good + "\n", " " + good, good[1:], strings.Replace(good, "-01", "-1", 1),
+		strings.Replace(good, "8-0", "8-+", 1), strings.ReplaceAll(good, "00000000000000000010", "18446744073709551615"),
+	} {
+		if got, ok := parseLogName(s); ok || s == good {
+			t.Errorf("%q is %+v", s, got)
+		}
+	}
+	for _, s := range []string{"", "x", path.Base(b.in(ensemble)) + "-1 ", path.Base(b.in(ensemble))[1:], path.Base(v.in(ensemble))} {
+		if got, ok := parseBaseName(s); ok {
+			t.Errorf("%q is %+v", s, got)
+		}
+	}
+	for _, s := range []string{"", "x", path.Base(v.in(ensemble)) + "x", path.Base(v.in(ensemble))[1:], good} {
+		if got, ok := parseVerification(s); ok {
 			t.Errorf("%q is %+v", s, got)
 		}
 	}

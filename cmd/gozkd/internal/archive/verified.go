@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"path"
 	"time"
 )
 
@@ -25,11 +25,11 @@ func verifiedFolder(ensemble uint64) string { return folder(ensemble) + "verifie
 
 // parseVerification reads the last element of a name.
 func parseVerification(s string) (v Verification, ok bool) {
-	p := nameParser{fields: strings.Split(s, "-")}
-	v = Verification{Begun: time.UnixMilli(int64(p.number(10))), Last: p.number(10)}
-	result := p.text()
-	v.Sound = result == "sound"
-	return v, p.done() && (v.Sound || result == "failed")
+	var ms int64
+	var result string
+	_, _ = fmt.Sscanf(s, "%d-%d-%s", &ms, &v.Last, &result) // the name tells
+	v.Begun, v.Sound = time.UnixMilli(ms), result == "sound"
+	return v, path.Base(v.in(0)) == s
 }
 
 // Record writes the record of a verification with a report, and deletes earlier records (A7).
