@@ -23,7 +23,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/vfs", there: true, may: []arrow{
 		{"golang.org/x/sys", "preallocation, fdatasync and directory locks are system calls"},
 	}},
-	{pkg: "internal/memnet", there: true},
+	{pkg: "internal/memnet", there: true, may: []arrow{{"internal/wakeup", "wakes goroutines"}}},
 	{pkg: "internal/rawio", there: true, may: []arrow{
 		{"golang.org/x/sys", "reads and writes are system calls"},
 	}},

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
 // Network connects hosts. A host exists as soon as it is named. Use [New].
@@ -16,7 +18,7 @@ type Network struct {
 	listeners map[string]*listener // by address
 	conns     map[int]*conn        // ends that are neither closed nor torn, by number
 	links     map[link]linkState   // links that were ever changed
-	changed   chan struct{}        // closed by the next change of a link; nil: nobody waits
+	changed   wakeup.Broadcast     // sent at each change of a link
 	dialed    int                  // number of connections so far
 }
 
@@ -101,10 +103,7 @@ func (n *Network) awaitLinks(ctx context.Context, from, to string) error {
 			n.mu.Unlock()
 			return nil
 		}
-		if n.changed == nil {
-			n.changed = make(chan struct{})
-		}
-		changed := n.changed
+		changed := n.changed.Next()
 		n.mu.Unlock()
 		select {
 		case <-changed:
@@ -161,10 +160,7 @@ func (n *Network) change(l link, change func(*linkState)) {
 			}
 		}
 	}
-	if n.changed != nil {
-		close(n.changed)
-		n.changed = nil
-	}
+	n.changed.Send()
 }
 
 // Tear breaks all connections between two hosts, or all connections of a if b is empty. Both ends
