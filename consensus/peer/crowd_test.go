@@ -131,14 +131,17 @@ func TestP9_LobbyByHost(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, come := w.onHosts(t, func(*Config) {})
 		come("10.0.0.9")
-		w.call(t, a.address)
+		other := w.call(t, a.address)
 		come("10.0.0.1")
 		for range 2 * maxLobby {
 			w.call(t, a.address)
 		}
 		synctest.Wait()
-		if other, crowd := a.lobby.OfHost("10.0.0.9/32"), a.lobby.OfHost("10.0.0.1/32"); other != 1 || crowd != maxLobby-1 {
-			t.Errorf("%d visitors of the other host, %d of the crowd", other, crowd)
+		visitors := a.lobby.Len()
+		_ = other.Close()
+		synctest.Wait()
+		if left := a.lobby.Len(); visitors != maxLobby || left != maxLobby-1 {
+			t.Errorf("%d visitors, and %d without that of the other host", visitors, left)
 		}
 	})
 }

@@ -86,10 +86,3 @@ func (p *Places[V]) Len() int {
 	defer p.mu.Unlock()
 	return len(p.callers)
 }
-
-// OfHost returns the number of callers of a host.
-func (p *Places[V]) OfHost(host string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.hosts[host]
-}
