@@ -76,7 +76,7 @@ func (s *leadership) watch(st consensus.Status) {
 	lastGood := s.contact.Last(st.Leading, st.Leader != 0, st.Since, time.Now())
 	if silent := time.Since(lastGood); silent > 2*s.cfg.Tick {
 		now := s.cfg.Now()
-		s.endings.Note(facts.OutOfTouch, now.Add(-silent), now, "")
+		s.endings.Note(facts.OutOfTouch, now.Add(-silent), now)
 	}
 	inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick
 	if st.Leader == 0 || !inTime {

@@ -247,7 +247,7 @@ func (s *Server) synced(took time.Duration, appends, bytes int) {
 	s.meter.Record(meter.AppendsPerSync, int64(appends), 1)
 	if took > s.live.Load().SyncWarning {
 		at := s.cfg.Now()
-		s.endings.Note(facts.SlowDisk, at.Add(-took), at, "")
+		s.endings.Note(facts.SlowDisk, at.Add(-took), at)
 		s.meter.Count(meter.SlowSyncs)
 		s.cfg.Logger.Warn("slow fsync: the log's disk is overloaded, writes wait for it", "took_ms", took.Milliseconds(), "bytes", bytes)
 	}

@@ -158,7 +158,7 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 		s.cfg.Logger.Info("requests are committed again: every session has its full timeout")
 	}
 	if !can {
-		s.endings.Note(facts.NoCommit, now.Add(-time.Since(st.Progress)), now, "")
+		s.endings.Note(facts.NoCommit, now.Add(-time.Since(st.Progress)), now)
 		return
 	}
 	s.touchConnected()

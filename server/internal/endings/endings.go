@@ -241,10 +241,10 @@ func (e *Endings) tell(s *facts.EndedSession, l *life, now, mono time.Time) {
 }
 
 // Note records an incident on this server.
-func (e *Endings) Note(kind string, from, until time.Time, why string) {
+func (e *Endings) Note(kind string, from, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.note(kind, from, until, why)
+	e.note(kind, from, until, "")
 }
 
 // note is Note with e.mu held. Overlapping incidents of a kind are one incident.

@@ -57,7 +57,7 @@ func pass(e *endings.Endings, lost time.Duration, now, wall, mono float64) {
 func TestEnded_Incidents(t *testing.T) {
 	note := func(e *endings.Endings, kind string, times ...float64) {
 		for i := 0; i < len(times); i += 2 {
-			e.Note(kind, at(times[i]), at(times[i+1]), "")
+			e.Note(kind, at(times[i]), at(times[i+1]))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -71,8 +71,8 @@ func TestEnded_Incidents(t *testing.T) {
 		"two, the later one first": {func(e *endings.Endings) { note(e, facts.SlowDisk, 16, 17, 14, 15); passes(e, 16, 20) }, "slow disk 4000 1000, slow disk 6000 1000"},
 		"one that began earlier":   {func(e *endings.Endings) { note(e, facts.NoCommit, 14, 15, 13, 14.5); passes(e, 16, 20) }, "no commit 7000 2000"},
 		"two kinds at once": {func(e *endings.Endings) {
-			e.Note(facts.SlowDisk, at(14), at(15), "")
-			e.Note(facts.NoCommit, at(14), at(15), "")
+			e.Note(facts.SlowDisk, at(14), at(15))
+			e.Note(facts.NoCommit, at(14), at(15))
 			passes(e, 16, 20)
 		}, "slow disk 6000 1000, no commit 6000 1000"},
 		"two moves of the clock":   {func(e *endings.Endings) { note(e, facts.ClockMoved, 14, 15, 15, 16); passes(e, 16, 20) }, "clock moved 6000 1000, clock moved 5000 1000"},
@@ -120,7 +120,7 @@ func TestEnded_Incidents(t *testing.T) {
 // A client that was silent for longer than the timeout may have been silent for what happened then.
 func TestEnded_LongSilence(t *testing.T) {
 	e := endings.New(2, false, tick, interval)
-	e.Note(facts.SlowDisk, at(10), at(11), "")
+	e.Note(facts.SlowDisk, at(10), at(11))
 	client := &facts.EndedClient{TimeoutMs: 6000, SilentMs: 10_000}
 	s := e.Ended(7, nil, facts.EndedSession{How: facts.Expired, Client: client}, true, at(20), at(20)) // before the first pass
 	if got, want := kinds(s), "slow disk 10000 1000"; got != want {
@@ -132,7 +132,7 @@ func TestEnded_LongSilence(t *testing.T) {
 func TestEnded_ManyIncidents(t *testing.T) {
 	e := endings.New(2, false, tick, interval)
 	for i := range 151 {
-		e.Note(facts.SlowDisk, at(9.98+float64(2*i)/100), at(9.98+float64(2*i+1)/100), "")
+		e.Note(facts.SlowDisk, at(9.98+float64(2*i)/100), at(9.98+float64(2*i+1)/100))
 	}
 	s := expire(e, 7, at(14))
 	if n := len(s.Incidents); n != 100 || s.Incidents[0].AgoMs != 3000 || s.Incidents[n-1].AgoMs != 1020 {
