@@ -89,7 +89,7 @@ func emptyACL() *client.Error {
 // skips invalid entries and letters. The result is not nil.
 func (c *call) parseACL(s string) []proto.ACL {
 	acl := []proto.ACL{}
-	for _, entry := range joinSubjects(splitJava(s, ",")) {
+	for _, entry := range aclEntries(s) {
 		scheme, rest, ok := strings.Cut(entry, ":")
 		i := strings.LastIndexByte(rest, ':')
 		if !ok || i < 0 {
@@ -109,10 +109,11 @@ func (c *call) parseACL(s string) []proto.ACL {
 	return acl
 }
 
-// joinSubjects puts the entries of scheme x509 together again whose subject has commas, as in
-// x509:CN=alice,OU=Eng:r. zkCli.sh has no way to write them: to it each part is an invalid entry.
-func joinSubjects(parts []string) []string {
-	var entries []string
+// aclEntries splits an ACL at its commas, and like Java's String.split drops empty entries at the
+// end. An entry of scheme x509 may have commas in its subject, as in x509:CN=alice,OU=Eng:r.
+// zkCli.sh has no way to write such an entry: to it each part is an invalid one.
+func aclEntries(s string) (entries []string) {
+	parts := strings.Split(strings.TrimRight(s, ","), ",")
 	for i := 0; i < len(parts); i++ {
 		n := 1
 		if strings.HasPrefix(parts[i], "x509:") {
@@ -141,13 +142,4 @@ func endsInPerms(part string) bool {
 func continues(part, next string) bool {
 	name, _, ok := strings.Cut(next, "=")
 	return strings.HasSuffix(part, `\`) || ok && name != "" && !strings.ContainsAny(name, `: `)
-}
-
-// splitJava splits like Java's String.split, which drops empty strings at the end.
-func splitJava(s, sep string) []string {
-	parts := strings.Split(s, sep)
-	for len(parts) > 1 && parts[len(parts)-1] == "" {
-		parts = parts[:len(parts)-1]
-	}
-	return parts
 }

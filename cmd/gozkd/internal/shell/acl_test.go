@@ -5,13 +5,15 @@ import (
 	"testing"
 )
 
-// TestJoinSubjects_Commas checks which commas of an ACL belong to a subject.
-func TestJoinSubjects_Commas(t *testing.T) {
+// TestACLEntries_Commas checks which commas of an ACL belong to a subject.
+func TestACLEntries_Commas(t *testing.T) {
 	for _, c := range []struct {
 		acl  string
 		want []string
 	}{
 		{"world:anyone:r,digest:a:b:cdrwa", []string{"world:anyone:r", "digest:a:b:cdrwa"}},
+		{",world:anyone:r,,sasl:bob:w,,", []string{"", "world:anyone:r", "", "sasl:bob:w"}},
+		{",", []string{""}},
 		{"x509:CN=alice:r,x509:CN=bob:w", []string{"x509:CN=alice:r", "x509:CN=bob:w"}},
 		{"x509:CN=alice,OU=Eng,C=DE:cdrwa,world:anyone:r", []string{"x509:CN=alice,OU=Eng,C=DE:cdrwa", "world:anyone:r"}},
 		{`x509:CN=a,O=Example\\, Inc.,2.5.4.5=#13023432:r,sasl:bob@EX.TEST:w`, []string{`x509:CN=a,O=Example\\, Inc.,2.5.4.5=#13023432:r`, "sasl:bob@EX.TEST:w"}},
@@ -22,7 +24,7 @@ func TestJoinSubjects_Commas(t *testing.T) {
 		{"x509:CN=alice,OU=Eng,world:anyone:r", []string{"x509:CN=alice", "OU=Eng", "world:anyone:r"}},
 		{"sasl:CN=alice,OU=Eng:r", []string{"sasl:CN=alice", "OU=Eng:r"}},
 	} {
-		if got := joinSubjects(splitJava(c.acl, ",")); !slices.Equal(got, c.want) {
+		if got := aclEntries(c.acl); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q", c.acl, got)
 		}
 	}
