@@ -24,6 +24,8 @@ type leadership struct {
 	*shared
 	sessions *sessions
 	conns    *connTable
+	ports    *serverPorts
+	nonce    [8]byte // random; comes back with answers to seek
 	lines    *members.Lines
 	growth   *growth
 	fail     func(error) // stops the server
@@ -38,6 +40,7 @@ type leadership struct {
 	// catchingUp is set meanwhile.
 	caughtUp   <-chan struct{}
 	catchingUp atomic.Bool
+	outOfTouch bool      // for more than two ticks
 	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
 	log        transitions
 }
@@ -48,13 +51,14 @@ func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 	patience := time.Duration(s.cfg.SyncLimit) * s.cfg.Tick
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	look := s.sessions.beginPasses()
+	look, begun := s.sessions.beginPasses(), time.Now()
 	defer look.Stop()
 	for {
 		select {
 		case <-look.C:
 			s.sessions.beginPass(look)
 			s.readOnlyStart()
+			s.seek(time.Since(begun) > 2*s.cfg.Tick)
 		case <-s.node.Ready():
 			return nil
 		case err := <-failed:
@@ -74,11 +78,12 @@ func (s *leadership) await(ctx context.Context, failed <-chan error) error {
 // may be cut off, and try other servers. Sessions live on.
 func (s *leadership) watch(st consensus.Status) {
 	lastGood := s.contact.Last(st.Leading, st.Leader != 0, st.Since, time.Now())
-	if silent := time.Since(lastGood); silent > 2*s.cfg.Tick {
+	silent := time.Since(lastGood)
+	if s.outOfTouch = silent > 2*s.cfg.Tick; s.outOfTouch {
 		now := s.cfg.Now()
 		s.endings.Note(facts.OutOfTouch, now.Add(-silent), now)
 	}
-	inTime := time.Since(lastGood) <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick
+	inTime := silent <= time.Duration(s.cfg.SyncLimit)*s.cfg.Tick
 	if st.Leader == 0 || !inTime {
 		s.caughtUp = nil
 		s.catchingUp.Store(false)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -21,6 +23,8 @@ const (
 	reportTaken   = 3 // from the leader: your report has arrived, at that time of mine
 	reportLines   = 4 // to the leader: the server lines of my configuration, which are not the members of the state
 	reportAbility = 5 // to the leader: my ability, see package capacity
+	reportSeek    = 6 // to all: I am out of touch with the leader, and know members of that version
+	reportMembers = 7 // the answer: the members of my state, which are newer
 )
 
 // report tells the leader which sessions were heard from since the last report that has arrived,
@@ -36,11 +40,17 @@ func (s *leadership) report(st consensus.Status, now time.Time) {
 
 // received takes a message of another member.
 func (s *leadership) received(from uint64, b []byte) {
-	if len(b) == 0 || !s.life.Serving.Load() {
+	if len(b) == 0 || b[0] < reportSeek && !s.life.Serving.Load() {
 		return
 	}
 	var err error
 	switch b[0] {
+	case reportSeek:
+		err = s.tellMembers(from, b[1:])
+	case reportMembers:
+		if text, mine := bytes.CutPrefix(b[1:], s.nonce[:]); mine {
+			err = s.ports.search.Learn(string(text))
+		}
 	case reportHeard:
 		err = s.takeReport(from, b[1:])
 	case reportLines:
@@ -61,6 +71,38 @@ func (s *leadership) received(from uint64, b []byte) {
 	if err != nil {
 		s.cfg.Logger.Warn("malformed report", "from", memberid.Number(from), "error", err)
 	}
+}
+
+// seek looks for a leader that this server does not know, or not at its address, if this server is
+// out of touch: it missed a reconfig, and asks the connected members for newer members.
+func (s *leadership) seek(outOfTouch bool) {
+	if s.alone() {
+		return
+	}
+	connected := s.node.Connected()
+	known := s.ports.search.Seek(outOfTouch, append(connected, uint64(s.cfg.MemberID)), s.node.SetMembers)
+	if !outOfTouch {
+		return
+	}
+	b := binary.AppendUvarint(append([]byte{reportSeek}, s.nonce[:]...), uint64(known))
+	for _, id := range connected {
+		s.node.Send(id, b)
+	}
+}
+
+// tellMembers answers a member that is out of touch with the leader, if the members of the state
+// are newer than those that it knows. The nonce in b proves that the answer comes from where the
+// question went: the address of a member.
+func (s *leadership) tellMembers(to uint64, b []byte) error {
+	end := min(len(b), len(s.nonce))
+	known, n := binary.Uvarint(b[end:])
+	if n <= 0 {
+		return errors.New("truncated")
+	}
+	if set, version, _ := s.state.membership(); uint64(version) > known {
+		s.node.Send(to, append(append([]byte{reportMembers}, b[:end]...), set.Text(version)...))
+	}
+	return nil
 }
 
 // takeReport touches, on the leader, the sessions in a report, and compares its digest.

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"sync"
@@ -92,9 +93,10 @@ func New(cfg Config) (*Server, error) {
 	s.lines = &serverLines{shared: s.shared}
 	s.leader = &leadership{
 		shared: s.shared, sessions: s.sessions, conns: &s.conns, lines: &s.lines.lines, growth: s.growth,
-		fail:    s.fail,
+		ports: &s.ports, fail: s.fail,
 		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{shared: s.shared},
 	}
+	_, _ = rand.Read(s.leader.nonce[:]) // does not fail
 	s.backups.lost = &s.leader.lost
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,

@@ -25,6 +25,7 @@ type serverPorts struct {
 	secure    ports.Port         // without a listener: there is none
 	peers     *ports.Members     // nil: there are none, or Config.PeerListener
 	addresses *members.Addresses // of all members; nil before the data is opened
+	search    members.Search     // finds members that are elsewhere now
 	// sockets is how many connections the file descriptors of the process suffice for; 0: the
 	// connections are no sockets, or the system does not tell. Set before Start accepts any.
 	sockets int
@@ -148,7 +149,7 @@ func (p *serverPorts) move(current serverlist.Set, version proto.Zxid, wanted se
 	if err := p.addresses.Update(current, version, wanted); err != nil {
 		p.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
 	}
-	p.node.SetMembers(p.addresses.ByMember())
+	p.search.Follow(p.addresses, p.node.SetMembers)
 	self := uint64(p.cfg.MemberID)
 	line, in := current.Get(self)
 	if version == 0 || !in {

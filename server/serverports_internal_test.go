@@ -104,3 +104,35 @@ func TestPeerListenAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Only an answer with the nonce of a question, which went to the address of a member, names
+// members: whoever passes for a member cannot send this server elsewhere. What is malformed changes
+// nothing.
+func TestReceived_MembersNobodyAskedFor(t *testing.T) {
+	const lines = "server.1=h1:2888:3888;2181\nserver.2=h2:2888:3888;2181"
+	s, err := New(Config{MemberID: 1, Members: strings.Split(lines, "\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce := string(s.leader.nonce[:])
+	for _, c := range []struct {
+		answer string
+		want   proto.Zxid
+	}{
+		{"", 0}, {nonce, 0}, {nonce[:7], 0}, {lines + "\nversion=9", 0}, {"another!" + lines + "\nversion=9", 0},
+		{nonce + "nonsense\nversion=9", 0}, {nonce + lines + "\nversion=7", 7}, {nonce + lines + "\nversion=6", 7},
+	} {
+		s.leader.received(2, append([]byte{reportMembers}, c.answer...))
+		if got := s.ports.search.Seek(false, nil, nil); got != c.want {
+			t.Errorf("after the answer %q the members are of version %v, want %v", c.answer, got, c.want)
+		}
+	}
+	for _, question := range []string{"", nonce, nonce[:3], nonce + "\x80"} {
+		if err := s.leader.tellMembers(2, []byte(question)); err == nil {
+			t.Errorf("the question %q is taken", question)
+		}
+	}
+	if s.leader.nonce == ([8]byte{}) {
+		t.Error("there is no nonce")
+	}
+}

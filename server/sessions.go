@@ -85,6 +85,7 @@ func (s *Server) runSessions(ctx context.Context) {
 		st := s.node.Status()
 		s.meter.Hot.Tick()
 		s.followLeader(st)
+		s.leader.seek(s.leader.outOfTouch)
 		s.lines.follow(st)
 		switch {
 		case !judges:
