@@ -106,10 +106,10 @@ func pacedFor(ctx context.Context, addr string, w *workload, f func(ctx context.
 // calmCheckpoints compares writes to random znodes without a checkpoint and with checkpoints in
 // turn: the server starts on the same data with a snapCount that is never reached, and with a
 // snapCount that two seconds of writes reach.
-func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
+func calmCheckpoints(ctx context.Context, s *settings, k server.Kind) (ms []moment) {
 	dir := must.Get(os.MkdirTemp("", "gozkd-bench-data-"))
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
-	k.with(ctx, server.Options{Keys: keys(), DataDir: dir}, func(p *server.Process) { fillMany(ctx, p.Addr(), s.znodes, payload) })
+	with(ctx, k, server.Options{Keys: keys(), DataDir: dir}, func(p *server.Process) { fillMany(ctx, p.Addr(), s.znodes, payload) })
 	sets := named(workloadsOver(func(c *client) string { return manyPath(c.next(s.znodes)) }), "set 100 B")
 	for _, part := range []struct {
 		what      string
@@ -121,7 +121,7 @@ func calmCheckpoints(ctx context.Context, s *settings, k kind) (ms []moment) {
 		m := moment{what: part.what}
 		var use diskUse
 		var done written // checkpoints, while writes were measured
-		k.with(ctx, opts, func(p *server.Process) {
+		with(ctx, k, opts, func(p *server.Process) {
 			m.server = p.Name()
 			m.seen = pacedFor(ctx, p.Addr(), sets, func(ctx context.Context) {
 				before, disk := checkpoints(ctx, p.Addr()), diskUseBelow(dir)

@@ -22,8 +22,8 @@ func benchCrowd(ctx context.Context, s *settings) {
 	s.out.report("crowd", fmt.Sprintf("%s sessions with %d watches each", thousands(float64(s.sessions)), s.watches), list)
 }
 
-func crowdOf(ctx context.Context, s *settings, k kind) (list []reading) {
-	e := k.startEnsemble(ctx, server.EnsembleOptions{Members: 1, Keys: keys()})
+func crowdOf(ctx context.Context, s *settings, k server.Kind) (list []reading) {
+	e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: 1, Keys: keys()}))
 	defer must.Finally(e.Stop)
 	prepareAll(e.Addrs())
 	m := e.Members[0]

@@ -53,7 +53,7 @@ func failoverOf(ctx context.Context, s *settings) (list []reading) {
 	config := keys()
 	config["tickTime"] = strconv.Itoa(failoverTick)
 	for _, k := range s.servers {
-		e := k.startEnsemble(ctx, server.EnsembleOptions{Members: nMembers, Keys: config})
+		e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: nMembers, Keys: config}))
 		defer must.Finally(e.Stop)
 		ensembles = append(ensembles, e)
 		prepareAll(e.Addrs())

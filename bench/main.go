@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // usage.txt
 	"errors"
 	"flag"
 	"fmt"
@@ -12,36 +13,17 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
+	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-const usage = `usage: bench command [flags]
-
-commands
-  start       from the start of the process to the first answered create
-  limits      a bare Go server, without any of the servers
-  throughput  every row at every shape, the servers in turn
-  connects    sessions opened and closed
-  scale       rows over 1,000 to 10,000,000 keys, and creates below parents of 1,000, 50,000 and 1,000,000 children
-  tls         gets, sets and sessions of clients that speak TLS
-  watches     one change with many watchers, and many changes
-  ensemble    three members: throughput with connections to all of them
-  failover    three members: time without a write after kill -9 of the leader
-  calm        the slowest of paced writes, beside checkpoints and without
-  recipes     locks, elections and queues of gozkd, Curator and kazoo, on each server
-  waiters     thousands of waiters of one client: how many a lock, a semaphore and an election serve in three minutes
-  crowd       sessions with watches: what they cost, also others, and how long all take to come back after kill -9
-  resident    memory: empty, under load, with sessions, with znodes
-  compare     everything that the targets need, in short rounds, into .cache/bench; about an hour
-  targets     which targets the figures in the directory of -out meet
-
-flags
-`
+//go:embed usage.txt
+var usage string
 
 func main() { must.Program("bench", run) }
 
 // settings holds the values of the flags.
 type settings struct {
-	servers  []kind
+	servers  []server.Kind
 	starts   int
 	rounds   int
 	seconds  time.Duration

@@ -58,7 +58,7 @@ func benchRecipes(ctx context.Context, s *settings) {
 	var list []reading
 	for _, k := range s.servers {
 		s.out.attempt(ctx, "", k.Name, func() {
-			k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) { list = append(list, recipesOn(ctx, s, k, p, peers)...) })
+			with(ctx, k, server.Options{Keys: keys()}, func(p *server.Process) { list = append(list, recipesOn(ctx, s, k, p, peers)...) })
 		})
 	}
 	s.out.report("recipes", "Recipes, by library; requests and CPU of the client for each", list)
@@ -69,7 +69,7 @@ func benchRecipes(ctx context.Context, s *settings) {
 }
 
 // recipesOn measures all peers on a server in turn.
-func recipesOn(ctx context.Context, s *settings, k kind, p *server.Process, peers []peer) (list []reading) {
+func recipesOn(ctx context.Context, s *settings, k server.Kind, p *server.Process, peers []peer) (list []reading) {
 	for _, row := range recipeRows {
 		if !strings.HasPrefix(row.name, s.rows) {
 			continue

@@ -57,12 +57,12 @@ func benchResident(ctx context.Context, s *settings) {
 }
 
 // residentOf starts a server and measures it empty and after do, whose ctx ends afterwards.
-func residentOf(ctx context.Context, k kind, row string, do func(context.Context, *server.Process)) (list []reading) {
+func residentOf(ctx context.Context, k server.Kind, row string, do func(context.Context, *server.Process)) (list []reading) {
 	note := func(p *server.Process, when string, m memory) {
 		list = append(list, reading{when, "RSS MB", p.Name(), once(float64(m.rss) / 1e6)},
 			reading{when, "peak MB", p.Name(), once(float64(m.peak) / 1e6)})
 	}
-	k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
+	with(ctx, k, server.Options{Keys: keys()}, func(p *server.Process) {
 		must.Sleep(ctx, residentQuiet)
 		note(p, residentEmpty, memoryOf(p.Pid()))
 		ctx, end := context.WithCancel(ctx)

@@ -10,22 +10,9 @@ import (
 	"github.com/gozkd/gozkd/test/compat/server"
 )
 
-// kind is a kind of server. Its starts return when the server, or all members, answer.
-type kind struct{ server.Kind }
-
-func (k *kind) start(ctx context.Context, opts server.Options) *server.Process {
-	opts.JVMFlags = jvmFlags
-	return must.Get(k.Start(ctx, opts))
-}
-
-func (k *kind) startEnsemble(ctx context.Context, opts server.EnsembleOptions) *server.Ensemble {
-	opts.JVMFlags = jvmFlags
-	return must.Get(k.StartEnsemble(ctx, opts))
-}
-
 // with starts a server, lets do use it, and stops it.
-func (k *kind) with(ctx context.Context, opts server.Options, do func(p *server.Process)) {
-	p := k.start(ctx, opts)
+func with(ctx context.Context, k server.Kind, opts server.Options, do func(p *server.Process)) {
+	p := must.Get(k.Start(ctx, opts))
 	defer must.Finally(p.Stop)
 	do(p)
 }
@@ -36,12 +23,12 @@ func (s *settings) withTargets(ctx context.Context, members int, use func(target
 	var targets []target
 	for _, k := range s.servers {
 		if members > 1 {
-			e := k.startEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys()})
+			e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys()}))
 			defer must.Finally(e.Stop)
 			targets = append(targets, target{e.Name(), followersFirst(ctx, e), e.Pids()})
 			continue
 		}
-		p := k.start(ctx, server.Options{Keys: s.withTLS(keys())})
+		p := must.Get(k.Start(ctx, server.Options{Keys: s.withTLS(keys())}))
 		defer must.Finally(p.Stop)
 		targets = append(targets, target{p.Name(), []string{p.Addr()}, []int{p.Pid()}})
 	}
@@ -69,9 +56,10 @@ var jvmFlags = []string{"-Xms1g", "-Xmx4g"}
 
 // kinds returns the servers of the comma-separated list. binary is the gozkd to use; if it is
 // empty, gozkd is built into dir.
-func kinds(ctx context.Context, list, binary, dir string) (found []kind) {
-	for _, k := range server.Kinds(ctx, list, binary, dir) {
-		found = append(found, kind{k})
+func kinds(ctx context.Context, list, binary, dir string) []server.Kind {
+	found := server.Kinds(ctx, list, binary, dir)
+	for i := range found {
+		found[i].JVMFlags = jvmFlags
 	}
 	return found
 }

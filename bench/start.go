@@ -77,12 +77,12 @@ func benchStart(ctx context.Context, s *settings) {
 }
 
 // startsAfterKill fills a server, kills it, and starts and kills it a few times on its data.
-func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted) {
+func startsAfterKill(ctx context.Context, k server.Kind, n int) (all []restarted) {
 	const starts = 3
 	opts := server.Options{Keys: keys()}
 	opts.DataDir = must.Get(os.MkdirTemp("", "gozkd-bench-data-"))
 	defer must.Finally(func() error { return os.RemoveAll(opts.DataDir) })
-	p := k.start(ctx, opts)
+	p := must.Get(k.Start(ctx, opts))
 	func() {
 		defer must.Finally(p.Kill)
 		fillMany(ctx, p.Addr(), n, payload)
@@ -94,10 +94,10 @@ func startsAfterKill(ctx context.Context, k kind, n int) (all []restarted) {
 }
 
 // startOnce measures from before the first process starts until any member has answered a create.
-func startOnce(ctx context.Context, k kind, members int) (_ time.Duration, product string) {
+func startOnce(ctx context.Context, k server.Kind, members int) (_ time.Duration, product string) {
 	var start time.Time
 	var answered func() time.Time
-	e := k.startEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys(), Starting: func(addrs []string) {
+	e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys(), Starting: func(addrs []string) {
 		start = time.Now()
 		answered = asking(ctx, addrs, 200*time.Microsecond, func(addr string) error {
 			err := askFirst(addr, proto.OpCreate, func(b []byte) []byte {
@@ -108,7 +108,7 @@ func startOnce(ctx context.Context, k kind, members int) (_ time.Duration, produ
 			}
 			return err
 		})
-	}})
+	}}))
 	defer must.Finally(e.Stop)
 	return answered().Sub(start), e.Name()
 }
@@ -160,13 +160,13 @@ type restarted struct {
 }
 
 // restart starts a server on a data directory, and kills it when a new session has read a znode.
-func restart(ctx context.Context, k kind, opts server.Options, path string) (r restarted) {
+func restart(ctx context.Context, k server.Kind, opts server.Options, path string) (r restarted) {
 	opts.Port = must.Get(server.FreePorts(1))[0]
 	start := time.Now()
 	answered := asking(ctx, []string{fmt.Sprintf("127.0.0.1:%d", opts.Port)}, time.Millisecond, func(addr string) error {
 		return askFirst(addr, proto.OpGetData, (&proto.PathWatchRequest{Path: path}).Append, replyLen(4+dataBytes+proto.StatBytes))
 	})
-	p := k.start(ctx, opts)
+	p := must.Get(k.Start(ctx, opts))
 	defer must.Finally(p.Kill)
 	r.name, r.took = p.Name(), answered().Sub(start)
 	r.cpu = cpuOfOne(p.Pid())

@@ -39,7 +39,7 @@ func benchWaiters(ctx context.Context, s *settings) {
 					continue
 				}
 				s.out.attempt(ctx, row, k.Name, func() {
-					k.with(ctx, server.Options{Keys: keys()}, func(p *server.Process) {
+					with(ctx, k, server.Options{Keys: keys()}, func(p *server.Process) {
 						progress("%s, %s", p.Name(), row)
 						var r waited
 						cpu := peer.run(ctx, &r, p.Addr(), "/waiters", kind, "180", strconv.Itoa(s.waiters))

@@ -53,6 +53,7 @@ var harnessTable = []box{
 	{pkg: "test/jepsen-lite/...", may: []arrow{
 		{"test/...", "installs and starts ZooKeeper"},
 		{"internal/testkit/...", "shared helpers"},
+		{"internal/backoff", "pauses"},
 		{"internal/memnet", "a network between members that can be cut and delayed"},
 		{"proto", "speaks the protocol"},
 		{"proto/jute", "decodes the traffic of a client"},

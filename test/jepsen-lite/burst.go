@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gozkd/gozkd/internal/backoff"
 )
 
 // KillBurst is the fault of standalone servers: kill -9 again and again under load.
@@ -22,7 +24,7 @@ var burstKeys = map[string]string{"snapCount": "200", "preAllocSize": "64", "glo
 func killBurst(ctx context.Context, n *nemesis) (string, healing) {
 	m := n.any()
 	kill := func(when string, after time.Duration) {
-		_ = pause(ctx, after) // cut short by the end of the round
+		backoff.Sleep(ctx, after) // cut short by the end of the round
 		n.counts["killed "+when]++
 		n.endPause() // a process that starts after the kill is not paused
 		n.cluster.Kill(m)
@@ -31,7 +33,7 @@ func killBurst(ctx context.Context, n *nemesis) (string, healing) {
 		switch p := n.rng.IntN(10); {
 		case p < 2:
 			kill("while the clients came back", n.between(0, 20*time.Millisecond))
-		case p < 6 && pause(ctx, n.between(50*time.Millisecond, 200*time.Millisecond)) == nil && m.untilCheckpoint():
+		case p < 6 && backoff.Sleep(ctx, n.between(50*time.Millisecond, 200*time.Millisecond)) && m.untilCheckpoint():
 			kill("around a checkpoint", n.between(0, 3*time.Millisecond))
 		default:
 			kill("at any moment of the load", n.between(50*time.Millisecond, 500*time.Millisecond))

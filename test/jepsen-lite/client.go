@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/backoff"
 )
 
 // A client is go-zookeeper's client, with a tap on each of its connections.
@@ -98,8 +100,8 @@ func (c *client) goHome() {
 // await returns when the client has a session.
 func (c *client) await(ctx context.Context) error {
 	for c.State() != zk.StateHasSession {
-		if err := pause(ctx, 5*time.Millisecond); err != nil {
-			return err
+		if !backoff.Sleep(ctx, 5*time.Millisecond) {
+			return ctx.Err()
 		}
 	}
 	return nil
@@ -156,14 +158,4 @@ func (h *hosts) Connected() {
 // member returns the id of the member at an address. Addresses are in order of ids.
 func (h *hosts) member(address string) int {
 	return 1 + slices.Index(h.addresses, address)
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

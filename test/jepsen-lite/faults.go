@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
 )
@@ -121,7 +122,7 @@ func (n *nemesis) reconfig(ctx context.Context, joining, leaving []string) {
 		err := reconfigAt(ctx, m.Client, joining, leaving)
 		if err != nil {
 			n.log.Debug("reconfig again", "error", err)
-			_ = pause(ctx, 200*time.Millisecond) // ctx does not end
+			backoff.Sleep(ctx, 200*time.Millisecond) // ctx does not end
 		}
 		return err
 	})
@@ -318,7 +319,7 @@ func wipeAndKill(ctx context.Context, n *nemesis) (string, healing) {
 		n.awaitServing(ctx)
 	}
 	n.cluster.isolate(late)
-	if err := pause(ctx, n.between(500*time.Millisecond, 3*time.Second)); err != nil {
+	if !backoff.Sleep(ctx, n.between(500*time.Millisecond, 3*time.Second)) {
 		return "nobody: the round ends", heal
 	}
 	n.cluster.Kill(emptied)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
@@ -251,7 +252,7 @@ func (w *worker) liveOnce(ctx context.Context) {
 	timeout := w.short + time.Duration(w.rng.Int64N(int64(w.short)))
 	c, err := connect(w.rec, loadMember+"-"+name, w.addresses, w.home+w.made, timeout)
 	if err != nil {
-		_ = pause(ctx, time.Second) // out of luck with sockets
+		backoff.Sleep(ctx, time.Second) // out of luck with sockets
 		return
 	}
 	defer c.Close()

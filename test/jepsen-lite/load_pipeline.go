@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -16,7 +17,7 @@ import (
 const loadPipeline = "pipeline"
 
 func runPipeline(ctx context.Context, w *worker) {
-	w.pipeline(ctx, pipelineWindow, func() { _ = pause(ctx, w.pace) }) // a pause cut short is fine
+	w.pipeline(ctx, pipelineWindow, func() { backoff.Sleep(ctx, w.pace) }) // a pause cut short is fine
 }
 
 const pipelineWindow = 16

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
@@ -35,7 +36,7 @@ type nemesis struct {
 func (n *nemesis) run(ctx context.Context) {
 	n.majorityWell(true)
 	defer n.majorityWell(false)
-	for pause(ctx, n.between(500*time.Millisecond, 3*time.Second)) == nil {
+	for backoff.Sleep(ctx, n.between(500*time.Millisecond, 3*time.Second)) {
 		f := n.pick()
 		if f.whole {
 			err := must.Try(func() { n.awaitServing(ctx) })
@@ -49,11 +50,11 @@ func (n *nemesis) run(ctx context.Context) {
 		}
 		heal := n.inject(ctx, f)
 		if other := n.pick(); !f.whole && !other.whole && n.rng.IntN(4) == 0 {
-			_ = pause(ctx, n.between(0, time.Second)) // cut short by the end of the round: then both are healed at once
+			backoff.Sleep(ctx, n.between(0, time.Second)) // cut short by the end of the round: then both are healed at once
 			n.majorityWell(false)
 			heal = both(heal, n.inject(ctx, other))
 		}
-		_ = pause(ctx, n.between(200*time.Millisecond, f.longest)) // as above
+		backoff.Sleep(ctx, n.between(200*time.Millisecond, f.longest)) // as above
 		// Healing is not cut short: a half-healed ensemble would be another fault.
 		mend, cancel := context.WithTimeout(context.WithoutCancel(ctx), recovery)
 		heal(mend)

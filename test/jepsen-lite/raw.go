@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -84,7 +85,7 @@ func (w *worker) rawSessions(ctx context.Context, use func(c *rawConn) (seen pro
 			session, seen = proto.ConnectResponse{}, 0 // the same server gives a new one
 		case err != nil:
 			next++
-			_ = pause(ctx, 50*time.Millisecond)
+			backoff.Sleep(ctx, 50*time.Millisecond)
 		default:
 			session = c.session
 			w.raw.Store(c)

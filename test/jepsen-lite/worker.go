@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/gozkd/gozkd/internal/backoff"
 )
 
 // sessionTimeout is the timeout of clients that should not lose their sessions by bad luck.
@@ -43,7 +45,7 @@ func (w *worker) next(ctx context.Context) bool { return w.nextOn(ctx, nil) }
 // nextOn is next for a raw connection, whose session beat keeps alive. It also returns false when
 // beat does.
 func (w *worker) nextOn(ctx context.Context, beat func() bool) bool {
-	return pause(ctx, time.Duration(w.rng.Int64N(int64(2*w.pace)+1))) == nil && w.rested(ctx, beat)
+	return backoff.Sleep(ctx, time.Duration(w.rng.Int64N(int64(2*w.pace)+1))) && w.rested(ctx, beat)
 }
 
 // rested rests if it is time to. It returns false when the round ends, or when beat returns false.
@@ -53,9 +55,9 @@ func (w *worker) rested(ctx context.Context, beat func() bool) bool {
 	}
 	for left := w.rest(w.rng); left > 0; left -= w.timeout / 4 {
 		if beat == nil {
-			return pause(ctx, left) == nil
+			return backoff.Sleep(ctx, left)
 		}
-		if !beat() || pause(ctx, min(left, w.timeout/4)) != nil {
+		if !beat() || !backoff.Sleep(ctx, min(left, w.timeout/4)) {
 			return false
 		}
 	}

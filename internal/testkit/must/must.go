@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/backoff"
@@ -88,15 +87,6 @@ func Await(ctx context.Context, limit time.Duration, what string, check func() e
 		}
 	}
 }
-
-// T is the test of helpers of tests that a program calls: a fatal error ends the work.
-type T struct{ testing.TB }
-
-// Helper does nothing.
-func (T) Helper() {}
-
-// Fatal ends the work.
-func (T) Fatal(args ...any) { end(errors.New(fmt.Sprint(args...))) }
 
 // Sleep ends the work if ctx ends before d has passed.
 func Sleep(ctx context.Context, d time.Duration) {

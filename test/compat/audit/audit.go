@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,65 +25,54 @@ var script string
 // patience bounds each wait.
 const patience = 20 * time.Second
 
-// Scripts are played on a standalone server and on an ensemble. Logs are in dir.
-func Scripts(_ context.Context, dir string, _ *server.Kind) ([]cases.Script, func() error) {
+// Scripts are played on a standalone server and on an ensemble.
+func Scripts(context.Context, string, *server.Kind) ([]cases.Script, func() error) {
 	return []cases.Script{
-		{Name: "audit, alone", Play: func(ctx context.Context, k *server.Kind) cases.Played { return playedAlone(ctx, k, dir) }},
-		{Name: "audit, ensemble", Play: playedOnEnsemble},
+		{Name: "audit, alone", Play: func(ctx context.Context, k *server.Kind) cases.Played { return played(ctx, k, "alone", 1) }},
+		{Name: "audit, ensemble", Play: func(ctx context.Context, k *server.Kind) cases.Played { return played(ctx, k, "ensemble", 3) }},
 	}, func() error { return nil }
 }
 
-// play plays the sequence of this name on the servers at these addresses.
-func play(ctx context.Context, name string, addrs ...string) (*exchange.Transcript, error) {
-	list := must.Get(exchange.ReadScript(script))
-	at := slices.IndexFunc(list, func(s *exchange.Sequence) bool { return s.Name == name })
-	p := exchange.NewPlayer(addrs...)
-	p.ReplyTimeout = patience
-	t, err := p.Play(ctx, list[at], exchange.RootTemplate)
-	return t, errors.Join(err, p.Close())
-}
-
-// playedAlone plays on a standalone server and stops it, so that its log is complete.
-func playedAlone(ctx context.Context, k *server.Kind, dir string) (played cases.Played) {
-	opts := server.Options{Keys: auditKeys(), AuditLog: filepath.Join(dir, k.Name+".log")}
-	p := must.Get(k.Start(ctx, opts))
-	var err error
-	if played.Replies, err = play(ctx, "alone", p.Addr()); err == nil {
-		_, err = server.FourLetterWord(ctx, p.Addr(), "srst")
-	}
-	output := p.Log()
-	stopErr := p.Stop()
-	if err != nil {
-		must.Failf("%s: %w\n%s", p.Name(), err, output)
-	}
-	must.Do(stopErr)
-	if played.Lines = normalized(string(must.Get(os.ReadFile(opts.AuditLog)))); len(played.Lines) == 0 {
-		must.Failf("the audit log of %s is empty", p.Name())
-	}
-	return played
-}
-
-func auditKeys() map[string]string {
+// played plays the sequence of this name on that many servers. The lines are those of their logs:
+// of a standalone server, which is stopped so that its log is complete, or of the leader and of
+// both followers.
+func played(ctx context.Context, k *server.Kind, name string, members int) (played cases.Played) {
 	keys := server.Defaults()
 	keys["audit.enable"], keys["enforceQuota"] = "true", "true"
-	return keys
-}
-
-// playedOnEnsemble plays on an ensemble; the lines are those of the leader and of both followers.
-func playedOnEnsemble(ctx context.Context, k *server.Kind) (played cases.Played) {
-	keys := auditKeys()
-	keys["reconfigEnabled"], keys["standaloneEnabled"] = "true", "false"
-	e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys, Audit: true}))
+	if members > 1 {
+		keys["reconfigEnabled"], keys["standaloneEnabled"] = "true", "false"
+	}
+	e := must.Get(k.StartEnsemble(ctx, server.EnsembleOptions{Members: members, Keys: keys, Audit: true}))
 	defer must.Finally(e.Stop)
-	order := must.Get(e.LeaderFirst(ctx))
+	order := e.Members
+	if members > 1 {
+		order = must.Get(e.LeaderFirst(ctx))
+	}
+	p := exchange.NewPlayer()
+	for _, m := range order {
+		p.Members = append(p.Members, m.Addr())
+	}
+	p.ReplyTimeout = patience
+	list := must.Get(exchange.ReadScript(script))
+	at := slices.IndexFunc(list, func(s *exchange.Sequence) bool { return s.Name == name })
 	var err error
-	if played.Replies, err = play(ctx, "ensemble", order[0].Addr(), order[1].Addr(), order[2].Addr()); err != nil {
+	played.Replies, err = p.Play(ctx, list[at], exchange.RootTemplate)
+	if err = errors.Join(err, p.Close()); err != nil {
 		must.Failf("%s: %w\n%s", e.Name(), err, e.Log())
 	}
-	for i, role := range []string{"leader", "follower", "other follower"} {
-		for _, line := range normalized(awaitEnd(ctx, order[i].AuditLog(), fmt.Sprintf("/end-%d", i))) {
-			played.Lines = append(played.Lines, role+": "+line)
+	if members == 1 {
+		must.Get(server.FourLetterWord(ctx, order[0].Addr(), "srst"))
+		must.Do(order[0].Stop())
+		played.Lines = normalized(string(must.Get(os.ReadFile(order[0].AuditLog()))))
+	} else {
+		for i, role := range []string{"leader", "follower", "other follower"} {
+			for _, line := range normalized(awaitEnd(ctx, order[i].AuditLog(), fmt.Sprintf("/end-%d", i))) {
+				played.Lines = append(played.Lines, role+": "+line)
+			}
 		}
+	}
+	if len(played.Lines) == 0 {
+		must.Failf("the audit log of %s is empty", e.Name())
 	}
 	return played
 }

@@ -69,11 +69,21 @@ func Start(ctx context.Context, root string, addrs, clients []string) *Load {
 	return l
 }
 
-func (l *Load) did() {
+// count changes the counts. why, unless it is empty, is for End to tell.
+func (l *Load) count(change func(c *Counts), why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now.Done++
-	l.note()
+	change(&l.now)
+	if why != "" {
+		l.reasons = append(l.reasons, why)
+	}
+}
+
+func (l *Load) did() {
+	l.count(func(c *Counts) {
+		c.Done++
+		l.note()
+	}, "")
 }
 
 // note updates the longest time without success. The caller must hold mu.
@@ -83,25 +93,11 @@ func (l *Load) note() {
 	l.last = now
 }
 
-func (l *Load) repeats() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.now.Repeated++
-}
+func (l *Load) repeats() { l.count(func(c *Counts) { c.Repeated++ }, "") }
 
-func (l *Load) lost(who string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.now.Lost++
-	l.reasons = append(l.reasons, who+" lost its session")
-}
+func (l *Load) lost(who string) { l.count(func(c *Counts) { c.Lost++ }, who+" lost its session") }
 
-func (l *Load) fails(who, why string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.now.Failed++
-	l.reasons = append(l.reasons, who+": "+why)
-}
+func (l *Load) fails(who, why string) { l.count(func(c *Counts) { c.Failed++ }, who+": "+why) }
 
 // Counts returns the observations since the last call.
 func (l *Load) Counts() Counts {

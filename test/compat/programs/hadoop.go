@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
@@ -17,19 +15,15 @@ type hadoop struct {
 	*world
 }
 
-// configure writes a configuration: the keys into each of the XML files, and log4j.properties.
-func (h *hadoop) configure(name string, keys map[string]string, sites ...string) {
-	var xml strings.Builder
-	xml.WriteString("<configuration>\n")
-	for key, value := range keys {
-		fmt.Fprintf(&xml, "<property><name>%s</name><value>%s</value></property>\n", key, value)
-	}
-	xml.WriteString("</configuration>\n")
+// configure writes a configuration: the keys of a template into each of the XML files, and
+// log4j.properties.
+func (h *hadoop) configure(name, template string, values map[string]any, sites ...string) {
+	dir := filepath.Base(h.conf(name))
 	must.Do(os.MkdirAll(h.conf(name), 0o755))
 	for _, site := range sites {
-		must.Do(os.WriteFile(filepath.Join(h.conf(name), site), []byte(xml.String()), 0o644))
+		h.world.configure(template, filepath.Join(dir, site), values)
 	}
-	h.world.configure("hadoop/log4j.properties", filepath.Join(filepath.Base(h.conf(name)), "log4j.properties"), nil)
+	h.world.configure("hadoop/log4j.properties", filepath.Join(dir, "log4j.properties"), nil)
 }
 
 // conf returns the directory of a configuration.

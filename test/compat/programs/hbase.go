@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -42,7 +40,7 @@ func (h *hbase) check(ctx context.Context, w *world) string {
 	ports := must.Get(server.FreePorts(4))
 	masters := []*hbaseServer{h.master("master1", ports[0]), h.master("master2", ports[1])}
 	regions := []*hbaseServer{h.region("region1", ports[2]), h.region("region2", ports[3])}
-	h.configureAs("client", nil)
+	h.configureFor(&hbaseServer{name: "client"})
 	for _, s := range slices.Concat(masters, regions) {
 		h.startServer(s)
 	}
@@ -82,36 +80,16 @@ func (h *hbase) region(name string, port int) *hbaseServer {
 	return &hbaseServer{name: name, class: class, prefix: "hbase.regionserver.", rpc: port}
 }
 
-// configureAs writes a configuration with more keys than those of all.
-func (h *hbase) configureAs(name string, more map[string]string) {
-	keys := map[string]string{
-		"hbase.rootdir":             "file://" + filepath.Join(h.dir, "data"),
-		"hbase.tmp.dir":             filepath.Join(h.dir, "tmp"),
-		"hbase.cluster.distributed": "true",
-		"hbase.zookeeper.quorum":    h.connect(","),
-		"zookeeper.session.timeout": "5000",
-		"hbase.wal.provider":        "filesystem",
-		// With this file system, synced data survives kill -9.
-		"fs.file.impl":                            "org.apache.hadoop.fs.RawLocalFileSystem",
-		"hbase.master.info.port":                  "-1",
-		"hbase.regionserver.info.port":            "-1",
-		"hbase.client.registry.impl":              hbaseClasses + "client.ZKConnectionRegistry",
-		"hbase.unsafe.stream.capability.enforce":  "false",
-		"hbase.unsafe.regionserver.hostname":      "127.0.0.1",
-		"hbase.master.hostname":                   "127.0.0.1",
-		"hbase.regionserver.global.memstore.size": "0.2",
-		"hfile.block.cache.size":                  "0.1",
-		"hbase.client.retries.number":             "40",
-		"hbase.client.operation.timeout":          "60000",
-	}
-	maps.Copy(keys, more)
-	h.configure(name, keys, "hbase-site.xml")
+// configureFor writes the configuration of a server, or of the client, which has no port.
+func (h *hbase) configureFor(s *hbaseServer) {
+	values := map[string]any{"Dir": h.dir, "ZooKeeper": h.connect(","), "Prefix": s.prefix, "Port": s.rpc}
+	h.configure(s.name, "hbase/site.xml", values, "hbase-site.xml")
 }
 
 func (h *hbase) client(args ...string) *exec.Cmd { return h.on("client", "HBaseClient", args...) }
 
 func (h *hbase) startServer(s *hbaseServer) {
-	h.configureAs(s.name, map[string]string{s.prefix + "port": strconv.Itoa(s.rpc)})
+	h.configureFor(s)
 	s.process = h.start(s.name, h.on(s.name, s.class, "start"))
 }
 

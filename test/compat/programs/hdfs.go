@@ -26,8 +26,8 @@ type hdfs struct {
 }
 
 type nameNode struct {
-	name, data          string
-	rpc, http, zkfc     int // ports
+	Name, Data          string
+	RPC, HTTP, ZKFC     int // ports
 	process, controller *server.Process
 }
 
@@ -39,21 +39,21 @@ func (h *hdfs) check(ctx context.Context, w *world) string {
 	ports := must.Get(server.FreePorts(6))
 	for i := range 2 {
 		name := fmt.Sprintf("nn%d", i+1)
-		n := &nameNode{name: name, data: filepath.Join(w.dir, name)}
-		n.rpc, n.http, n.zkfc = ports[3*i], ports[3*i+1], ports[3*i+2]
+		n := &nameNode{Name: name, Data: filepath.Join(w.dir, name)}
+		n.RPC, n.HTTP, n.ZKFC = ports[3*i], ports[3*i+1], ports[3*i+2]
 		h.nodes = append(h.nodes, n)
 	}
 	first, second := h.nodes[0], h.nodes[1]
 	h.configureNodes()
-	w.ask(ctx, "format", h.on(first.name, namenode+"NameNode", "-format", "-nonInteractive"))
-	must.Do(os.CopyFS(second.data, os.DirFS(first.data)))
-	w.ask(ctx, "format-zk", h.on(first.name, controllerClass, "-formatZK", "-nonInteractive"))
+	w.ask(ctx, "format", h.on(first.Name, namenode+"NameNode", "-format", "-nonInteractive"))
+	must.Do(os.CopyFS(second.Data, os.DirFS(first.Data)))
+	w.ask(ctx, "format-zk", h.on(first.Name, controllerClass, "-formatZK", "-nonInteractive"))
 	for _, n := range h.nodes {
 		h.startNode(n)
 		h.startController(n)
 	}
 	h.awaitActive(ctx, nil)
-	writer := w.startWorker("writer", h.on(first.name, "HdfsClient", "write"))
+	writer := w.startWorker("writer", h.on(first.Name, "HdfsClient", "write"))
 	w.aroundLeader(ctx, func() { writer.more(ctx, w, some) })
 
 	old := h.awaitActive(ctx, nil)
@@ -61,9 +61,9 @@ func (h *hdfs) check(ctx context.Context, w *world) string {
 	h.awaitActive(ctx, old)
 	writer.more(ctx, w, some)
 	h.startNode(old)
-	w.await(ctx, old.name+" as a standby", func() error {
+	w.await(ctx, old.Name+" as a standby", func() error {
 		if state, err := h.state(ctx, old); err != nil || state != "standby" {
-			return fmt.Errorf("%s is %q: %w", old.name, state, err)
+			return fmt.Errorf("%s is %q: %w", old.Name, state, err)
 		}
 		return nil
 	})
@@ -73,7 +73,7 @@ func (h *hdfs) check(ctx context.Context, w *world) string {
 	w.awaitCard(ctx, "Hadoop HA", "cluster: a name node is active")
 	writer.more(ctx, w, some)
 	acked := values(writer.end(ctx), "acked")
-	must.Do(kept(acked, values(w.ask(ctx, "read", h.on(first.name, "HdfsClient", "read")), "got")))
+	must.Do(kept(acked, values(w.ask(ctx, "read", h.on(first.Name, "HdfsClient", "read")), "got")))
 	return fmt.Sprintf("%d directories, none lost in two failovers", len(acked))
 }
 
@@ -84,38 +84,22 @@ const (
 
 // configureNodes writes the configuration of each NameNode.
 func (h *hdfs) configureNodes() {
-	keys := map[string]string{
-		"fs.defaultFS": "hdfs://cluster", "hadoop.tmp.dir": filepath.Join(h.dir, "tmp"),
-		"ha.zookeeper.quorum": h.connect(","), "ha.zookeeper.session-timeout.ms": "5000",
-		"dfs.nameservices": "cluster", "dfs.ha.namenodes.cluster": "nn1,nn2", "dfs.permissions.enabled": "false",
-		"dfs.namenode.shared.edits.dir":              "file://" + filepath.Join(h.dir, "shared"),
-		"dfs.client.failover.proxy.provider.cluster": namenode + "ha.ConfiguredFailoverProxyProvider",
-		"dfs.ha.fencing.methods":                     "shell(/bin/true)",
-		"dfs.ha.automatic-failover.enabled":          "true",
-		"dfs.ha.tail-edits.period":                   "1",
-	}
 	for _, n := range h.nodes {
-		keys["dfs.namenode.rpc-address.cluster."+n.name] = fmt.Sprintf("127.0.0.1:%d", n.rpc)
-		keys["dfs.namenode.http-address.cluster."+n.name] = fmt.Sprintf("127.0.0.1:%d", n.http)
-		keys["dfs.ha.zkfc.port.cluster."+n.name] = fmt.Sprint(n.zkfc)
-		keys["dfs.namenode.name.dir.cluster."+n.name] = "file://" + n.data
-	}
-	for _, n := range h.nodes {
-		keys["dfs.ha.namenode.id"] = n.name
-		h.configure(n.name, keys, "core-site.xml", "hdfs-site.xml")
+		values := map[string]any{"Dir": h.dir, "ZooKeeper": h.connect(","), "Name": n.Name, "Nodes": h.nodes}
+		h.configure(n.Name, "hdfs/site.xml", values, "core-site.xml", "hdfs-site.xml")
 		// The web pages are not in the packages of Maven.
 		for _, pages := range []string{"hdfs", "static"} {
-			must.Do(os.MkdirAll(filepath.Join(h.conf(n.name), "webapps", pages), 0o755))
+			must.Do(os.MkdirAll(filepath.Join(h.conf(n.Name), "webapps", pages), 0o755))
 		}
 	}
 }
 
 func (h *hdfs) startNode(n *nameNode) {
-	n.process = h.start(n.name, h.on(n.name, namenode+"NameNode"))
+	n.process = h.start(n.Name, h.on(n.Name, namenode+"NameNode"))
 }
 
 func (h *hdfs) startController(n *nameNode) {
-	n.controller = h.start("zkfc-"+n.name, h.on(n.name, controllerClass))
+	n.controller = h.start("zkfc-"+n.Name, h.on(n.Name, controllerClass))
 }
 
 // awaitActive waits until one NameNode other than the given one is active, and returns it.
@@ -125,7 +109,7 @@ func (h *hdfs) awaitActive(ctx context.Context, except *nameNode) (active *nameN
 		var states []string
 		for _, n := range h.nodes {
 			state, err := h.state(ctx, n)
-			states = append(states, fmt.Sprintf("%s: %s %v", n.name, state, err))
+			states = append(states, fmt.Sprintf("%s: %s %v", n.Name, state, err))
 			if state == "active" && n != except {
 				active = n
 			}
@@ -140,7 +124,7 @@ func (h *hdfs) awaitActive(ctx context.Context, except *nameNode) (active *nameN
 
 // state returns the state that a NameNode shows.
 func (h *hdfs) state(ctx context.Context, n *nameNode) (state string, err error) {
-	place := fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus", n.http)
+	place := fmt.Sprintf("http://127.0.0.1:%d/jmx?qry=Hadoop:service=NameNode,name=NameNodeStatus", n.HTTP)
 	var status struct{ Beans []struct{ State string } }
 	text, err := httpDo(ctx, http.MethodGet, place, "")
 	if err == nil {

@@ -71,7 +71,8 @@ func (w *world) connect(separator string) string {
 
 // configurations are those of the programs, as templates.
 //
-//go:embed bookkeeper/bookie.conf clickhouse/replica.xml hadoop/log4j.properties kafka/broker.properties patroni/member.yml
+//go:embed bookkeeper/bookie.conf clickhouse/replica.xml hadoop/log4j.properties hbase/site.xml hdfs/site.xml
+//go:embed kafka/broker.properties patroni/member.yml
 var configurations embed.FS
 
 // configure writes a configuration with these values to a file in the world's directory, and

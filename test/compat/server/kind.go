@@ -22,7 +22,10 @@ const (
 
 // Kind is a program that can be started as a server or as an ensemble.
 type Kind struct {
-	Name    string
+	Name string
+	// JVMFlags are those of starts whose options have none.
+	JVMFlags []string
+
 	binary  string // of gozkd
 	version string // of ZooKeeper; empty: gozkd
 }
@@ -76,6 +79,9 @@ func (k *Kind) product() string {
 // writes the other files that it needs into dir. It installs ZooKeeper if necessary.
 func (k *Kind) Command(ctx context.Context, dir string, opts Options) []string {
 	if k.version != "" {
+		if opts.JVMFlags == nil {
+			opts.JVMFlags = k.JVMFlags
+		}
 		return zooKeeperCommand(ctx, k.version, dir, opts)
 	}
 	line := []string{k.binary, "serve"}

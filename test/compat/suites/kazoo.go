@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // kazoo/java.sh and kazoo/ourkit.py
 	"fmt"
 	"net"
 	"os"
@@ -15,20 +16,14 @@ import (
 	"github.com/gozkd/gozkd/test/compat/install"
 )
 
-// javaShim stands before java in PATH. kazoo's harness starts its servers with it.
-const javaShim = `#!/bin/sh
-flags=
-for a; do
-  case $a in -D*) flags="$flags $a" ;; esac
-done
-SERVER_JVMFLAGS=$flags exec "$SUITES_BIN/zkServer.sh" start-foreground "$a"
-`
-
-// kazooKit is a plugin of pytest that puts our kit in the place of kazoo's harness.
-const kazooKit = `import sys
-import gozkd_testkit.kazoo
-sys.modules["kazoo.testing"] = gozkd_testkit.kazoo
-`
+var (
+	// javaShim stands before java in PATH. kazoo's harness starts its servers with it.
+	//go:embed kazoo/java.sh
+	javaShim []byte
+	// kazooKit is a plugin of pytest that puts our kit in the place of kazoo's harness.
+	//go:embed kazoo/ourkit.py
+	kazooKit []byte
+)
 
 // installKazoo prepares kazoo's own tests, which its package contains. Three servers are started
 // for each file of tests.
@@ -63,12 +58,12 @@ func installKazoo(ctx context.Context, root string) installed {
 		case t.kit != "":
 			// All that changes is what "from kazoo.testing import" means, also in files from which
 			// others inherit tests.
-			must.Do(os.WriteFile(filepath.Join(dir, "ourkit.py"), []byte(kazooKit), 0o644))
+			must.Do(os.WriteFile(filepath.Join(dir, "ourkit.py"), kazooKit, 0o644))
 			cmd.Args = append(cmd.Args, "-p", "ourkit")
 			cmd.Env = append(cmd.Env, "GOZKD_TESTKIT="+t.kit, "ZOOKEEPER_CLASSPATH=", // not for kazoo's harness
 				"PYTHONPATH="+dir+string(filepath.ListSeparator)+filepath.Join(root, "testkit", "python"))
 		case !t.own:
-			must.Do(os.WriteFile(filepath.Join(dir, "java"), []byte(javaShim), 0o755))
+			must.Do(os.WriteFile(filepath.Join(dir, "java"), javaShim, 0o755))
 			cmd.Env = append(cmd.Env, "SUITES_BIN="+t.bin, "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 		}
 		return cmd
