@@ -57,6 +57,8 @@
 //     if the configuration names one. For a certificate with only a host, the called member also
 //     asks at the member's address, over TLS. Session tickets are disabled: a resumed session would
 //     skip the revocation lists.
+//   - By both: a caller with the secret or such a certificate is also asked for at its address if
+//     its connection would replace another. A copy of the member's machine has them, too.
 //
 // docs/reference/formats.md describes the format, docs/adr/0007-peer-authentication.md the reasons.
 //

@@ -54,10 +54,14 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 		err = refuse(RefusedNoSecret, "member %d has no ensemble secret and member %d requires one: set gozkd.peer.secretFile on member %d", hello.from, n.cfg.Self, hello.from)
 	case l.known && bound:
 		l.proven = true
-	case l.known:
-		l.proven, err = n.confirm(ctx, v, hello.from, questions, addresses, ext.nonce)
-	case address != "":
+	case !l.known && address != "":
 		l.proven, err = n.admitGuest(ctx, v, hello.from, address, bound, ext.nonce)
+	}
+	// A copy of the member's machine has its secret and its certificate, but not its address.
+	if err == nil && l.known && (!l.proven || hello.kind == kindFrames && n.hears(hello.from)) {
+		var confirmed bool
+		confirmed, err = n.confirm(ctx, v, hello.from, questions, addresses, ext.nonce)
+		l.proven = l.proven || confirmed
 	}
 	if err != nil {
 		return nil, err
@@ -225,7 +229,7 @@ func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, addres
 	case answer.kind == kindDenied && answer.from == from:
 		n.cfg.Logger.Debug("a caller is not who it says it is",
 			"peer", memberid.Number(from), "address", address, "host", v.host)
-		return true, false, refuse(RefusedImpostor, "member %d has not made this connection", from)
+		return true, false, refuse(RefusedImpostor, "member %d has not made this connection: is another server started with the myid %d?", from, from)
 	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
 		return true, false, nil
 	case answer.kind == kindRefused:

@@ -161,6 +161,41 @@ func TestP8_Secret(t *testing.T) {
 	}
 }
 
+// P8: of two servers that have the secret and the same id, the one at the member's address stays
+// connected, whichever was first; the other is told why it is refused.
+func TestP8_Copy(t *testing.T) {
+	for _, first := range []string{"the member", "its copy"} {
+		t.Run(first, func(t *testing.T) {
+			everywhere(t, func(t *testing.T, w *world) {
+				a, b := w.start(t, 1, withSecret(secretA, false)), w.start(t, 2, withSecret(secretA, false))
+				a.SetPeers(map[uint64]string{2: b.address})
+				a.await(2, "up")
+				c := w.start(t, 2, withSecret(secretA, false))
+				order := []*member{b, c}
+				if first == "its copy" {
+					order = []*member{c, b}
+				}
+				for _, m := range order {
+					m.SetPeers(map[uint64]string{1: a.address})
+					if m == b || first == "its copy" {
+						m.await(1, "up")
+					}
+				}
+				told := func() int { return c.log.Count("is another server started with the myid 2?") }
+				eventually(t, "the copy is told", func() bool { return told() > 0 || b.log.Count("lost connection") > 2 })
+				for i := range 20 {
+					b.Send(1, fmt.Appendf(nil, "%d", i))
+					a.expect(fmt.Sprintf("2: %d", i))
+					time.Sleep(time.Duration(i) * time.Millisecond)
+				}
+				if got := told(); got != 1 {
+					t.Errorf("%d lines, want 1:\n%s", got, c.log)
+				}
+			})
+		})
+	}
+}
+
 // P8: nothing that was seen of a hello helps to say another, and a stranger learns nothing from a
 // member that has a secret before the stranger has proved that it knows it.
 func TestP8_Replay(t *testing.T) {

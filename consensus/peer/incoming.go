@@ -232,6 +232,13 @@ func (n *Network) registerIncoming(from uint64, in *incoming) (old *incoming, ok
 	return old, true
 }
 
+// hears reports whether a connection of a peer is registered.
+func (n *Network) hears(from uint64) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.incoming[from] != nil
+}
+
 // unregisterIncoming is called after the last frame of a connection.
 func (n *Network) unregisterIncoming(from uint64, in *incoming) {
 	n.mu.Lock()
