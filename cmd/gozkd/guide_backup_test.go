@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,17 +16,10 @@ import (
 
 // The commands of docs/guide/backup.md work as they are written, and print what the page shows.
 func TestGuide_Backup(t *testing.T) {
-	ports := reserveGuidePorts(t)
-	dir := t.TempDir()
-	for _, name := range []string{"bin", "zk1"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	writePrograms(t, dir)
-	sh := startShell(t, dir, ports)
+	sh := startGuide(t, "zk1")
+	dir, ports := sh.dir, sh.ports
 	commands := 0
-	for _, b := range readGuide(t, "backup.md", ports) {
+	for _, b := range sh.read("backup.md") {
 		for i := range b.lines {
 			b.lines[i] = strings.ReplaceAll(b.lines[i], "/var/backups/gozkd", filepath.Join(dir, "backups"))
 		}

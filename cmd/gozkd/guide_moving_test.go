@@ -19,24 +19,18 @@ import (
 
 // The commands of docs/guide/moving.md work as they are written, and print what the page shows.
 func TestGuide_Moving(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"bin", "zk1"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	writePrograms(t, dir)
-	history, writeLast := writeZooKeeper(t, filepath.Join(dir, "zookeeper", "version-2"))
-	ports := reserveGuidePorts(t)
-	defer stopOnRequest(t, dir, zkleader.Start(t, ports.toFree("127.0.0.1:2881"), ports.toFree("127.0.0.1:3881"), history), writeLast)()
-	startShell(t, dir, ports).follow("moving.md", 12)
+	sh := startGuide(t, "zk1")
+	history, writeLast := writeZooKeeper(t, filepath.Join(sh.dir, "zookeeper", "version-2"))
+	leader := zkleader.Start(t, sh.ports.toFree("127.0.0.1:2881"), sh.ports.toFree("127.0.0.1:3881"), history)
+	defer sh.stopOnRequest(leader, writeLast)()
+	sh.follow("moving.md", 12)
 }
 
 // follow runs the commands of a page, which must be as many at least.
 func (sh *guideShell) follow(page string, least int) {
 	sh.t.Helper()
 	commands := 0
-	for _, b := range readGuide(sh.t, page, sh.ports) {
+	for _, b := range sh.read(page) {
 		for _, c := range b.commands() {
 			sh.check(c)
 			commands++
@@ -52,40 +46,29 @@ func (sh *guideShell) follow(page string, least int) {
 func TestGuide_Start(t *testing.T) {
 	for page, least := range map[string]int{"start/zookeeper.md": 6, "start/bitnami.md": 7} {
 		t.Run(page, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.Mkdir(filepath.Join(dir, "bin"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			writePrograms(t, dir)
-			docker := testca.WriteFile(t, filepath.Join(dir, "bin", "docker"), []byte(`#!/bin/sh
-[ "$1 $2" = "run --rm" ] && shift 2
+			sh := startGuide(t)
+			sh.writeProgram("docker", `[ "$1 $2" = "run --rm" ] && shift 2
 variables=ZOO_CONF_DIR=conf
 while [ "$1" = -e ]; do variables="$variables $2"; shift 2; done
 [ "$1" = gozkd ] && shift
 exec env $variables gozkd "$@"
-`))
-			if err := os.Chmod(docker, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			writeZooKeeper(t, filepath.Join(dir, "zookeeper", "version-2"))
-			ports := reserveGuidePorts(t)
-			startShell(t, dir, ports).follow(page, least)
+`)
+			writeZooKeeper(t, filepath.Join(sh.dir, "zookeeper", "version-2"))
+			sh.follow(page, least)
 		})
 	}
 }
 
 // stopOnRequest writes a zkServer.sh that stops the server. A write that nobody received is then in
 // its log. The result waits for the script's use, or ends the wait.
-func stopOnRequest(t *testing.T, dir string, zk *zkleader.Leader, writeLast func()) (end func()) {
+func (sh *guideShell) stopOnRequest(zk *zkleader.Leader, writeLast func()) (end func()) {
+	t := sh.t
 	t.Helper()
-	pipe := filepath.Join(dir, "stop")
+	pipe := filepath.Join(sh.dir, "stop")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testca.WriteFile(t, filepath.Join(dir, "bin", "zkServer.sh"), []byte("#!/bin/sh\nexec echo stop > '"+pipe+"'\n"))
-	if err := os.Chmod(filepath.Join(dir, "bin", "zkServer.sh"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	sh.writeProgram("zkServer.sh", "exec echo stop > '"+pipe+"'\n")
 	requests, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0) // so that neither the open nor Close waits for the script
 	if err != nil {
 		t.Fatal(err)
