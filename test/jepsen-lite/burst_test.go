@@ -66,7 +66,7 @@ func findGozkd(t *testing.T) Product {
 // pause is noted for time in which a server ran.
 func TestNemesis_BurstAndPauseOverlap(t *testing.T) {
 	cluster := NewCluster(ClusterConfig{
-		Product: findGozkd(t), Members: 1, Dir: t.ArtifactDir(), Tick: 500 * time.Millisecond, Burst: true,
+		Options: Options{Product: findGozkd(t), Members: 1, Dir: t.ArtifactDir(), Tick: 500 * time.Millisecond}, Burst: true,
 	})
 	defer func() {
 		if err := cluster.Close(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/test/compat/server"
@@ -27,12 +26,10 @@ type Product struct {
 	Previous []string
 }
 
-// ClusterConfig describes a cluster.
+// ClusterConfig describes a cluster: the members of Options, whose ids are 1 ... Members, and how
+// their data are kept. Dir gets a directory per member, emptied first.
 type ClusterConfig struct {
-	Product Product
-	Members int           // their ids are 1 ... Members
-	Dir     string        // a directory per member in it, emptied first; the caller owns it
-	Tick    time.Duration // tickTime, from which timeouts follow
+	Options
 	// SmallDisk puts the data of the last member on a disk of SmallDiskBytes, which can be filled.
 	// Needs root.
 	SmallDisk bool
@@ -41,9 +38,6 @@ type ClusterConfig struct {
 	LoopDisks bool
 	// Burst adds burstKeys to the configuration.
 	Burst bool
-	// The round trip between members, and how many percent of the packets are lost, besides faults.
-	RoundTrip   time.Duration
-	LossPercent float64
 }
 
 // SmallDiskBytes has room for ZooKeeper's preallocation and a run's data.

@@ -155,7 +155,7 @@ func runRegister(ctx context.Context, w *worker) {
 	}
 	versions := map[key]int32{} // as last read
 	for w.next(ctx) {
-		k := key{w.rec.Now() / (registerPeriod * w.pace), w.rng.IntN(registerKeys)}
+		k := key{w.Recorder.Now() / (registerPeriod * w.Pace), w.rng.IntN(registerKeys)}
 		path := fmt.Sprintf("%s/%d-%d", w.dir, k.period, k.n)
 		switch p := w.rng.IntN(100); {
 		case p < 20:
@@ -249,8 +249,8 @@ func runMember(ctx context.Context, w *worker) {
 func (w *worker) liveOnce(ctx context.Context) {
 	w.made++
 	name := fmt.Sprintf("%s.%d", w.name, w.made)
-	timeout := w.short + time.Duration(w.rng.Int64N(int64(w.short)))
-	c, err := connect(w.rec, loadMember+"-"+name, w.addresses, w.home+w.made, timeout)
+	timeout := w.Short + time.Duration(w.rng.Int64N(int64(w.Short)))
+	c, err := connect(w.Recorder, loadMember+"-"+name, w.Addresses, w.home+w.made, timeout)
 	if err != nil {
 		backoff.Sleep(ctx, time.Second) // out of luck with sockets
 		return
@@ -282,11 +282,11 @@ func (w *worker) liveOnce(ctx context.Context) {
 
 // settleMember waits until the last sessions must have expired, whoever led meanwhile.
 func settleMember(w *worker) {
-	for end := time.Now().Add(8 * w.short); time.Now().Before(end); {
+	for end := time.Now().Add(8 * w.Short); time.Now().Before(end); {
 		if names, err := w.syncedChildren(w.dir); err == nil && len(names) == 0 {
 			return
 		}
-		time.Sleep(w.pace) // between two reads
+		time.Sleep(w.Pace) // between two reads
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 const loadPipeline = "pipeline"
 
 func runPipeline(ctx context.Context, w *worker) {
-	w.pipeline(ctx, pipelineWindow, func() { backoff.Sleep(ctx, w.pace) }) // a pause cut short is fine
+	w.pipeline(ctx, pipelineWindow, func() { backoff.Sleep(ctx, w.Pace) }) // a pause cut short is fine
 }
 
 const pipelineWindow = 16
@@ -71,7 +71,7 @@ func (w *worker) pipelineSend(ctx context.Context, c *rawConn, window int, room 
 		return c.request(b, proto.OpSetData, set.Append(nil))
 	}
 	// With a full window the session must not seem dead.
-	ping := time.NewTicker(w.timeout / 4)
+	ping := time.NewTicker(w.Timeout / 4)
 	defer ping.Stop()
 	take := func() bool {
 		for {

@@ -39,7 +39,7 @@ func runRewatch(ctx context.Context, w *worker) {
 			}
 			_ = c.Close() // it may be broken already
 			// Away for changes to miss, but not for so long that the session expires.
-			backoff.Sleep(ctx, time.Duration(r.rng.Int64N(int64(w.timeout/4)+1)))
+			backoff.Sleep(ctx, time.Duration(r.rng.Int64N(int64(w.Timeout/4)+1)))
 			return r.seen, c.member
 		})
 	}

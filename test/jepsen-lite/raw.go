@@ -78,8 +78,8 @@ func (w *worker) rawSessions(ctx context.Context, use func(c *rawConn) (seen pro
 	var seen proto.Zxid
 	next := w.home
 	for ctx.Err() == nil {
-		member := next%len(w.addresses) + 1
-		c, err := openRaw(w.rec, w.name+"-raw", w.addresses[member-1], member, w.timeout, session, seen)
+		member := next%len(w.Addresses) + 1
+		c, err := openRaw(w.Recorder, w.name+"-raw", w.Addresses[member-1], member, w.Timeout, session, seen)
 		switch {
 		case errors.Is(err, errExpired):
 			session, seen = proto.ConnectResponse{}, 0 // the same server gives a new one

@@ -10,21 +10,16 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/gozkd/gozkd/internal/testkit/must"
 )
 
 // A round is traffic on the ensemble while faults happen, then recovery, then final reads.
 type round struct {
+	Options
 	number  int
-	seed    uint64
-	length  time.Duration
-	pace    time.Duration
 	cluster *Cluster
 	faults  []fault
 	rec     *Recorder
-	log     hclog.Logger
 }
 
 // afterwards is how long the traffic goes on once all members serve again, so that every client
@@ -36,7 +31,7 @@ func (r *round) rand(name string) *rand.Rand {
 	h := fnv.New64a()
 	// Writing to a hash does not fail.
 	_, _ = fmt.Fprintf(h, "%d/%s", r.number, name)
-	return rand.New(rand.NewPCG(r.seed, h.Sum64()))
+	return rand.New(rand.NewPCG(r.Seed, h.Sum64()))
 }
 
 func (r *round) root() string { return fmt.Sprintf("/round-%d", r.number) }
@@ -69,9 +64,9 @@ func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResu
 // run lets faults happen, and the ensemble recover.
 func (r *round) run(ctx context.Context) (*roundResult, error) {
 	return r.underTraffic(ctx, func(traffic *Traffic, res *roundResult) {
-		n := &nemesis{cluster: r.cluster, rec: r.rec, rng: r.rand("nemesis"), faults: r.faults, log: r.log, counts: res.faults}
+		n := &nemesis{cluster: r.cluster, rec: r.rec, rng: r.rand("nemesis"), faults: r.faults, log: r.Logger, counts: res.faults}
 		n.healed = func() { traffic.GoHome(n.rng) }
-		breaking, cancelBreaking := context.WithTimeout(ctx, r.length)
+		breaking, cancelBreaking := context.WithTimeout(ctx, r.Round)
 		err := must.Try(func() { n.run(breaking) })
 		cancelBreaking()
 		if errors.Is(err, errUnrecovered) && ctx.Err() == nil {
@@ -89,7 +84,7 @@ func (r *round) run(ctx context.Context) (*roundResult, error) {
 // traffic returns the configuration of the round's clients.
 func (r *round) traffic() TrafficConfig {
 	return TrafficConfig{
-		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Short: shortTimeout, Pace: r.pace, Rand: r.rand,
+		Recorder: r.rec, Addresses: r.cluster.Addresses(), Root: r.root(), Timeout: sessionTimeout, Short: shortTimeout, Pace: r.Pace, Rand: r.rand,
 	}
 }
 

@@ -26,7 +26,7 @@ type Options struct {
 	Seed    uint64        // of the choice of faults and operations
 	Faults  []string      // kinds that may happen; nil: all that the machine and the product allow
 	Pace    time.Duration // mean time between two operations of a client
-	Tick    time.Duration
+	Tick    time.Duration // tickTime, from which timeouts follow
 	// The round trip between members, and how many percent of the packets are lost, besides faults.
 	RoundTrip   time.Duration
 	LossPercent float64
@@ -44,11 +44,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	has := func(is func(f fault) bool) bool { return slices.ContainsFunc(kinds, is) }
 	cfg := ClusterConfig{
-		Product: o.Product, Members: o.Members, Dir: o.Dir, Tick: o.Tick,
+		Options:   o,
 		SmallDisk: has(func(f fault) bool { return f.small }),
 		LoopDisks: has(func(f fault) bool { return f.loop }),
 		Burst:     has(func(f fault) bool { return f.alone }),
-		RoundTrip: o.RoundTrip, LossPercent: o.LossPercent,
 	}
 	err = must.Try(func() {
 		cluster := NewCluster(cfg)
@@ -57,7 +56,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		file, rec, began := filepath.Join(o.Dir, "history.jsonl"), NewRecorder(), time.Now()
 		for n := 1; n == 1 || len(report.Anomalies) == 0 && (report.Took < o.Time || report.bursts() < o.Kills); n++ {
 			o.Logger.Info("round", "number", n)
-			r := &round{number: n, seed: o.Seed, length: o.Round, pace: o.Pace, cluster: cluster, faults: kinds, rec: rec, log: o.Logger}
+			r := &round{Options: o, number: n, cluster: cluster, faults: kinds, rec: rec}
 			res, err := r.run(ctx)
 			if err != nil {
 				must.Do(errors.Join(err, WriteHistory(file, append(res.history, rec.Take()...))))

@@ -100,11 +100,8 @@ func (t *Traffic) connect() {
 		t.workers = append(t.workers, nil)
 		for n := range l.workers {
 			name := fmt.Sprintf("%s-%d", l.name, n)
-			w := &worker{
-				rec: t.Recorder, addresses: t.Addresses, home: home, timeout: t.Timeout, short: t.Short,
-				dir: path.Join(t.Root, l.name), rng: t.Rand(name), pace: t.Pace, rest: t.Rest,
-			}
-			w.client = must.Get(connect(t.Recorder, name, w.addresses, w.home, w.timeout))
+			w := &worker{TrafficConfig: &t.TrafficConfig, home: home, dir: path.Join(t.Root, l.name), rng: t.Rand(name)}
+			w.client = must.Get(connect(t.Recorder, name, t.Addresses, home, t.Timeout))
 			t.workers[i] = append(t.workers[i], w)
 			home++
 		}

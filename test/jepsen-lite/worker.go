@@ -18,23 +18,18 @@ const sessionTimeout = 10 * time.Second
 // A worker is a client of a load with its source of decisions.
 type worker struct {
 	*client
-	rec       *Recorder
-	addresses []string
-	home      int
-	timeout   time.Duration
-	short     time.Duration // timeout of sessions that are to expire
-	dir       string        // of the load, below root
-	rng       *rand.Rand
-	pace      time.Duration
-	rest      func(*rand.Rand) time.Duration // before an operation; nil: never
-	made      int
-	raw       atomic.Pointer[rawConn] // the last one, for loads that open their own connections
+	*TrafficConfig
+	home int    // index of its first member
+	dir  string // of the load, below root
+	rng  *rand.Rand
+	made int
+	raw  atomic.Pointer[rawConn] // the last one, for loads that open their own connections
 }
 
 // goHome reconnects the worker to its first member, if it is elsewhere.
 func (w *worker) goHome() {
 	w.client.goHome()
-	if c := w.raw.Load(); c != nil && c.member != w.home%len(w.addresses)+1 {
+	if c := w.raw.Load(); c != nil && c.member != w.home%len(w.Addresses)+1 {
 		_ = c.Close() // it may be broken already
 	}
 }
@@ -45,19 +40,19 @@ func (w *worker) next(ctx context.Context) bool { return w.nextOn(ctx, nil) }
 // nextOn is next for a raw connection, whose session beat keeps alive. It also returns false when
 // beat does.
 func (w *worker) nextOn(ctx context.Context, beat func() bool) bool {
-	return backoff.Sleep(ctx, time.Duration(w.rng.Int64N(int64(2*w.pace)+1))) && w.rested(ctx, beat)
+	return backoff.Sleep(ctx, time.Duration(w.rng.Int64N(int64(2*w.Pace)+1))) && w.rested(ctx, beat)
 }
 
 // rested rests if it is time to. It returns false when the round ends, or when beat returns false.
 func (w *worker) rested(ctx context.Context, beat func() bool) bool {
-	if w.rest == nil {
+	if w.Rest == nil {
 		return true
 	}
-	for left := w.rest(w.rng); left > 0; left -= w.timeout / 4 {
+	for left := w.Rest(w.rng); left > 0; left -= w.Timeout / 4 {
 		if beat == nil {
 			return backoff.Sleep(ctx, left)
 		}
-		if !beat() || !backoff.Sleep(ctx, min(left, w.timeout/4)) {
+		if !beat() || !backoff.Sleep(ctx, min(left, w.Timeout/4)) {
 			return false
 		}
 	}
