@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os/user"
@@ -27,6 +28,11 @@ func JSON(b []byte, e *Event) []byte {
 	b = e.Time.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
 	b = append(b, '"')
 	add := func(key, value string) { b = appendText(append(append(append(b, `,"`...), key...), `":`...), value) }
+	addAny := func(key, value string) {
+		if value != "" {
+			add(key, value)
+		}
+	}
 	number := func(key string, n int64) {
 		if n != 0 {
 			b = strconv.AppendInt(append(append(append(b, `,"`...), key...), `":`...), n, 10)
@@ -49,9 +55,7 @@ func JSON(b []byte, e *Event) []byte {
 		add("client", e.Client)
 		b = strconv.AppendBool(append(b, `,"tls":`...), e.TLS)
 	}
-	if e.Origin != "" {
-		add("origin", e.Origin)
-	}
+	addAny("origin", e.Origin)
 	if e.Session != 0 {
 		add("session", e.Session.String())
 	}
@@ -62,18 +66,14 @@ func JSON(b []byte, e *Event) []byte {
 	if e.HasZnode {
 		add("znode", e.Znode)
 	}
-	if t := znodeType(e); t != "" {
-		add("znode_type", t)
-	}
+	addAny("znode_type", znodeType(e))
 	if e.InMulti {
 		b = append(b, `,"multi":true`...)
 	}
 	b = appendList(b, "acl", e.ACL, func(b []byte, a proto.ACL) []byte {
 		return appendText(b, a.ID.Scheme+":"+printable.Shortened(shown(a.ID).User(), maxValue)+":"+a.Perms.Letters())
 	})
-	if e.Detail != "" {
-		add("detail", e.Detail)
-	}
+	addAny("detail", e.Detail)
 	number("dropped", e.Count)
 	return append(b, "}\n"...)
 }
@@ -95,14 +95,12 @@ func appendList[T any](b []byte, key string, list []T, element func([]byte, T) [
 
 func appendText(b []byte, text string) []byte {
 	text = printable.Shortened(text, maxValue)
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, err := json.Marshal(text)
-			if err != nil {
-				panic(fmt.Sprintf("audit: %v", err)) // every string has a form in JSON
-			}
-			return append(b, quoted...)
+	if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' }) {
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			panic(fmt.Sprintf("audit: %v", err)) // every string has a form in JSON
 		}
+		return append(b, quoted...)
 	}
 	return append(append(append(b, '"'), text...), '"')
 }
@@ -131,10 +129,7 @@ var operator = sync.OnceValue(func() string {
 	if err != nil {
 		return "unknown"
 	}
-	if u.Username != "" {
-		return u.Username
-	}
-	return u.Uid
+	return cmp.Or(u.Username, u.Uid)
 })
 
 // ZooKeeper writes the line of ZooKeeper's appender RFAAUDIT in logback.xml, for ZooKeeper's events

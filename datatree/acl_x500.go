@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"encoding/hex"
 	"strconv"
 	"strings"
 )
@@ -86,15 +87,8 @@ func validKeyword(keyword string) bool {
 
 // validHex checks the value of an attribute in DER, in hexadecimal digits.
 func validHex(digits string) bool {
-	b := make([]byte, 0, len(digits)/2)
-	for ; len(digits) >= 2; digits = digits[2:] {
-		n, err := strconv.ParseUint(digits[:2], 16, 8)
-		if err != nil {
-			return false
-		}
-		b = append(b, byte(n))
-	}
-	if digits != "" || len(b) < 2 {
+	b, err := hex.DecodeString(digits)
+	if err != nil || len(b) < 2 {
 		return false
 	}
 	length, rest := int(b[1]), b[2:]

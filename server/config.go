@@ -217,7 +217,8 @@ type Config struct {
 
 	// SnapCount is after how many writes a checkpoint is made (snapCount). Default: 100,000.
 	SnapCount int
-	// SegmentBytes is the size of a log segment (preAllocSize). Default: 64 MiB.
+	// SegmentBytes is the size of a log segment (preAllocSize), or the limit of file sizes (ulimit
+	// -f) if that is less. Default: 64 MiB.
 	SegmentBytes int64
 	// ArchiveBytes bounds how much of the log is kept, in memory and on disk, because it is not
 	// archived yet: see Backups.KeepLog. 0: there is no archive.
@@ -346,6 +347,7 @@ func (c *Config) ensureDefaults() error {
 	c.InitLimit = cmp.Or(c.InitLimit, 10)
 	c.SyncLimit = cmp.Or(c.SyncLimit, 5)
 	c.SnapCount = cmp.Or(c.SnapCount, 100_000)
+	c.SegmentBytes = min(cmp.Or(c.SegmentBytes, 64<<20), memlimit.FileSize())
 	c.SyncWarning = cmp.Or(c.SyncWarning, time.Second)
 	c.ContainerInterval = cmp.Or(c.ContainerInterval, time.Minute)
 	c.ContainerMaxPerMinute = cmp.Or(c.ContainerMaxPerMinute, 10_000)
@@ -403,9 +405,6 @@ func (c *Config) ensureDefaults() error {
 	}
 	return errors.Join(errs...)
 }
-
-// logRoom is the space that the log may need on its disk.
-func (c *Config) logRoom() int64 { return 2 * cmp.Or(c.SegmentBytes, 64<<20) }
 
 // leastClientMemory is the smallest ClientMemory that is allowed: the longest reply, that to a
 // multiRead, has four times MaxBuffer, and there must be room for others beside it.

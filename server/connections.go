@@ -18,7 +18,7 @@ import (
 type connTable struct {
 	links link.Host
 	// To disconnect clients when all of them hold too much, see relieve.
-	evicting   sync.Mutex // held while connections are chosen and closed; taken before any Link.mu
+	evicting   sync.Mutex                    // held while connections are chosen and closed; taken before any Link.mu
 	watches    *watch.Table
 	watchLimit func() int64 // how many bytes watches may take
 	growth     *growth      // knows how many bytes connections and watches may take

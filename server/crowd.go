@@ -13,16 +13,13 @@ func (g *growth) crowd(loading bool) (used, limit int64) {
 	return used, capacity.CrowdLimit(g.gauge.Allowed, g.weight.Load(), loading)
 }
 
-// buffered returns how many bytes wait for clients, or of their requests.
-func (g *growth) buffered() int64 { return max(0, g.buffers.Unread.Load()+g.buffers.Queued.Load()) }
-
 // admits reports whether there is memory for a newcomer that takes that many bytes which do not
-// count yet. What is buffered counts, too, but not for those who are always let in: otherwise a few
-// clients that read slowly would keep out whoever wants to delete.
+// count yet. What waits for clients counts, too, but not for those who are always let in: otherwise
+// a few clients that read slowly would keep out whoever wants to delete.
 func (g *growth) admits(n capacity.Newcomer, bytes int64) bool {
 	used, limit := g.crowd(g.state.isDropped() || !g.life.Serving.Load() && !g.readOnly.Load())
 	_, always := g.crowd(true)
-	if n.Fits(used+bytes+g.buffered(), limit) || n.Fits(used+bytes, always) {
+	if n.Fits(used+bytes+g.conns.links.Memory.Waiting(), limit) || n.Fits(used+bytes, always) {
 		return true
 	}
 	g.refusing.Store(true)
@@ -49,7 +46,7 @@ func (g *growth) crowdFacts() facts.Crowd {
 
 // stillCrowded ends the refusals if there is room again, and reports whether they go on.
 func (g *growth) stillCrowded() bool {
-	if used, limit := g.crowd(false); capacity.Resumes(used+g.buffered(), limit) {
+	if used, limit := g.crowd(false); capacity.Resumes(used+g.conns.links.Memory.Waiting(), limit) {
 		g.refusing.Store(false)
 	}
 	return g.refusing.Load()

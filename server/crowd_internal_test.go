@@ -146,13 +146,13 @@ func TestCrowd_SlowReaders(t *testing.T) {
 		}
 	}
 	admits("nobody reads slowly", always, true)
-	g.buffers.Queued.Add(64 << 20)
+	g.conns.links.Memory.Queued.Add(64 << 20)
 	admits("slow readers", always, false)
 	if !g.stillCrowded() {
 		t.Error("the refusals end while the bytes still wait")
 	}
 	admits("slow readers, and few clients", 0, true)
-	g.buffers.Queued.Add(-64 << 20)
+	g.conns.links.Memory.Queued.Add(-64 << 20)
 	if g.stillCrowded() {
 		t.Error("the refusals do not end with the slow readers")
 	}

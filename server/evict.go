@@ -2,11 +2,9 @@ package server
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
-	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -26,15 +24,14 @@ func (t *connTable) relieve() {
 // excess returns how many bytes watches, or connections and watches, take more than they may if
 // this many eighths are to be free, when connections of closing bytes have ended.
 func (t *connTable) excess(free, closing int64) int64 {
-	used, most := t.growth.crowd(false)
+	used, together := t.growth.crowd(false)
 	over := func(used, limit int64) int64 { return used - limit + limit/8*free }
-	return max(over(t.watches.Bytes(), t.watchBound()), over(used-closing, most))
+	return max(over(t.watches.Bytes(), t.watchBound(together)), over(used-closing, together))
 }
 
-// watchBound returns how many bytes watches may take, beside the data that there are.
-func (t *connTable) watchBound() int64 {
-	_, most := t.growth.crowd(false)
-	return min(t.watchLimit(), capacity.WatchLimit(most))
+// watchBound returns how many bytes watches may take if that many are for connections and watches.
+func (t *connTable) watchBound(together int64) int64 {
+	return min(t.watchLimit(), capacity.WatchLimit(together))
 }
 
 // evictWatchers closes connections until an eighth of the exceeded limit is free: first those
@@ -48,40 +45,34 @@ func (t *connTable) evictWatchers() {
 	}
 	type watcher struct {
 		watch.Held
-		c *conn // nil: it is ending
+		c *conn
 	}
 	var all []watcher
 	sum := map[string]int64{} // by address
 	for _, w := range t.watches.Held() {
 		c := t.get(w.Conn)
-		if c != nil {
-			sum[c.addr] += w.Bytes
+		if c == nil { // it is ending
+			t.watches.RemoveConn(w.Conn)
+			continue
 		}
+		sum[c.addr] += w.Bytes
 		all = append(all, watcher{w, c})
 	}
-	rank := func(w watcher) int64 {
-		if w.c == nil {
-			return math.MaxInt64
-		}
-		return sum[w.c.addr]
-	}
 	slices.SortStableFunc(all, func(x, y watcher) int {
-		return cmp.Or(cmp.Compare(rank(y), rank(x)), cmp.Compare(y.Bytes, x.Bytes))
+		return cmp.Or(cmp.Compare(sum[y.c.addr], sum[x.c.addr]), cmp.Compare(y.Bytes, x.Bytes))
 	})
-	bound, closing := t.watchBound(), int64(0)
 	_, together := t.growth.crowd(false)
+	bound, closing := t.watchBound(together), int64(0)
 	for _, w := range all {
 		if t.excess(1, closing) <= 0 {
 			return
 		}
-		if w.c != nil {
-			w.c.closeFor("the watches of all clients exceeded their memory")
-			closing += capacity.ConnectionCost
-			t.meter.Count(meter.TooManyWatches)
-			w.c.logger().Warn("connection closed: the watches of all clients, or these and the connections, "+
-				"exceed their memory, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr],
-				"limit_bytes", bound, "limit_with_connections_bytes", together)
-		}
+		w.c.closeFor("the watches of all clients exceeded their memory")
+		closing += capacity.ConnectionCost
+		t.meter.Count(meter.TooManyWatches)
+		w.c.logger().Warn("connection closed: the watches of all clients, or these and the connections, "+
+			"exceed their memory, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr],
+			"limit_bytes", bound, "limit_with_connections_bytes", together)
 		t.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
 	}
 }
@@ -115,17 +106,14 @@ func (t *connTable) evict() {
 	}
 	slices.SortFunc(slow, func(x, y candidate) int { return cmp.Compare(y.rank, x.rank) })
 	limit := b.Limit.Load()
-	for i := range slow {
+	for _, v := range slow {
 		if b.Unread.Load() <= limit-limit/8 {
 			return
 		}
-		v := &slow[i]
 		if !v.c.CloseSlow() {
 			continue
 		}
-		v.c.Lock()
-		v.c.noteEnd(facts.ServerSide, "all clients exceeded their memory, and this one was the slowest")
-		v.c.Unlock()
+		v.c.closeFor("all clients exceeded their memory, and this one was the slowest")
 		t.meter.Count(meter.Evicted)
 		v.c.logger().Warn("connection closed: the unread output and unfinished requests of all clients "+
 			"exceed their memory, and this client is the slowest",

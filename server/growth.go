@@ -15,11 +15,11 @@ import (
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 )
 
@@ -30,7 +30,6 @@ type growth struct {
 	*shared
 	gauge  capacity.Gauge
 	memory func() capacity.Usage
-	dir    string // of the checkpoint; empty: no disk counts
 	// weight is that of the state, and mark the one from which Apply wakes run.
 	weight, mark atomic.Int64
 	wake         chan struct{}
@@ -42,8 +41,8 @@ type growth struct {
 	connections atomic.Int64
 	attached    func() int64
 	refusing    atomic.Bool
-	buffers     *bounds.Memory
 	readOnly    *atomic.Bool // the server is read-only
+	conns       *connTable
 
 	mu    sync.Mutex // guards board and since
 	board capacity.Board
@@ -67,14 +66,11 @@ const (
 
 func (g *growth) init(s *Server) {
 	g.shared, g.memory, g.wake = s.shared, readMemory, make(chan struct{}, 1)
-	g.buffers, g.readOnly, g.attached = &s.conns.links.Memory, &s.leader.readOnly, s.conns.attached
+	g.conns, g.readOnly, g.attached = &s.conns, &s.leader.readOnly, s.conns.attached
 	if used := s.cfg.hooks.MemoryUsed; used != nil {
 		g.memory = func() capacity.Usage { return capacity.Usage{Other: used()} }
 	}
 	g.gauge.Allowed = max(0, s.cfg.DataLimit)
-	if s.cfg.DiskReserve > 0 {
-		g.dir = s.cfg.Dir
-	}
 }
 
 func (g *growth) run(ctx context.Context) {
@@ -110,12 +106,16 @@ func (g *growth) run(ctx context.Context) {
 // makes the state full. Without requests nothing else would, and the memory that the last ones
 // needed would count for minutes.
 func (g *growth) collectIfFull() {
-	_, limit := g.state.weight()
-	mine := limit.Cause == datatree.LimitedByMemory && limit.Member == g.cfg.MemberID
-	if began := time.Now(); limit.Full && mine && began.After(g.collect) && g.cfg.hooks.MemoryUsed == nil {
+	if began := time.Now(); g.makesFull() && began.After(g.collect) && g.cfg.hooks.MemoryUsed == nil {
 		runtime.GC()
 		g.collect = time.Now().Add(max(collectInterval, 50*time.Since(began)))
 	}
+}
+
+// makesFull reports whether the state is full because of this server's memory.
+func (g *growth) makesFull() bool {
+	_, limit := g.state.weight()
+	return limit.Full && limit.Cause == datatree.LimitedByMemory && limit.Member == g.cfg.MemberID
 }
 
 // collected measures the memory after a collection. It is called by a goroutine of the runtime, and
@@ -146,7 +146,7 @@ func (g *growth) crowded() func(bytes int64, keys int) bool {
 	var room int64 // before the second state began to arrive; 0: any
 	return func(bytes int64, keys int) bool {
 		if keys <= 1 {
-			room = g.gauge.Measure(nil).Weight
+			room = g.gauge.Measure(math.MaxInt64).Weight
 		}
 		weight, _ := g.state.weight()
 		return room != 0 && weight+bytes+int64(keys)*datatree.ZnodeCost > room
@@ -190,21 +190,22 @@ func (g *growth) ability() capacity.Ability {
 	return a
 }
 
-// room returns how much room the disk has, or nil if the disk does not count.
-func (g *growth) room() *capacity.Room {
-	if g.dir == "" {
-		return nil
+// room returns how many bytes a checkpoint may take: as many as a file may have, and with a reserve
+// no more than the disk has besides.
+func (g *growth) room() int64 {
+	if g.cfg.Dir == "" {
+		return math.MaxInt64
 	}
-	disk, known := vfs.SpaceOf(g.dir)
+	room := memlimit.FileSize()
+	disk, known := vfs.SpaceOf(g.cfg.Dir)
 	if g.cfg.hooks.DiskFree != nil {
 		disk.Free, known = g.cfg.hooks.DiskFree(), true
 	}
-	if !known {
-		return nil
-	}
-	room := &capacity.Room{Free: disk.Free, Reserve: g.cfg.DiskReserve}
-	if info, err := os.Stat(filepath.Join(g.dir, "checkpoint.db")); err == nil {
-		room.Checkpoint = info.Size()
+	if known && g.cfg.DiskReserve > 0 {
+		if info, err := os.Stat(filepath.Join(g.cfg.Dir, "checkpoint.db")); err == nil {
+			disk.Free += info.Size()
+		}
+		room = min(room, disk.Free-g.cfg.DiskReserve)
 	}
 	return room
 }

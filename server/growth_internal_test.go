@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +15,8 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/confighook"
+	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
@@ -126,10 +131,38 @@ func TestGrowth_SaysWhatIsFull(t *testing.T) {
 		{func() { g.LargestAge = 61500 * time.Millisecond }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
 			strings.Replace(largest, ":", " 1m1s ago:", 1) + "or raise gozkd.dataLimitKB or the memory of that server"},
 		{func() { g.Cause, g.Largest = "disk", nil }, "data limit reached: 100.0 MiB of 100.0 MiB; least disk: server 2; growth is refused until below 95.0 MiB" +
-			"; delete znodes, or make room on that disk, or lower gozkd.diskReserveKB"},
+			"; delete znodes, or make room on that disk, lower gozkd.diskReserveKB, or raise the limit of file sizes (ulimit -f)"},
 	} {
 		if c.change(); g.String() != c.want {
 			t.Errorf("%s\nwant\n%s", g, c.want)
+		}
+	}
+}
+
+// TestGrowth_RoomOnDisk: the room for a checkpoint is what the disk has beside the reserve, with
+// the present checkpoint. Without a reserve, or without a directory, the disk does not count.
+func TestGrowth_RoomOnDisk(t *testing.T) {
+	for _, c := range []struct{ free, reserve, checkpoint, want int64 }{
+		{5000, 1000, 0, 4000},
+		{1300, 1000, 1100, 1400},
+		{100, 1000, 1500, 600},
+		{100, 1000, 0, -900},
+		{100, 0, 0, memlimit.FileSize()},
+	} {
+		cfg := Config{Dir: t.TempDir(), DiskReserve: c.reserve}
+		if err := os.WriteFile(filepath.Join(cfg.Dir, "checkpoint.db"), make([]byte, c.checkpoint), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		confighook.Of(&cfg).DiskFree = func() int64 { return c.free }
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if room := s.growth.room(); room != c.want {
+			t.Errorf("%+v: %d", c, room)
+		}
+		if s.growth.cfg.Dir = ""; s.growth.room() != math.MaxInt64 {
+			t.Errorf("in memory, %d bytes fit", s.growth.room())
 		}
 	}
 }

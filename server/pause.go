@@ -4,7 +4,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/link"
 	"github.com/gozkd/gozkd/server/internal/meter"
@@ -140,9 +139,7 @@ func (c *conn) awaitWrites() bool {
 		case closed, late && !cfg.KeepStale:
 			s.meter.Count(meter.StaleDropped)
 			if !closed {
-				c.Lock()
-				c.noteEnd(facts.ServerSide, "its write waited for too long (requestStaleLatencyCheck)")
-				c.Unlock()
+				c.closeFor("its write waited for too long (requestStaleLatencyCheck)")
 				c.logger().Warn("connection closed: its write waited longer for others than the session's timeout "+
 					"(requestStaleLatencyCheck)", "session", c.session.String())
 			}

@@ -203,7 +203,7 @@ func (s *Server) openNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.backups.logRoom = s.cfg.logRoom()
+	s.backups.logRoom = 2 * s.cfg.SegmentBytes
 	s.cfg.Logger.Info("starting", "version", s.cfg.Version)
 	opening, machine := time.Now(), newApplier(s)
 	s.node, err = consensus.Open(consensus.Config{

@@ -1,8 +1,8 @@
-// Package memlimit finds out how much memory this process may use.
+// Package memlimit finds out how much memory this process may use, and how long its files may be.
 package memlimit
 
 import (
-	"bufio"
+	"cmp"
 	"io/fs"
 	"math"
 	"os"
@@ -19,10 +19,13 @@ func Available() int64 {
 	return min(debug.SetMemoryLimit(-1), available(os.DirFS("/"))) // -1 changes nothing
 }
 
+// FileSize returns how many bytes this process may write to a file (ulimit -f), or math.MaxInt64.
+func FileSize() int64 { return field(os.DirFS("/"), "proc/self/limits", "Max file size") }
+
 // available reads the bounds that Linux shows in files. On other systems there are no such files.
 func available(root fs.FS) int64 {
-	limit := min(machine(root), resources(root))
-	for line := range lines(root, "proc/self/cgroup") {
+	limit := min(cmp.Or(kib(root, "proc/meminfo", "MemTotal:"), math.MaxInt64), resources(root))
+	for line := range strings.SplitSeq(text(root, "proc/self/cgroup"), "\n") {
 		// 0::/group in version 2 of control groups, N:memory,...:/group in version 1.
 		_, line, _ = strings.Cut(line, ":")
 		controllers, group, ok := strings.Cut(line, ":")
@@ -39,9 +42,7 @@ func available(root fs.FS) int64 {
 		// In a container the group's own directory is mounted at dir, and the path of the group,
 		// which is that outside, does not exist.
 		for group = path.Clean("/" + group); ; group = path.Dir(group) {
-			for text := range lines(root, path.Join(dir, group, file)) {
-				limit = min(limit, number(text))
-			}
+			limit = min(limit, number(strings.TrimSpace(text(root, path.Join(dir, group, file)))))
 			if group == "/" {
 				break
 			}
@@ -50,42 +51,33 @@ func available(root fs.FS) int64 {
 	return limit
 }
 
-func machine(root fs.FS) int64 {
-	for line := range lines(root, "proc/meminfo") {
-		if kib, ok := strings.CutPrefix(line, "MemTotal:"); ok {
-			if n := number(strings.TrimSpace(strings.TrimSuffix(kib, "kB"))); n < math.MaxInt64>>10 {
-				return n << 10
-			}
+// resources returns how much memory the limits of address space (ulimit -v) and of data (ulimit -d)
+// leave. Both count what the runtime has reserved besides the memory in use.
+func resources(root fs.FS) int64 {
+	limit := int64(math.MaxInt64)
+	const status = "proc/self/status"
+	for name, reserved := range map[string]string{"Max address space": "VmSize:", "Max data size": "VmData:"} {
+		if n := field(root, "proc/self/limits", name); n < math.MaxInt64 {
+			limit = min(limit, max(n-kib(root, status, reserved)+kib(root, status, "RssAnon:"), 1))
+		}
+	}
+	return limit
+}
+
+// field returns the first number after a name that begins a line of a file. Of the limits of a
+// resource the soft one is the first.
+func field(root fs.FS, file, name string) int64 {
+	for line := range strings.Lines(text(root, file)) {
+		if values, ok := strings.CutPrefix(line, name); ok {
+			first, _, _ := strings.Cut(strings.TrimSpace(values), " ")
+			return number(first)
 		}
 	}
 	return math.MaxInt64
 }
 
-// resources returns how much memory the limits of address space (ulimit -v) and of data (ulimit -d)
-// leave. Both count what the runtime has reserved besides the memory in use.
-func resources(root fs.FS) int64 {
-	limit := int64(math.MaxInt64)
-	var pages [7]int64 // size, resident, shared, text, libraries, data and more; what is missing is 0
-	for line := range lines(root, "proc/self/statm") {
-		for i, field := range strings.Fields(line) {
-			if n := number(field); i < len(pages) && n < math.MaxInt64 {
-				pages[i] = n
-			}
-		}
-	}
-	size, used, data := pages[0], pages[1]-pages[2], pages[5]
-	for line := range lines(root, "proc/self/limits") {
-		for name, reserved := range map[string]int64{"Max address space": size, "Max data size": data} {
-			if values, ok := strings.CutPrefix(line, name); ok {
-				soft, _, _ := strings.Cut(strings.TrimSpace(values), " ")
-				if n := number(soft); n < math.MaxInt64 {
-					limit = min(limit, max(n-(reserved-used)*int64(os.Getpagesize()), 1))
-				}
-			}
-		}
-	}
-	return limit
-}
+// kib is field for a number of KiB. It returns bytes, or 0 if there is no such number.
+func kib(root fs.FS, file, name string) int64 { return max(0, field(root, file, name)<<10) }
 
 // number returns math.MaxInt64 for "max" and whatever else is not a positive number.
 func number(text string) int64 {
@@ -96,18 +88,8 @@ func number(text string) int64 {
 	return n
 }
 
-// lines ranges over the lines of a file. A file that cannot be read has none.
-func lines(root fs.FS, name string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		f, err := root.Open(name)
-		if err != nil {
-			return
-		}
-		defer f.Close()
-		for s := bufio.NewScanner(f); s.Scan(); {
-			if !yield(s.Text()) {
-				return
-			}
-		}
-	}
+// text returns the text of a file, or "" if it cannot be read.
+func text(root fs.FS, name string) string {
+	b, _ := fs.ReadFile(root, name)
+	return string(b)
 }

@@ -4,7 +4,7 @@ package vfs
 
 import "golang.org/x/sys/unix"
 
-var fullErrors = []error{unix.ENOSPC, unix.EDQUOT}
+var fullErrors = []error{unix.ENOSPC, unix.EDQUOT, unix.EFBIG}
 
 func spaceOf(dir string) (room Space, known bool) {
 	var s unix.Statfs_t

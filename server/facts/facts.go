@@ -126,7 +126,7 @@ func (g Growth) String() string {
 		text += [...]string{"; largest subtrees" + ago + ": ", ", "}[min(i, 1)] + path + " " + printable.Size(s.Weight)
 	}
 	if g.Cause == "disk" {
-		return text + remedy + "make room on that disk, or lower gozkd.diskReserveKB"
+		return text + remedy + "make room on that disk, lower gozkd.diskReserveKB, or raise the limit of file sizes (ulimit -f)"
 	}
 	return text + remedy + "raise gozkd.dataLimitKB or the memory of that server"
 }

@@ -127,6 +127,9 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
+// Pid returns the id of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Wait waits until the process has ended, and returns the exit status.
 func (p *Process) Wait() int {
 	<-p.done

@@ -39,6 +39,9 @@ func (b *Memory) UnreadExceeded() bool { return b.Unread.Load() > b.Limit.Load()
 // QueuesTight reports whether only connections with short queues may be read.
 func (b *Memory) QueuesTight() bool { return b.Queued.Load() > b.Limit.Load()/2 }
 
+// Waiting returns how many bytes wait for clients, or for the server to answer.
+func (b *Memory) Waiting() int64 { return max(0, b.Unread.Load()+b.Queued.Load()) }
+
 // sharedBlobs are the large data of znodes and the large events that outputs refer to without
 // holding a copy. Each is charged to the budget once, however many outputs refer to it.
 //

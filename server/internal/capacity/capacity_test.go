@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"maps"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,7 +12,7 @@ import (
 // state, as it was then, lessens what a server can hold. What only one of them finds does not.
 func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 	g := &Gauge{Allowed: 1000}
-	if a := g.Measure(nil); a != (Ability{Weight: 1000, Cause: Memory}) {
+	if a := g.Measure(math.MaxInt64); a != (Ability{Weight: 1000, Cause: Memory}) {
 		t.Errorf("before the first collection: %+v", a)
 	}
 	for i, c := range []struct{ weight, live, other, want int64 }{
@@ -25,35 +26,32 @@ func TestGauge_CountsWhatIsBesidesTheState(t *testing.T) {
 		{250, 5000, 20, 1}, // never 0, which would mean no limit
 	} {
 		g.Collected(c.weight, Usage{Live: c.live, Other: c.other})
-		if a := g.Measure(nil); a != (Ability{Weight: c.want, Cause: Memory}) {
+		if a := g.Measure(math.MaxInt64); a != (Ability{Weight: c.want, Cause: Memory}) {
 			t.Errorf("%d: %+v, want %d", i, a, c.want)
 		}
 	}
-	if a := (&Gauge{Allowed: 1}).Measure(nil); a != (Ability{Weight: 1, Cause: Memory}) {
+	if a := (&Gauge{Allowed: 1}).Measure(math.MaxInt64); a != (Ability{Weight: 1, Cause: Memory}) {
 		t.Errorf("a byte is allowed: %+v", a)
 	}
 	none := &Gauge{}
-	if none.Collected(5, Usage{Live: 100}); none.Measure(nil) != (Ability{}) {
-		t.Errorf("without a bound: %+v", none.Measure(nil))
+	if none.Collected(5, Usage{Live: 100}); none.Measure(math.MaxInt64) != (Ability{}) {
+		t.Errorf("without a bound: %+v", none.Measure(math.MaxInt64))
 	}
 }
 
 func TestGauge_LeastOfMemoryAndDisk(t *testing.T) {
 	g := &Gauge{Allowed: 1000}
-	for _, c := range []struct {
-		disk Room
-		want Ability
-	}{
-		{Room{Free: 5000, Reserve: 1000}, Ability{Weight: 1000, Cause: Memory}},
-		{Room{Free: 1300, Reserve: 1000, Checkpoint: 1100}, Ability{Weight: 700, Cause: Disk}},
-		{Room{Free: 100, Reserve: 1000, Checkpoint: 1500}, Ability{Weight: 300, Cause: Disk}}, // the state of 400 must shrink
-		{Room{Free: 100, Reserve: 1000}, Ability{Weight: 1, Cause: Disk}},
+	for disk, want := range map[int64]Ability{
+		4000: {Weight: 1000, Cause: Memory},
+		1400: {Weight: 700, Cause: Disk},
+		600:  {Weight: 300, Cause: Disk}, // a state of 400 must shrink
+		-900: {Weight: 1, Cause: Disk},
 	} {
-		if a := g.Measure(&c.disk); a != c.want {
-			t.Errorf("%+v: %+v, want %+v", c.disk, a, c.want)
+		if a := g.Measure(disk); a != want {
+			t.Errorf("%d: %+v, want %+v", disk, a, want)
 		}
 	}
-	if a := (&Gauge{}).Measure(&Room{Free: 5000, Reserve: 1000}); a != (Ability{Weight: 2000, Cause: Disk}) {
+	if a := (&Gauge{}).Measure(4000); a != (Ability{Weight: 2000, Cause: Disk}) {
 		t.Errorf("%+v", a)
 	}
 }

@@ -1,19 +1,14 @@
 package capacity
 
-import "sync"
+import (
+	"math"
+	"sync"
+)
 
 // Usage is the memory that the process uses, in bytes.
 type Usage struct {
 	Live  int64 // heap that the last collection found in use
 	Other int64 // stacks and the runtime's own structures
-}
-
-// Room describes the disk of the checkpoint, in bytes. A checkpoint takes up to twice the weight
-// of the state, because a merge writes new pages before it frees the old ones.
-type Room struct {
-	Free       int64
-	Reserve    int64 // must stay free
-	Checkpoint int64 // taken by the present checkpoint
 }
 
 // Gauge computes the ability of a server. It is safe for concurrent use.
@@ -38,17 +33,19 @@ func (g *Gauge) Collected(weight int64, u Usage) {
 	g.besides = [2]int64{g.besides[1], now}
 }
 
-// Measure returns the ability of the server. disk is nil if the disk does not count. Of the memory
-// besides the state, only memory that both of the last collections found counts: replies on their
-// way, and znodes that were deleted during a collection, must not make the state full.
-func (g *Gauge) Measure(disk *Room) (a Ability) {
+// Measure returns the ability of the server. disk is how many bytes a checkpoint may take; it takes
+// up to twice the weight of the state, because a merge writes new pages before it frees the old
+// ones. Of the memory besides the state, only memory that both of the last collections found
+// counts: replies on their way, and znodes that were deleted during a collection, must not make the
+// state full.
+func (g *Gauge) Measure(disk int64) (a Ability) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.Allowed > 0 {
 		a = Ability{Weight: max(1, g.Allowed-min(g.besides[0], g.besides[1])), Cause: Memory}
 	}
-	if disk != nil {
-		a = a.Least(Ability{Weight: max(1, (disk.Free+disk.Checkpoint-disk.Reserve)/2), Cause: Disk})
+	if disk != math.MaxInt64 {
+		a = a.Least(Ability{Weight: max(1, disk/2), Cause: Disk})
 	}
 	return a
 }

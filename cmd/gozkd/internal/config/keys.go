@@ -74,7 +74,7 @@ func workingKeys(c *Config) []key {
 		row("snapCount", orNearest32(2, maxInt), "100000", &c.Server.SnapCount,
 			"transactions between checkpoints; 2 or more, up to 4 times as many if checkpoints are slow"),
 		row("preAllocSize", orNearest32(4, 4<<20), "65536", &c.Server.SegmentBytes,
-			"KiB; size of a segment of the log"),
+			"KiB; size of a segment of the log, or `ulimit -f` if that is less"),
 		row("forceSync", onlyNo, "yes", not{&c.Server.NoSync}, "no: a power failure can lose acknowledged writes"),
 		live("fsync.warningthresholdms", orNearest32(1, maxInt), "1000", &c.Server.SyncWarning,
 			"ms; a longer sync of the log is a warning"),
