@@ -19,6 +19,7 @@ type connTable struct {
 	links link.Host
 	// To disconnect clients when all of them hold too much, see relieve.
 	evicting   sync.Mutex                    // held while connections are chosen and closed; taken before any Link.mu
+	moved      map[proto.SessionID]time.Time // when spread disconnected it; owned by the goroutine of growth
 	watches    *watch.Table
 	watchLimit func() int64 // how many bytes watches may take
 	growth     *growth      // knows how many bytes connections and watches may take
@@ -54,7 +55,7 @@ func (t *connTable) init(s *Server) {
 	t.watches, t.meter = s.state.watches, &s.meter
 	t.growth = s.growth
 	t.watchLimit = func() int64 { return s.live.Load().WatchMemory }
-	t.byID = make(map[watch.ConnID]*conn)
+	t.byID, t.moved = make(map[watch.ConnID]*conn), make(map[proto.SessionID]time.Time)
 	t.bySession = make(map[proto.SessionID]*conn)
 	t.perAddr = make(map[string]int)
 	t.unattachedAt = make(map[proto.SessionID]time.Time)

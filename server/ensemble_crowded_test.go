@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
@@ -133,6 +136,77 @@ func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 		}
 		if len(slices.Compact(states)) != 1 || strings.HasSuffix(states[0], " 0") {
 			t.Errorf("the states differ: %v", states)
+		}
+	})
+}
+
+// All clients have come to one member, as after a restart, and their memory there makes the state
+// full. It ends by itself: clients go to the other members, with their sessions and without losing
+// an answer. A client that knows no other member is disconnected once in ten minutes.
+func TestEnsemble_UnevenClientsSpread(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		const clients, stuck = 300, 60
+		e.each(func(c *server.Config) {
+			c.DataLimit = 16 << 20
+			confighook.Of(c).MemoryUsed = func() int64 { return 0 }
+		})
+		e.startAll()
+		var servers []string
+		for _, m := range e.members {
+			servers = append(servers, m.clientAddress)
+		}
+		var reachable atomic.Bool // all members
+		dials := make([]atomic.Int32, clients)
+		var all []*client.Client
+		for i := range clients {
+			c, err := client.Connect(t.Context(), client.Config{
+				Servers: servers, SessionTimeout: time.Minute,
+				Dial: func(ctx context.Context, address string) (net.Conn, error) {
+					if address != servers[0] && (i < stuck || !reachable.Load()) {
+						return nil, errors.New("not reachable")
+					}
+					dials[i].Add(1)
+					return e.network.Dial(ctx, fmt.Sprint("c", i), address)
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Detach()
+			all = append(all, c)
+		}
+		writer, data, n := all[stuck], make([]byte, 100_000), 0
+		create := func() error {
+			n++
+			_, _, err := writer.Create(t.Context(), fmt.Sprint("/", n), data, client.CreateOptions{})
+			return err
+		}
+		for create() == nil {
+			time.Sleep(time.Second)
+			if n > 100 {
+				t.Fatal("the clients leave more room than they should")
+			}
+		}
+		time.Sleep(10 * time.Second)
+		if err := create(); !errors.Is(err, proto.ErrQuotaExceeded) {
+			t.Fatalf("create %d beside all clients: %v", n, err)
+		}
+		reachable.Store(true)
+		begun := time.Now()
+		for accepted := 0; accepted < 12; time.Sleep(100 * time.Millisecond) {
+			switch err := create(); {
+			case err == nil:
+				accepted++
+			case !errors.Is(err, proto.ErrQuotaExceeded):
+				t.Fatalf("a client that sends requests: %v", err)
+			case time.Since(begun) > 10*time.Minute:
+				t.Fatalf("the state is still full after %d more creates: %v", accepted, err)
+			}
+		}
+		for i, c := range all {
+			if c.State() != client.Connected || i < stuck && dials[i].Load() > 3 {
+				t.Errorf("client %d is %v after %d connections: %v", i, c.State(), dials[i].Load(), c.Err())
+			}
 		}
 	})
 }

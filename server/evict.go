@@ -2,9 +2,11 @@ package server
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/capacity"
 	"github.com/gozkd/gozkd/server/internal/meter"
 	"github.com/gozkd/gozkd/watch"
@@ -74,6 +76,35 @@ func (t *connTable) evictWatchers() {
 			"exceed their memory, and its address has most of them", "bytes", w.Bytes, "of_address_bytes", sum[w.c.addr],
 			"limit_bytes", bound, "limit_with_connections_bytes", together)
 		t.watches.RemoveConn(w.Conn) // at once: its reader may take a while to end
+	}
+}
+
+// moveInterval is how often spread disconnects a session at most: its client may know no other
+// server, and come back.
+const moveInterval = 10 * time.Minute
+
+// spread closes the connections of a fiftieth of the excess if there are more sessions than nine
+// eighths of an equal part: those that have been quiet longest, and none whose client waits for an
+// answer. The sessions live on.
+func (t *connTable) spread(equal int) {
+	now := time.Now()
+	maps.DeleteFunc(t.moved, func(_ proto.SessionID, at time.Time) bool { return now.Sub(at) >= moveInterval })
+	t.mu.Lock()
+	own := maps.Clone(t.bySession)
+	t.mu.Unlock()
+	if len(own) <= equal+equal/8 {
+		return
+	}
+	left := (len(own) - equal + 49) / 50
+	quietest := func(a, b proto.SessionID) int { return own[a].LastBytes().Compare(own[b].LastBytes()) }
+	for _, id := range slices.SortedFunc(maps.Keys(own), quietest) {
+		if c := own[id]; left > 0 && t.moved[id].IsZero() && c.as == nil && !c.owesAnswers() {
+			left--
+			t.moved[id] = now
+			c.closeFor("the data are full, and this server has more clients than others")
+			c.logger().Info("connection closed: the data are full, and this server has more clients than others",
+				"sessions", len(own), "equal_part", equal)
+		}
 	}
 }
 

@@ -98,6 +98,7 @@ func (g *growth) run(ctx context.Context) {
 		case <-g.wake:
 		case <-ticker.C:
 			g.state.look(func() { g.state.tree.AgePages() })
+			g.spread()
 		}
 	}
 }
@@ -116,6 +117,19 @@ func (g *growth) collectIfFull() {
 func (g *growth) makesFull() bool {
 	_, limit := g.state.weight()
 	return limit.Full && limit.Cause == datatree.LimitedByMemory && limit.Member == g.cfg.MemberID
+}
+
+// spread lets clients go to other servers while their memory on this one keeps the state full, and
+// this server has more than an equal part of them: after a restart clients may come back unevenly.
+func (g *growth) spread() {
+	if !g.makesFull() || capacity.RoomBeside(g.gauge.Allowed, g.attached(), g.state.watches.Bytes()) == math.MaxInt64 {
+		return
+	}
+	members := 1 + len(g.node.Connected())
+	if g.cfg.LeaderWithoutClients {
+		members = max(1, members-1)
+	}
+	g.conns.spread(g.state.stats().Sessions / members)
 }
 
 // collected measures the memory after a collection. It is called by a goroutine of the runtime, and

@@ -86,7 +86,6 @@ type report struct {
 	after        error            // a create after a third was deleted, without help
 	restarted    time.Duration    // the longest from the start of all members after kill -9 to a create and a get
 	afterRestart error
-	full         int   // restarts after which that create was refused because the state is full
 	returned     int64 // deaths after such starts, while the sessions come back
 	present      int   // sessions with a connection at the end
 	lost         int   // of the acknowledged znodes that were not deleted, of a sample of 1,000
@@ -125,8 +124,8 @@ func (r report) String() string {
 	}
 	fmt.Fprintf(&b, "  others, before: %v\n  others: %v\n", r.calm, r.loaded)
 	fmt.Fprintf(&b, "  a create after a third was deleted: %s\n", outcome(r.after))
-	fmt.Fprintf(&b, "  kill -9 of all, %d times, same memory: %s after %.1f s, %d times full; %d deaths; ",
-		r.restarts, outcome(r.afterRestart), r.restarted.Seconds(), r.full, r.returned)
+	fmt.Fprintf(&b, "  kill -9 of all, %d times, same memory: %s after %.1f s; %d deaths; ",
+		r.restarts, outcome(r.afterRestart), r.restarted.Seconds(), r.returned)
 	fmt.Fprintf(&b, "%d sessions connected; %d of a sample lost\n", r.present, r.lost)
 	return b.String()
 }
@@ -228,10 +227,6 @@ func (r *report) restart(ctx context.Context, p *peer, other znodes, data []byte
 	defer func() { r.returned += deaths() }()
 	err := try(ctx, startLimit, func(c context.Context) error {
 		err := other.create(c, fmt.Sprintf("/restarted-%d", time.Now().UnixNano()), data)
-		if err != nil && strings.Contains(err.Error(), refused) && r.restarts > 1 {
-			err = nil // where more of the sessions are than before, there is less room for data
-			r.full++
-		}
 		return errors.Join(err, other.get(c, "/watched"))
 	})
 	r.restarted, r.afterRestart = max(r.restarted, time.Since(began)), errors.Join(r.afterRestart, err)
