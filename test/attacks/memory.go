@@ -50,20 +50,20 @@ func (a *attacker) unreadEvery(pause time.Duration, n int, op proto.OpCode, body
 }
 
 func unreadGets(a *attacker) {
-	a.createLarge("/large")
+	a.createLarge()
 	a.unread(60, proto.OpGetData, getData("/large"))
 }
 
 // unreadReplaced makes the server hold versions of a znode that only clients who do not read need.
 func unreadReplaced(a *attacker) {
-	a.createLarge("/large")
+	a.createLarge()
 	a.ready()
 	a.unreadEvery(8*time.Millisecond, 400, proto.OpGetData, getData("/large"))
 	a.repeat(1, proto.OpSetData, setData("/large", make([]byte, 1_000_000)))
 }
 
 func unreadMultiRead(a *attacker) {
-	a.createLarge("/large")
+	a.createLarge()
 	get := proto.MultiOp{Op: proto.OpGetData, Path: "/large"}
 	a.unread(10, proto.OpMultiRead, multiOf(10000, func(int) proto.MultiOp { return get }))
 }

@@ -79,15 +79,15 @@ func aclMultiRead(a *attacker) {
 	a.repeat(4, proto.OpMultiRead, multiOf(10000, func(int) proto.MultiOp { return get }))
 }
 
-// createLarge creates a znode with 1 MB of data.
-func (a *attacker) createLarge(path string) {
+// createLarge creates the znode /large with 1 MB of data.
+func (a *attacker) createLarge() {
 	s := a.prepare()
 	defer must.Finally(s.Close)
-	must.Do(s.create(path, make([]byte, mib)))
+	must.Do(s.create("/large", make([]byte, mib)))
 }
 
 func readsBehindWrite(a *attacker) {
-	a.createLarge("/large")
+	a.createLarge()
 	a.ready()
 	a.each(60, func(i int) {
 		a.withSession(func(s *stranger) {

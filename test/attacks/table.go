@@ -37,46 +37,32 @@ type row struct {
 
 // missed returns the targets that the row misses.
 func (r *row) missed(s *settings) (list []string) {
-	miss := func(format string, args ...any) {
-		list = append(list, fmt.Sprintf("%s: %s: %s", r.server, r.attack.name, fmt.Sprintf(format, args...)))
+	miss := func(missed bool, format string, args ...any) {
+		if missed {
+			list = append(list, fmt.Sprintf("%s: %s: %s", r.server, r.attack.name, fmt.Sprintf(format, args...)))
+		}
 	}
-	if r.others.Samples == 0 {
-		miss("the others got no answer")
-	}
-	if r.failed != "" {
-		miss("attack not carried out: %s", r.failed)
-	}
+	o := &r.others
+	miss(o.Samples == 0, "the others got no answer")
+	miss(r.failed != "", "attack not carried out: %s", r.failed)
 	if !s.race { // with the race detector everything is slow and large
-		if r.others.P99 > maxP99 {
-			miss("p99 of others %v, target %v", r.others.P99.Round(time.Millisecond), maxP99)
-		}
-		if r.others.Disconnected > 0 {
-			miss("others were disconnected %d times", r.others.Disconnected)
-		}
-		if float64(r.peak) > maxMemory {
-			miss("%.0f MB of memory, target %.0f", float64(r.peak)/1e6, maxMemory/1e6)
-		}
-		if r.sigterm > maxSigterm {
-			miss("%.1f s from SIGTERM to the end, target %v", r.sigterm.Seconds(), maxSigterm)
-		}
-		if r.logRate > maxLogPerSec {
-			miss("%.0f kB of log per second, target %.0f", r.logRate/1e3, maxLogPerSec/1e3)
-		}
+		miss(o.P99 > maxP99, "p99 of others %v, target %v", o.P99.Round(time.Millisecond), maxP99)
+		miss(o.Disconnected > 0, "others were disconnected %d times", o.Disconnected)
+		miss(float64(r.peak) > maxMemory, "%.0f MB of memory, target %.0f", float64(r.peak)/1e6, maxMemory/1e6)
+		miss(r.sigterm > maxSigterm, "%.1f s from SIGTERM to the end, target %v", r.sigterm.Seconds(), maxSigterm)
+		miss(r.logRate > maxLogPerSec, "%.0f kB of log per second, target %.0f", r.logRate/1e3, maxLogPerSec/1e3)
 	}
-	if r.attack.writes > 0 && r.writeRate > float64(r.attack.writes) {
-		miss("%.0f replicated writes per second, target %d", r.writeRate, r.attack.writes)
-	}
-	if r.races > 0 {
-		miss("%d reports of the race detector", r.races)
-	}
+	writes := r.attack.writes
+	miss(writes > 0 && r.writeRate > float64(writes), "%.0f replicated writes per second, target %d", r.writeRate, writes)
+	miss(r.races > 0, "%d reports of the race detector", r.races)
 	for _, d := range r.died {
-		miss("died: %s", d)
+		miss(true, "died: %s", d)
 	}
 	for _, b := range r.breaches {
-		miss("a stranger got: %s", b)
+		miss(true, "a stranger got: %s", b)
 	}
 	for _, l := range r.lasting {
-		miss("lasting damage: %s", l)
+		miss(true, "lasting damage: %s", l)
 	}
 	return list
 }
@@ -86,24 +72,17 @@ func (r *row) missed(s *settings) (list []string) {
 func (r *row) cells() []string {
 	ms := func(d time.Duration) string { return fmt.Sprintf("%.0f", d.Seconds()*1e3) }
 	remarks := slices.Clone(r.notes)
-	if r.others.Disconnected > 0 {
-		remarks = append(remarks, fmt.Sprintf("**others disconnected: %d**", r.others.Disconnected))
+	remark := func(there bool, format string, args ...any) {
+		if there {
+			remarks = append(remarks, fmt.Sprintf(format, args...))
+		}
 	}
-	if len(r.died) > 0 {
-		remarks = append(remarks, fmt.Sprintf("**died: %d**", len(r.died)))
-	}
-	if len(r.lasting) > 0 {
-		remarks = append(remarks, "**damaged after the restart**")
-	}
-	if r.logRate >= 1e3 {
-		remarks = append(remarks, fmt.Sprintf("log %.0f kB/s", r.logRate/1e3))
-	}
-	if r.attack.writes > 0 {
-		remarks = append(remarks, fmt.Sprintf("%.0f writes/s", r.writeRate))
-	}
-	if r.failed != "" {
-		remarks = append(remarks, "**not carried out**")
-	}
+	remark(r.others.Disconnected > 0, "**others disconnected: %d**", r.others.Disconnected)
+	remark(len(r.died) > 0, "**died: %d**", len(r.died))
+	remark(len(r.lasting) > 0, "**damaged after the restart**")
+	remark(r.logRate >= 1e3, "log %.0f kB/s", r.logRate/1e3)
+	remark(r.attack.writes > 0, "%.0f writes/s", r.writeRate)
+	remark(r.failed != "", "**not carried out**")
 	for _, b := range r.breaches {
 		remarks = append(remarks, "**"+b+"**")
 	}

@@ -55,7 +55,7 @@ func (r *round) underTraffic(ctx context.Context, work func(*Traffic, *roundResu
 	settle := err == nil && res.unrecovered == nil
 	res.unrecovered = errors.Join(res.unrecovered, traffic.End(settle))
 	if err == nil && res.unrecovered == nil {
-		res.unrecovered = must.Try(func() { r.lookAtAll(ctx, traffic) })
+		res.unrecovered = must.Try(func() { r.lookAtAll(traffic) })
 	}
 	res.history = r.rec.Take()
 	return res, err
@@ -90,7 +90,7 @@ func (r *round) traffic() TrafficConfig {
 
 // lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
 // become slower.
-func (r *round) lookAtAll(ctx context.Context, t *Traffic) {
+func (r *round) lookAtAll(t *Traffic) {
 	paths := must.Get(t.Dump())
 	must.Doing("remove what the round made", func() { remove(NewRecorder(), r.cluster.Members[0].Client, paths) })
 }
