@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,12 +107,15 @@ func (m *member) start() {
 	m.ending.Wait()
 	m.starts++
 	l := &life{peers: accept.NewJoined("|")}
+	at := []string{m.peerAddress()}
 	if m.formerPort != 0 {
-		_ = l.peers.Add(m.w.listen(fmt.Sprintf("%s:%d", m.host(), m.formerPort))) // fails after Close only
+		at = slices.Insert(at, 0, fmt.Sprintf("%s:%d", m.host(), m.formerPort))
 	}
-	_ = l.peers.Add(m.w.listen(m.peerAddress())) // as above
-	if at := m.configuredAddress(); m.role == outside && at != m.peerAddress() {
-		_ = l.peers.Add(m.w.listen(at)) // as above; a server that was removed is where its configuration says
+	if configured := m.configuredAddress(); m.role == outside && !slices.Contains(at, configured) {
+		at = append(at, configured) // a server that was removed is where its configuration says
+	}
+	for _, address := range at {
+		_ = l.peers.Add(m.w.listen(address)) // fails after Close only
 	}
 	process, disk := m.disk.open()
 	l.fs = process

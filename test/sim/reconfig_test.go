@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/identity"
 )
 
@@ -214,6 +215,9 @@ func (r *reconfiguration) ask(s *stage) {
 func (w *world) reconfigure() (ended bool) {
 	for _, r := range slices.Clone(w.reconfigs) {
 		zxid := r.done.Load()
+		if zxid == 0 && r.asked.itself && r.asked.to == outside {
+			zxid = w.knownToHaveLeft(r.m)
+		}
 		if zxid == 0 {
 			if r.asked.itself && r.m.life != nil && r.m.life != r.life { // as a program does when it starts
 				r.ask(r.asked)
@@ -248,6 +252,20 @@ func (w *world) reconfigure() (ended bool) {
 		}
 	}
 	return ended
+}
+
+// knownToHaveLeft returns the zxid of another member that knows that m is none; 0: nobody does. A
+// server that was cut off while it removed itself is refused by the others, and never knows.
+func (w *world) knownToHaveLeft(m *member) int64 {
+	for _, o := range w.inside() {
+		if o == m || !o.status().Serving {
+			continue
+		}
+		if !slices.ContainsFunc(o.life.s.Facts().Members(), func(s facts.MemberStatus) bool { return s.ID == m.id }) {
+			return o.status().Zxid
+		}
+	}
+	return 0
 }
 
 func (m *member) closeFormerPort() {
