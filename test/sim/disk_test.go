@@ -91,13 +91,19 @@ type processFS struct {
 }
 
 // open returns the disk for a new process. The process must have ended when kill returns.
-func (d *disk) open() (*processFS, vfs.FS) {
+// before runs before each operation that is not a read.
+func (d *disk) open(before func(path string)) (*processFS, vfs.FS) {
 	p := &processFS{d: d}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mem.Kill()
 	mem := d.mem
-	return p, vfstest.NewFaulty(mem, func(op vfstest.Op) error { return p.before(mem, op) })
+	return p, vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+		if !reads(op) {
+			before(op.Path)
+		}
+		return p.before(mem, op)
+	})
 }
 
 // kill makes all later and all waiting operations of the process fail.
@@ -108,6 +114,10 @@ func (p *processFS) kill() {
 	p.d.mu.Unlock()
 }
 
+func reads(op vfstest.Op) bool {
+	return op.Kind == vfstest.OpRead || op.Kind == vfstest.OpOpen || op.Kind == vfstest.OpReadDir
+}
+
 // before runs before each operation.
 func (p *processFS) before(mem *vfstest.Mem, op vfstest.Op) error {
 	p.d.mu.Lock()
@@ -115,8 +125,7 @@ func (p *processFS) before(mem *vfstest.Mem, op vfstest.Op) error {
 		f.hangAfter--
 		f.hung = f.hung || f.hangAfter == 0
 	}
-	reads := op.Kind == vfstest.OpRead || op.Kind == vfstest.OpOpen || op.Kind == vfstest.OpReadDir
-	for p.d.faults.hung && !reads && !p.dead {
+	for p.d.faults.hung && !reads(op) && !p.dead {
 		p.d.changed.Wait()
 	}
 	dead, faults := p.dead, p.d.faults

@@ -15,6 +15,8 @@ type fault struct {
 	weight int
 	// reconfigures: it changes the members of the ensemble.
 	reconfigures bool
+	// awaited: it has happened when a standstill begins.
+	awaited bool
 	// inject begins the fault, and returns what ends it, or nil if it is not possible now.
 	inject func(n *nemesis, m *member, s step) (heal func())
 }
@@ -55,7 +57,7 @@ func faults() []*fault {
 		{name: "removed directory", weight: 2, inject: removedDirectory},
 		{name: "pause", weight: 2, inject: pause},
 		{name: "pause of all", weight: 1, inject: pauseAll},
-	}, reconfigurations()...)
+	}, append(reconfigurations(), standstills()...)...)
 }
 
 // single takes a member down.

@@ -27,13 +27,14 @@ const (
 // member is a server of the ensemble with its disk and clock. Only the goroutine of the nemesis
 // uses the fields that have no lock of their own.
 type member struct {
-	w     *world
-	id    int
-	home  role     // of the member in the beginning, and in the end
-	lines []string // of the configuration, which nobody edits when members change
-	disk  *disk
-	clock *clock
-	room  room
+	w          *world
+	id         int
+	home       role     // of the member in the beginning, and in the end
+	lines      []string // of the configuration, which nobody edits when members change
+	disk       *disk
+	clock      *clock
+	room       room
+	standstill atomic.Pointer[standstill] // that the operations of the member count for
 
 	// Other goroutines read these with world.mu.
 	role   role // as far as is known
@@ -117,7 +118,7 @@ func (m *member) start() {
 	for _, address := range at {
 		_ = l.peers.Add(m.w.listen(address)) // fails after Close only
 	}
-	process, disk := m.disk.open()
+	process, disk := m.disk.open(m.count)
 	l.fs = process
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
@@ -148,6 +149,9 @@ func (m *member) start() {
 			return nil, net.ErrClosed
 		}
 		return m.w.network.Listen(address)
+	}
+	if m.w.plan.standstills {
+		confighook.Of(&cfg).Memory = fewEntries
 	}
 	m.room.configure(&cfg, &confighook.Of(&cfg).MemoryUsed, &confighook.Of(&cfg).DiskFree)
 	s, err := server.New(cfg)
@@ -254,6 +258,7 @@ func (c *peerConn) TryWrite(b []byte) (int, error) {
 }
 
 func (c *peerConn) damaged(b []byte) []byte {
+	c.w.members[c.from-1].count("")
 	if at := c.w.damage[c.from].Swap(0); at != 0 && len(b) > 0 {
 		b = append([]byte(nil), b...)
 		b[int(at)%len(b)] ^= 1 << (at % 8)

@@ -12,7 +12,9 @@ type nemesis struct {
 	w         *world
 	heals     []healing
 	counts    map[string]int
-	strangers int // so far
+	strangers int  // so far
+	armed     int  // standstills that may begin
+	over      bool // all faults end
 }
 
 // healing ends a fault.
@@ -44,7 +46,7 @@ func (n *nemesis) until(end time.Duration) {
 		if len(n.heals) > 0 {
 			next = min(next, n.heals[0].at)
 		}
-		time.Sleep(next - n.w.now())
+		n.sleep(next - n.w.now())
 		for len(n.heals) > 0 && n.heals[0].at <= n.w.now() {
 			do := n.heals[0].do
 			n.heals = n.heals[1:]
@@ -58,6 +60,25 @@ func (n *nemesis) until(end time.Duration) {
 			return
 		}
 	}
+}
+
+// sleep passes time, up to the next standstill.
+func (n *nemesis) sleep(d time.Duration) {
+	if n.armed == 0 || d <= 0 {
+		time.Sleep(d)
+		return
+	}
+	select {
+	case t := <-n.w.stopped:
+		n.stop(t)
+	case <-time.After(d):
+	}
+}
+
+// healAt plans the end of a fault.
+func (n *nemesis) healAt(at time.Duration, do func()) {
+	n.heals = append(n.heals, healing{at, do})
+	slices.SortStableFunc(n.heals, func(a, b healing) int { return int(a.at - b.at) })
 }
 
 // collectGarbage collects garbage at fixed virtual times if nothing else does: a collection at any
@@ -79,7 +100,11 @@ func (w *world) collectGarbage() {
 
 // healAll ends all faults now.
 func (n *nemesis) healAll() {
-	for len(n.heals) > 0 {
+	n.over = true
+	for len(n.heals)+len(n.w.stopped) > 0 {
+		if len(n.heals) == 0 {
+			n.stop(<-n.w.stopped)
+		}
 		do := n.heals[0].do
 		n.heals = n.heals[1:]
 		do()
@@ -101,13 +126,16 @@ func (n *nemesis) inject(s step) {
 		return // it was not possible now
 	}
 	n.w.logs.Info("FAULT", "kind", s.fault.name, "member", m.id, "lasts", s.lasts.String())
-	n.counts[s.fault.name]++
+	if s.fault.awaited {
+		s.lasts += standstillPatience // otherwise the exchange is over before
+	} else {
+		n.counts[s.fault.name]++
+	}
 	n.w.judgeProgress()
-	n.heals = append(n.heals, healing{n.w.now() + s.lasts, func() {
+	n.healAt(n.w.now()+s.lasts, func() {
 		n.w.logs.Info("FAULT ends", "kind", s.fault.name, "member", m.id)
 		heal()
-	}})
-	slices.SortStableFunc(n.heals, func(a, b healing) int { return int(a.at - b.at) })
+	})
 }
 
 // noteQuiet notes whether a fault is at work.

@@ -17,6 +17,8 @@ type plan struct {
 	length    time.Duration // faults begin until then
 	steps     []step
 	modes     modes
+	// standstills: some of the faults are, and members keep few entries.
+	standstills bool
 }
 
 // modes are options of all servers.

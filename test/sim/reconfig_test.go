@@ -61,6 +61,7 @@ type reconfiguration struct {
 	ending bool     // the last stage may begin
 	life   *life    // that asks for its own change
 	cancel context.CancelFunc
+	goal   int64         // zxid that the member must come to; 0: it does not serve yet
 	done   *atomic.Int64 // zxid of the change that was asked for last; 0: not yet
 }
 
@@ -68,7 +69,9 @@ type reconfiguration struct {
 type stage struct {
 	to     role
 	itself bool   // the member asks, as programs do that join or leave
+	serves bool   // nobody asks: the member serves, and follows
 	before func() // nil: nothing
+	asked  func() // nil: nothing
 	after  func() // nil: nothing
 }
 
@@ -196,7 +199,13 @@ func (r *reconfiguration) ask(s *stage) {
 	if r.asked != s && s.before != nil {
 		s.before()
 	}
-	r.asked, r.life, r.done = s, m.life, new(atomic.Int64)
+	if r.asked != s && s.asked != nil {
+		s.asked()
+	}
+	if r.asked, r.life, r.done = s, m.life, new(atomic.Int64); s.serves {
+		r.cancel, r.goal = func() {}, 0
+		return
+	}
 	w.mu.Lock()
 	m.unsure = m.unsure || s.to != m.role
 	w.mu.Unlock()
@@ -210,10 +219,35 @@ func (r *reconfiguration) ask(s *stage) {
 	w.requests.Go(func() { q.run(ctx) }) // ends when it is carried out, or canceled; endAll waits for it
 }
 
+// noteFollows ends a stage in which a member must serve, when it has also applied what the others
+// had applied once it served.
+func (r *reconfiguration) noteFollows() {
+	switch st := r.m.status(); {
+	case !st.Serving:
+	case r.goal == 0:
+		r.goal = r.w.committed() + 1
+	case st.Zxid >= r.goal:
+		r.done.Store(st.Zxid)
+	}
+}
+
+// committed returns the last zxid that a member has applied.
+func (w *world) committed() (zxid int64) {
+	for _, m := range w.members {
+		if !m.clock.isPaused() {
+			zxid = max(zxid, m.status().Zxid)
+		}
+	}
+	return zxid
+}
+
 // reconfigure notes the stages that are done, and begins the next ones. It reports whether all
 // reconfigurations have ended by now.
 func (w *world) reconfigure() (ended bool) {
 	for _, r := range slices.Clone(w.reconfigs) {
+		if r.asked.serves && r.asked == r.stages[0] {
+			r.noteFollows()
+		}
 		zxid := r.done.Load()
 		if zxid == 0 && r.asked.itself && r.asked.to == outside {
 			zxid = w.knownToHaveLeft(r.m)

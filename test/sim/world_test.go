@@ -41,6 +41,8 @@ type world struct {
 	asked        int                // requests so far
 	requests     sync.WaitGroup
 
+	stopped chan *standstill // that have begun
+
 	damage [maxMembers + 1]atomic.Uint32 // by member: not 0: the next write to another member is damaged, and where
 
 	lossy atomic.Bool // all links between members have a long round trip, and lose packets
@@ -77,6 +79,7 @@ func newWorld(p *plan, log io.Writer) *world {
 	w := &world{
 		plan: p, rng: rand.New(rand.NewPCG(p.seed, 1)), network: memnet.New(500 * time.Microsecond), rec: jepsenlite.NewRecorder(),
 		begun: time.Now(), disturbs: map[link]int{}, cuts: map[link]int{}, goodFrom: -1, reconfigured: map[string]int{},
+		stopped: make(chan *standstill, maxMembers),
 	}
 	w.logs = hclog.New(&hclog.LoggerOptions{Output: log, Level: hclog.Info, TimeFormat: "15:04:05.000", TimeFn: time.Now})
 	for id := 1; id <= p.members+p.observers+1; id++ {
