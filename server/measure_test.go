@@ -133,6 +133,7 @@ func TestMonitor_AppliedAgain(t *testing.T) {
 // A slow request is logged with its stages, and there are at most ten such lines a second.
 func TestSlowRequests(t *testing.T) {
 	var log logbuf.Buffer
+	begin := time.Now()
 	s := start(t, server.Config{SlowRequest: time.Nanosecond, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	c := dialIn(t, s, 10*time.Second)
 	must[string](t)(c.Create("/slow", nil, 0, zk.WorldACL(zk.PermAll)))
@@ -156,7 +157,8 @@ func TestSlowRequests(t *testing.T) {
 			t.Errorf("no line like %s in\n%s", want, text)
 		}
 	}
-	if n := strings.Count(text, "slow request"); n < 10 || n > 50 {
-		t.Errorf("%d lines; the limit is ten a second", n)
+	most := 10 + 10*int(time.Since(begin)/time.Second+1) // also on a machine that stands still meanwhile
+	if n := strings.Count(text, "slow request"); n < 10 || n > most {
+		t.Errorf("%d lines of at most %d; the limit is ten a second", n, most)
 	}
 }

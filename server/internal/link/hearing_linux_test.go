@@ -19,20 +19,8 @@ import (
 // dialed returns a Link on a socket, and its client.
 func dialed(t *testing.T) (c *Link, client net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = client.Close() })
-	nc, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = nc.Close() })
+	nc, client := accept(t, loopback(t, net.ListenConfig{}))
+	t.Cleanup(func() { _ = errors.Join(nc.Close(), client.Close()) })
 	c = &Link{}
 	c.Init(&Host{wall: time.Now()}, nil, nc)
 	return c, client
@@ -224,20 +212,8 @@ func TestPause_Behind(t *testing.T) {
 		})
 		return errors.Join(controlled, err)
 	}}
-	listener, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	client, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, client := accept(t, loopback(t, small))
 	defer func() { _ = client.Close() }()
-	nc, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
 	now, host, c := time.Now(), &Host{}, &Link{}
 	host.Init(HostConfig{
 		Now: func() time.Time { return now }, Patience: func() time.Duration { return time.Minute }, Relieve: func() {},
@@ -368,9 +344,12 @@ func TestEnterWindow_Gone(t *testing.T) {
 	c.SetHandling(true)
 	entered := make(chan bool, 1)
 	go func() { entered <- c.EnterWindow(false) }()
-	for begin := time.Now(); !c.inLine.Load(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
+	late := watchdog.After(t, 30*time.Second)
+	for poll := time.NewTicker(time.Millisecond); !c.inLine.Load(); <-poll.C {
+		select {
+		case <-late:
 			t.Fatal("the write does not wait, or the client is said to be handled")
+		default:
 		}
 	}
 	for range 3 {
@@ -380,10 +359,13 @@ func TestEnterWindow_Gone(t *testing.T) {
 		}
 	}
 	_ = client.Close()
-	left := time.AfterFunc(10*time.Second, func() { entered <- true })
-	defer left.Stop()
-	if <-entered || c.inLine.Load() || !c.MustEnter() {
-		t.Error("the write of a client that has gone is proposed")
+	select {
+	case proposed := <-entered:
+		if proposed || c.inLine.Load() || !c.MustEnter() {
+			t.Error("the write of a client that has gone is proposed")
+		}
+	case <-late:
+		t.Fatal("the write of a client that has gone waits")
 	}
 	c.dropPlace()
 	if held := writes.Long.Held(); held != 512<<10 {

@@ -217,22 +217,34 @@ func newSocketLink(t *testing.T) (l *Link, send func(b []byte)) {
 	}
 }
 
+// loopback returns a listener, which is closed when the test ends.
+func loopback(t *testing.T, config net.ListenConfig) net.Listener {
+	t.Helper()
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+// accept returns both ends of a connection through a listener. The caller closes them.
+func accept(t *testing.T, listener net.Listener) (nc, client net.Conn) {
+	t.Helper()
+	client, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nc, err = listener.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return nc, client
+}
+
 // newSockets returns a link that is a socket, and its client.
 func newSockets(t *testing.T) (l *Link, client net.Conn) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	client, err = net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	nc, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, client := accept(t, loopback(t, net.ListenConfig{}))
 	var host Host
 	host.Init(HostConfig{Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Writes: new(bounds.Writes), Goroutines: new(sync.WaitGroup)})
 	l = &Link{}

@@ -24,12 +24,8 @@ func parkable(t *testing.T, host *Host, n int) (links []*Link, clients []net.Con
 	host.Init(HostConfig{
 		Now: time.Now, Patience: func() time.Duration { return time.Minute }, Relieve: func() {}, Writes: new(bounds.Writes), Goroutines: &goroutines,
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := loopback(t, net.ListenConfig{})
 	t.Cleanup(func() {
-		_ = listener.Close()
 		for i, l := range links {
 			l.Close()
 			_ = clients[i].Close()
@@ -38,15 +34,8 @@ func parkable(t *testing.T, host *Host, n int) (links []*Link, clients []net.Con
 		goroutines.Wait()
 	})
 	for range n {
-		client, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc, client := accept(t, listener)
 		clients = append(clients, client)
-		nc, err := listener.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
 		l, r := new(Link), make(resumed, 2)
 		l.Init(host, r, nc)
 		links, readers = append(links, l), append(readers, r)

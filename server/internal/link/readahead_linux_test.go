@@ -14,20 +14,8 @@ import (
 // those for which the input has no room. What was in the socket does not count again when it is
 // read.
 func TestReadAhead_Socket(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	client, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, client := accept(t, loopback(t, net.ListenConfig{}))
 	defer func() { _ = client.Close() }()
-	nc, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex
 	now := time.Now()
 	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
