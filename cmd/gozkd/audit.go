@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/hashicorp/go-hclog"
 	"gopkg.in/natefinch/lumberjack.v2"
@@ -19,16 +17,13 @@ type auditTrail struct {
 }
 
 // openAudit opens the configured audit log. The file is opened by the first event.
-func openAudit(c config.Config, stderr io.Writer, log hclog.Logger) (*auditTrail, error) {
+func openAudit(c config.Config, stderr io.Writer, log hclog.Logger) *auditTrail {
 	if !c.Audit.Enabled {
-		return nil, nil
+		return nil
 	}
 	t := new(auditTrail)
 	name, out := c.AuditFile(), stderr
 	if name != "-" {
-		if info, err := os.Stat(name); err == nil && info.IsDir() { // lumberjack would rename it
-			return nil, fmt.Errorf("gozkd.audit.file: %s is a directory; name a file in it", name)
-		}
 		t.file = &lumberjack.Logger{Filename: name, MaxSize: c.Audit.MaxSizeMB, MaxBackups: c.Audit.MaxFiles, LocalTime: true}
 		out = t.file
 	}
@@ -41,7 +36,7 @@ func openAudit(c config.Config, stderr io.Writer, log hclog.Logger) (*auditTrail
 	}
 	t.log = audit.New(out, o)
 	log.Info("audit log", "file", name, "format", c.Audit.Format)
-	return t, nil
+	return t
 }
 
 // sink returns the log for the server's Config, or nil.

@@ -50,10 +50,7 @@ func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (
 	if env.Getenv("GOMEMLIMIT") == "" {
 		limitMemory()
 	}
-	trail, err := openAudit(c, env.Err, log)
-	if err != nil {
-		return err
-	}
+	trail := openAudit(c, env.Err, log)
 	defer func() { err = errors.Join(err, trail.close()) }()
 	if inv.Ensemble > 0 {
 		return serveEnsemble(stop, inv, c, trail, log)

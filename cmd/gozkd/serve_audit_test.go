@@ -145,7 +145,7 @@ func TestServe_AuditCannotBeWritten(t *testing.T) {
 	}
 	var stdout, stderr strings.Builder
 	status := run("gozkd", []string{"--memory", "--client-port", "0", "-o", "audit.enable=true", "-o", "gozkd.audit.file=" + dir}, outside(&stdout, &stderr))
-	if status != 1 || !strings.Contains(stderr.String(), "gozkd.audit.file: "+dir+" is a directory") {
+	if status != 2 || !strings.Contains(stderr.String(), "gozkd.audit.file: is "+dir+", which is a directory") {
 		t.Errorf("a directory: %d %s", status, &stderr)
 	}
 }

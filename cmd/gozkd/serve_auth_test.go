@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -98,6 +99,70 @@ func TestCheckConfig_OpensFiles(t *testing.T) {
 		status := run("gozkd", []string{"check-config", file("zoo.cfg", "dataDir=d\n"+c.settings)}, outside(&out, &errs))
 		if status != c.status || !strings.Contains(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
 			t.Errorf("%s\nstatus %d\n%s", c.settings, status, &errs)
+		}
+	}
+}
+
+// check-config names each documented key whose file or directory a server cannot use. The keys of
+// other ports with TLS have the same code as ssl.*.
+func TestCheckConfig_EachFile(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	file := func(name, text string) string {
+		return filepath.ToSlash(testca.WriteFile(t, filepath.Join(dir, name), []byte(text)))
+	}
+	files, short, missing := testca.New(t, "root").Issue(t, testca.Spec{}).Files(t), file("short", "short"), dir+"/none/x"
+	store, ca := filepath.ToSlash(files.Key), filepath.ToSlash(files.CA)
+	secure := "secureClientPort=2281\nssl.keyStore.location=" + store + "\nssl.trustStore.location=" + ca + "\n"
+	kerberos := "java.security.auth.login.config=" + file("jaas.conf", `Server { com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="`+file("keytab", kerberosKeytab)+`" principal="zookeeper/h"; };`) + "\n"
+	type use struct {
+		with  string   // the settings without which the key has no effect
+		wrong []string // values
+	}
+	content := []string{missing, short, dir} // of which the server reads the content
+	uses := map[string]use{
+		"dataDir": {"", []string{short, short + "/x"}}, "dataLogDir": {"", []string{short, short + "/x"}},
+		"dynamicConfigFile": {"", content}, "gozkd.admin.tokenFile": {"", content}, "gozkd.peer.secretFile": {"", content},
+		"java.security.auth.login.config": {"", content}, "gozkd.sasl.userFile": {"", content}, "java.security.krb5.conf": {kerberos, []string{missing, dir}},
+		"gozkd.audit.file":      {"audit.enable=true\n", []string{dir, short + "/x"}},
+		"gozkd.archive.url":     {"", []string{"file://" + missing, "file://" + short}},
+		"ssl.keyStore.location": {secure, content}, "ssl.trustStore.location": {secure, content},
+		"gozkd.tls.cert":            {strings.Replace(secure, "ssl.keyStore.location="+store, "", 1), content},
+		"gozkd.tls.ca":              {strings.Replace(secure, "ssl.trustStore.location="+ca, "", 1), content},
+		"gozkd.tls.key":             {strings.Replace(secure, store, ca, 1), content},
+		"ssl.keyStore.passwordPath": {secure, []string{missing, dir}}, "ssl.trustStore.passwordPath": {secure, []string{missing, dir}},
+		"gozkd.ssl.crlLocation": {secure + "ssl.crl=true\n", content},
+	}
+	for key, u := range uses {
+		for _, value := range u.wrong {
+			var out, errs strings.Builder
+			run("gozkd", []string{"check-config", file("zoo.cfg", "dataDir="+dir+"\n"+u.with+key+"="+value+"\n")}, outside(&out, &errs))
+			named := key
+			switch key {
+			case "gozkd.tls.cert":
+				named = "ssl.keyStore.location" // another name
+			case "gozkd.tls.ca":
+				named = "ssl.trustStore.location" // another name
+			case "dynamicConfigFile":
+				named = "" // the message names the file, which has lines of its own
+			}
+			if !strings.Contains(errs.String(), named) || !strings.Contains(errs.String(), strings.TrimPrefix(value, "file://")) {
+				t.Errorf("%s=%s: %s", key, value, &errs)
+			}
+		}
+	}
+	page, err := os.ReadFile("../../docs/reference/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\* (`+"`[^:]*"+`): (?:PEM |JAAS )?(?:file|directory|place)\b`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 10 {
+		t.Fatalf("%d rows of files", len(rows))
+	}
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`([a-zA-Z0-9.]+)`").FindAllStringSubmatch(row[1], -1) {
+			if _, known := uses[name[1]]; !known && !strings.Contains(name[1], ".quorum.") && name[1] != "audit.log" {
+				t.Errorf("%s is not in this test", name[1])
+			}
 		}
 	}
 }

@@ -174,11 +174,6 @@ func adminHandler(
 		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen, ForwardedFor: c.AdminForwardedFor,
 		Administrator: r.administrator(),
 	}
-	if c.AdminTokenFile != "" {
-		if _, err := admintoken.Read(c.AdminTokenFile); err != nil {
-			log.Warn("gozkd.admin.tokenFile authorizes nobody until it holds a token", "error", err)
-		}
-	}
 	if inv.File != "" {
 		text, err := os.ReadFile(inv.File)
 		if err != nil { // the file existed when Load read it

@@ -49,7 +49,7 @@ func Authorization(endpoint, file string, env cli.Env, serve ...string) (string,
 		return nobody, nil
 	}
 	for _, path := range []string{s.TokenFile, admintoken.Path(s.Dir)} {
-		if token, err := admintoken.Read(path); err == nil {
+		if token, _, err := admintoken.Read(path); err == nil {
 			return "Bearer " + token, nil
 		}
 	}

@@ -39,7 +39,7 @@ func Ensure(dir string) (path string, err error) {
 		return "", err
 	default:
 		private := info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0)
-		if _, err := Read(path); err == nil && private {
+		if _, _, err := Read(path); err == nil && private {
 			return path, nil
 		}
 		if err := os.Remove(path); err != nil {
@@ -63,15 +63,15 @@ func Ensure(dir string) (path string, err error) {
 	return path, nil
 }
 
-// Read returns the token in a file.
-func Read(path string) (string, error) {
-	text, _, err := secretfile.Read(path, maxBytes)
+// Read returns the token in a file, and shared, which is that of [secretfile.Read].
+func Read(path string) (token, shared string, err error) {
+	text, shared, err := secretfile.Read(path, maxBytes)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	token := strings.TrimSpace(string(text))
+	token = strings.TrimSpace(string(text))
 	if len(token) < MinBytes || strings.ContainsAny(token, " \t\r\n") {
-		return "", errors.New(path + ": not a token: a line of at least 16 characters without spaces is needed")
+		return "", "", errors.New(path + ": not a token: a line of at least 16 characters without spaces is needed")
 	}
-	return token, nil
+	return token, shared, nil
 }

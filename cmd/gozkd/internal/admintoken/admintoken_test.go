@@ -19,7 +19,7 @@ func TestEnsure(t *testing.T) {
 		if err != nil || path != admintoken.Path(dir) {
 			t.Fatal(path, err)
 		}
-		token, err := admintoken.Read(path)
+		token, _, err := admintoken.Read(path)
 		if err != nil || len(token) < admintoken.MinBytes {
 			t.Fatal(token, err)
 		}

@@ -182,7 +182,7 @@ func (f *Flags) inFlags(err error) error {
 		text = strings.ReplaceAll(text, prefix+"trustStore.location", "--cacert")
 	}
 	if f.cert != "" {
-		text = strings.ReplaceAll(text, prefix+"keyStore.location", "--cert")
+		text = strings.NewReplacer(prefix+"keyStore.location", "--cert", tlsconf.BareKey(prefix), "--key").Replace(text)
 	}
 	return errors.New(text)
 }

@@ -131,7 +131,7 @@ func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
 	crl := row("crlLocation", text, "", &o.CRLLocation, "file or directory with revocation lists, PEM or DER")
 	crl.name = "gozkd." + crl.name
 	bare := row("key", text, "", &o.KeyStore.Key, "PEM file with the key, if the key store has only certificates")
-	bare.name = "gozkd." + strings.Replace(prefix, "ssl", "tls", 1) + "key"
+	bare.name = tlsconf.BareKey(prefix)
 	return append(rows, crl, bare)
 }
 

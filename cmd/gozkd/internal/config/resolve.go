@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
 	"github.com/gozkd/gozkd/internal/fourletter"
@@ -208,6 +209,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.auth(&c)
 	r.https(&c)
 	r.adminToken(&c)
+	r.auditFile(&c)
 	return c
 }
 
@@ -371,15 +373,30 @@ func (r *resolver) secret(c *Config) {
 	}
 }
 
-// adminToken warns of a file with a token that every user of this machine can read. The server
-// reads the file at each request, so it may be missing now.
+// adminToken warns of a file without a token, and of a file that every user of this machine can
+// read. The server reads the file at each request.
 func (r *resolver) adminToken(c *Config) {
 	const key = "gozkd.admin.tokenFile"
 	if c.AdminTokenFile == "" || !c.AdminEnabled {
 		return
 	}
-	if _, shared, err := secretfile.Read(c.AdminTokenFile, maxSecretFile); err == nil && shared != "" {
+	if _, shared, err := admintoken.Read(c.AdminTokenFile); err != nil {
+		r.warn(r.won[key].from, key, "authorizes nobody until the file holds a token: %v", err)
+	} else if shared != "" {
 		r.warn(r.won[key].from, key, "is %s: %s", c.AdminTokenFile, shared)
+	}
+}
+
+// auditFile refuses a directory as the audit log, and warns of a name below a file.
+func (r *resolver) auditFile(c *Config) {
+	const key = "gozkd.audit.file"
+	if file := c.AuditFile(); c.Audit.Enabled && file != "-" {
+		switch info, err := os.Stat(file); {
+		case err == nil && info.IsDir(): // a rotation would rename it
+			r.problem(r.won[key].from, key, "is %s, which is a directory: name a file in it", file)
+		case errors.Is(err, syscall.ENOTDIR):
+			r.warn(r.won[key].from, key, "is %s, which is below a file, so events are lost: name a file in a directory", file)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func build(o Options, in *input) (*content, error) {
 		return nil, err
 	}
 	if o.KeyStore.Location != "" {
-		if c.cert, err = o.KeyStore.loadKey(in, o.key("keyStore.")); err != nil {
+		if c.cert, err = o.KeyStore.loadKey(in, c.keyStore()); err != nil {
 			return nil, err
 		}
 	}
@@ -57,8 +57,8 @@ func build(o Options, in *input) (*content, error) {
 		}
 	}
 	if o.CRL {
-		if c.crls, err = loadCRLs(in.crls, in, c.trusted); err != nil {
-			return nil, fmt.Errorf("%s: %w", o.key(crlLocation), err)
+		if c.crls, err = loadCRLs(o.key(crlLocation), in.crls, in, c.trusted); err != nil {
+			return nil, err
 		}
 	}
 	if o.Role != Client {
@@ -88,9 +88,19 @@ func (c *content) expiry(now time.Time) string {
 	case c.cert == nil || now.Before(c.cert.Leaf.NotAfter.Add(-expiryWarning)):
 		return ""
 	case now.After(c.cert.Leaf.NotAfter):
-		return fmt.Sprintf("%s: the certificate has expired at %v, so others refuse it: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
+		return fmt.Sprintf("%s: the certificate has expired at %v, so others refuse it: replace it", c.keyStore(), c.cert.Leaf.NotAfter)
 	}
-	return fmt.Sprintf("%s: the certificate expires at %v: replace it", c.options.KeyStore.Location, c.cert.Leaf.NotAfter)
+	return fmt.Sprintf("%s: the certificate expires at %v: replace it", c.keyStore(), c.cert.Leaf.NotAfter)
+}
+
+// keyStore names the key store, and its keys, in messages.
+func (c *content) keyStore() string {
+	o := &c.options
+	name := o.key("keyStore.location") + ": " + o.KeyStore.Location
+	if o.KeyStore.Key != "" {
+		name += ", with " + BareKey(o.Prefix) + ": " + o.KeyStore.Key
+	}
+	return name
 }
 
 // flaws returns what is wrong with a certificate of this side: it has expired, it is not valid yet,
@@ -132,7 +142,7 @@ func (c *content) worse(old *content, now time.Time) error {
 	}
 	leaf := old.cert.Leaf
 	return fmt.Errorf("%s: the certificate %s; the previous one, of %s, which expires at %v, is better and stays in use; trusted authorities and revocation lists are those of the files",
-		c.options.KeyStore.Location, strings.Join(why, ", and it "), leaf.Subject, leaf.NotAfter)
+		c.keyStore(), strings.Join(why, ", and it "), leaf.Subject, leaf.NotAfter)
 }
 
 // withCertificate returns c with another certificate of this side.

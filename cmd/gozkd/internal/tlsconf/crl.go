@@ -48,13 +48,14 @@ func crlFiles(location string) (paths []string, err error) {
 }
 
 // loadCRLs parses the lists, by issuer, and verifies the signatures of those whose issuer is
-// trusted. Those of other issuers are verified with the issuer's certificate when it is used.
-func loadCRLs(paths []string, in *input, trusted []*x509.Certificate) (map[string][]*revocationList, error) {
+// trusted. Those of other issuers are verified with the issuer's certificate when it is used. key
+// names the paths in errors and warnings.
+func loadCRLs(key string, paths []string, in *input, trusted []*x509.Certificate) (map[string][]*revocationList, error) {
 	lists := make(map[string][]*revocationList)
 	for _, path := range paths {
 		ders := crlBlocks(in.data[path])
 		if len(ders) == 0 {
-			return nil, fmt.Errorf("%s: it holds no revocation list", path)
+			return nil, fmt.Errorf("%s: %s: it holds no revocation list", key, path)
 		}
 		for _, der := range ders {
 			list, err := parseCRL(der)
@@ -62,11 +63,11 @@ func loadCRLs(paths []string, in *input, trusted []*x509.Certificate) (map[strin
 				err = list.checkTrusted(trusted)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", path, err)
+				return nil, fmt.Errorf("%s: %s: %w", key, path, err)
 			}
 			list.path = path
 			if late := time.Since(list.NextUpdate); late > 0 {
-				in.warn = append(in.warn, fmt.Sprintf("%s: out of date since %v: certificates of %s are refused until it is replaced", path, list.NextUpdate, list.Issuer))
+				in.warn = append(in.warn, fmt.Sprintf("%s: %s: out of date since %v: certificates of %s are refused until it is replaced", key, path, list.NextUpdate, list.Issuer))
 			}
 			lists[string(list.RawIssuer)] = append(lists[string(list.RawIssuer)], list)
 		}

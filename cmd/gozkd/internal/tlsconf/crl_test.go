@@ -178,7 +178,7 @@ func FuzzCRL(f *testing.F) {
 	f.Add([]byte("-----BEGIN X509 CRL-----\nMAA=\n-----END X509 CRL-----\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := &input{data: map[string][]byte{"f": data}}
-		lists, err := loadCRLs([]string{"f"}, in, nil)
+		lists, err := loadCRLs("key", []string{"f"}, in, nil)
 		if err == nil && len(lists) == 0 {
 			t.Error("neither lists nor an error")
 		}

@@ -85,8 +85,8 @@ func jksEntries(data []byte, password string) (entries []jksEntry, err error) {
 }
 
 // jksKey returns the private key of a key store. If there are several, it takes the one with the
-// first alias in alphabetical order, and says so.
-func jksKey(in *input, data []byte, password string) (*tls.Certificate, error) {
+// first alias in alphabetical order, and says so. name is that of the store in warnings.
+func jksKey(in *input, name string, data []byte, password string) (*tls.Certificate, error) {
 	entries, err := jksEntries(data, password)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func jksKey(in *input, data []byte, password string) (*tls.Certificate, error) {
 	slices.SortFunc(entries, func(a, b jksEntry) int { return strings.Compare(a.alias, b.alias) })
 	first := entries[0]
 	if len(entries) > 1 {
-		in.warn = append(in.warn, fmt.Sprintf("the key store holds %d private keys, of which %q is used", len(entries), first.alias))
+		in.warn = append(in.warn, fmt.Sprintf("%s: it holds %d private keys, of which %q is used", name, len(entries), first.alias))
 	}
 	der, err := jksDecrypt(first.key, password)
 	if err != nil {

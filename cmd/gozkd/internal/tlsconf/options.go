@@ -94,6 +94,11 @@ func (o *Options) key(name string) string {
 
 const crlLocation = "crlLocation"
 
+// BareKey returns the full name of the key for Options.KeyStore.Key. prefix is Options.Prefix.
+func BareKey(prefix string) string {
+	return "gozkd." + strings.Replace(prefix, "ssl", "tls", 1) + "key"
+}
+
 // Check reports the first problem that can be seen without reading a file.
 func (o *Options) Check() error {
 	accepts, orNone := o.Role != Client, ""

@@ -124,7 +124,7 @@ func (s *Source) take(c *content) {
 	if c.cert != nil {
 		for i, flaw := range c.flaws(now, c.options.Own) {
 			if flaw != "" && i > 0 {
-				s.log.Warn("TLS", "warning", c.options.KeyStore.Location+": the certificate "+flaw)
+				s.log.Warn("TLS", "warning", c.keyStore()+": the certificate "+flaw)
 			}
 		}
 		s.stats.Expires = c.cert.Leaf.NotAfter
@@ -257,12 +257,15 @@ func (o *Options) files() (list []file, err error) {
 		store *Store
 		name  string
 	}{{&o.KeyStore, "keyStore."}, {&o.TrustStore, "trustStore."}} {
-		for _, f := range []file{{"location", s.store.Location, false, false}, {"location", s.store.Key, false, true}, {"passwordPath", s.store.PasswordFile, false, true}} {
+		for _, f := range []file{{"location", s.store.Location, false, false}, {"passwordPath", s.store.PasswordFile, false, true}} {
 			if f.path != "" && s.store.Location != "" {
 				f.key = o.key(s.name + f.key)
 				list = append(list, f)
 			}
 		}
+	}
+	if o.KeyStore.Key != "" && o.KeyStore.Location != "" {
+		list = append(list, file{BareKey(o.Prefix), o.KeyStore.Key, false, true})
 	}
 	if o.CRL {
 		var paths []string
@@ -298,8 +301,8 @@ func readAll(files []file) (*input, error) {
 		if f.crl {
 			in.crls, limit = append(in.crls, f.path), maxCRL
 		}
-		if err := in.read(f.path, limit, f.secret); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.key, err)
+		if err := in.read(f, limit); err != nil {
+			return nil, err
 		}
 	}
 	return in, nil

@@ -75,20 +75,20 @@ func (s *Store) password(in *input) string {
 	return string(bytes.TrimSuffix(text, []byte("\r")))
 }
 
-// loadKey returns the key and its chain. prefix is the beginning of the store's keys.
-func (s *Store) loadKey(in *input, prefix string) (cert *tls.Certificate, err error) {
+// loadKey returns the key and its chain. name is that of the store in messages.
+func (s *Store) loadKey(in *input, name string) (cert *tls.Certificate, err error) {
 	data := in.data[s.Location]
 	kind, err := kindOf(data)
 	switch kind {
 	case typeJKS:
-		cert, err = jksKey(in, data, s.password(in))
+		cert, err = jksKey(in, name, data, s.password(in))
 	case typePKCS12:
 		cert, err = pkcs12Key(data, s.password(in))
 	case typePEM:
 		cert, err = parsePEM(slices.Concat(in.data[s.Key], []byte("\n"), data), s.password(in))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%slocation: %s: %w", prefix, s.Location, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return cert, nil
 }
@@ -126,15 +126,15 @@ type input struct {
 
 // read reads a file of at most limit bytes. If it is secret, or has a private key that no password
 // protects, other users should not be able to read it.
-func (in *input) read(path string, limit int64, secret bool) error {
-	data, shared, err := secretfile.Read(path, limit)
+func (in *input) read(f file, limit int64) error {
+	data, shared, err := secretfile.Read(f.path, limit)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", f.key, err)
 	}
-	if shared != "" && (secret || hasPlainKey(data)) {
-		in.warn = append(in.warn, path+": "+shared)
+	if shared != "" && (f.secret || hasPlainKey(data)) {
+		in.warn = append(in.warn, f.key+": "+f.path+": "+shared)
 	}
-	in.data[path] = data
+	in.data[f.path] = data
 	return nil
 }
 

@@ -32,9 +32,12 @@ func (d dir) String() string { return d.root }
 func (d dir) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
 
 func (d dir) check() error {
-	_, err := os.Stat(d.root)
-	if errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(d.root)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("archive: the directory %s does not exist: make it, or mount its file system", d.root)
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("archive: %s is a file: name a directory", d.root)
 	}
 	return err
 }
