@@ -46,7 +46,7 @@ func (h *handler) ready(r *http.Request) []check {
 	case st.CatchingUp:
 		current.reason = "catching up: what was committed when this server found its leader is not applied here yet"
 	case why != nil:
-		leader.reason = "not in touch with the leader, or not yet"
+		leader.reason = printable.Error(why)
 		current.reason = leader.reason
 	case !st.Serving:
 		current.reason = "what was committed before the leader's time is not applied here yet"

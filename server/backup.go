@@ -44,7 +44,7 @@ type (
 // the log needs.
 type Backups struct {
 	*shared
-	lost      *atomic.Bool // there was no contact with a leader for syncLimit ticks
+	noContact func() error // of the Server
 	capturing atomic.Int64 // zxid of the checkpoint that is being written
 	onDisk    atomic.Int64 // zxid of the last checkpoint on disk
 	// logRoom is how many bytes a backup must leave free on the disk, because the server stops when
@@ -107,8 +107,8 @@ func (b *Backups) Capture(ctx context.Context) (*Capture, error) {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("server: no snapshot yet: %w", ctx.Err())
 		case <-look.C:
-			if b.lost.Load() {
-				return nil, ErrNoLeader
+			if err := b.noContact(); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func New(cfg Config) (*Server, error) {
 		contact: liveness.Contact{Tick: cfg.Tick}, log: transitions{shared: s.shared},
 	}
 	_, _ = rand.Read(s.leader.nonce[:]) // does not fail
-	s.backups.lost = &s.leader.lost
+	s.backups.noContact = s.noContact
 	s.trail = trail.Trail{
 		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
 )
@@ -15,8 +17,8 @@ var (
 	// ErrNotStarted means that Start was not called yet.
 	ErrNotStarted = lifecycle.ErrNotStarted
 	// ErrNoLeader means that a server does not answer clients because it knows no leader, cannot
-	// reach the leader, or has not caught up yet. That may pass.
-	ErrNoLeader = errors.New("server: no leader, or not in touch with it")
+	// reach the leader, or has not caught up yet. That may pass. NotServing tells which it is.
+	ErrNoLeader = errors.New("server: no leader, or no contact with it")
 	// ErrStandby means that a server cannot do what needs a leader, because it is a standby.
 	ErrStandby = errors.New("server: a standby has no leader, and serves only reads until it is promoted")
 )
@@ -105,17 +107,47 @@ func (s *Server) serves() bool {
 	return now.serves()
 }
 
+// notServing is why a server whose data is open does not answer clients: an ErrNoLeader.
+type notServing string
+
+func (e notServing) Error() string { return "server: " + string(e) }
+
+// Is implements the interface of errors.Is.
+func (e notServing) Is(target error) bool { return target == ErrNoLeader }
+
 // NotServing returns nil while the server answers clients, be it only those that accept a read-only
-// server (Config.ReadOnlyMode; Status tells). Otherwise it returns the reason:
-// ErrNotStarted, ErrNoLeader, or ErrClosed, with the cause if the server stopped by itself.
+// server (Config.ReadOnlyMode; Status tells). Otherwise it returns the reason: ErrNotStarted, an
+// error that wraps ErrNoLeader, or ErrClosed, with the cause if the server stopped by itself.
 func (s *Server) NotServing() error {
-	switch now, _ := s.service(); {
-	case now.stage == stageClosed:
-		return s.life.WhyNot()
-	case !now.answers():
-		return ErrNoLeader
+	if now, st := s.service(); !now.answers() {
+		return s.whyNot(now.stage, st)
 	}
 	return nil
+}
+
+// noContact returns nil unless there was no contact with a leader for syncLimit ticks.
+func (s *Server) noContact() error {
+	if !s.leader.lost.Load() {
+		return nil
+	}
+	now, st := s.service()
+	return s.whyNot(now.stage, st)
+}
+
+// whyNot returns why a server in that stage does not carry out writes.
+func (s *Server) whyNot(stage stage, st consensus.Status) error {
+	switch {
+	case stage == stageClosed:
+		return s.life.WhyNot()
+	case st.Leader == 0:
+		return notServing(fmt.Sprintf("no leader, which needs a majority of the voters %d; this server is connected to %d",
+			memberid.Numbers(st.Voters), memberid.Numbers(s.node.Connected())))
+	case stage == stageLost:
+		return notServing(fmt.Sprintf("no contact with the leader, server %d, for syncLimit ticks", memberid.Number(st.Leader)))
+	case stage == stageForming:
+		return notServing("the ensemble is new, and its members are not agreed yet")
+	}
+	return notServing(fmt.Sprintf("catching up with the leader, server %d", memberid.Number(st.Leader)))
 }
 
 // Ready returns when the server answers clients: it knows a leader, has applied everything that was

@@ -82,8 +82,8 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 		c.PrintJSON(append([]facts.EndedSession{}, all...))
 	}
 	if len(all) == 0 {
-		return c.Fail(fmt.Errorf("no server that answered knows of an ended session that fits %s %s: "+
-			"gozkd admin dump lists the live sessions", whatIs(words[0]), words[0]))
+		return c.Fail(fmt.Errorf("no server that answered knows of an ended session that fits %s %s: a server forgets "+
+			"at a restart, but its log keeps the lines 'session expired'; gozkd admin dump lists the live sessions", whatIs(words[0]), words[0]))
 	}
 	for i := range all {
 		if !asJSON {
