@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -346,8 +347,7 @@ func TestBackup_WithoutAQuorum(t *testing.T) {
 			}
 			e.m(id).isolate(false)
 			e.awaits("serving", func() bool { return e.m(id).s.Status().Serving })
-			b, err := backups.Make(t.Context())
-			if err == nil {
+			if b, err = backups.Make(t.Context()); err == nil {
 				err = b.Close()
 			}
 			if err != nil {

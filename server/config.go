@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -334,8 +335,9 @@ func (c *Config) ensureDefaults() error {
 	c.MemberID = cmp.Or(c.MemberID, 1)
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:0")
 	c.Tick = cmp.Or(c.Tick, 2*time.Second)
-	c.MinSessionTimeout = cmp.Or(c.MinSessionTimeout, 2*c.Tick)
-	c.MaxSessionTimeout = cmp.Or(c.MaxSessionTimeout, 20*c.Tick)
+	tick := min(max(c.Tick, time.Millisecond), maxTick) // a wrong Tick must not make the defaults wrong, too
+	c.MinSessionTimeout = cmp.Or(c.MinSessionTimeout, 2*tick)
+	c.MaxSessionTimeout = cmp.Or(c.MaxSessionTimeout, 20*tick)
 	c.MaxClientConns = cmp.Or(c.MaxClientConns, 60)
 	c.MaxBuffer = cmp.Or(c.MaxBuffer, DefaultMaxBuffer)
 	memory := memlimit.Available()
@@ -367,34 +369,23 @@ func (c *Config) ensureDefaults() error {
 	}
 	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), new(c.identities()).Check())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
-	for name, d := range map[string]time.Duration{
-		"Tick": c.Tick, "MinSessionTimeout": c.MinSessionTimeout, "MaxSessionTimeout": c.MaxSessionTimeout,
-		"ContainerInterval": c.ContainerInterval, "HandshakeTimeout": c.HandshakeTimeout, "SyncWarning": c.SyncWarning,
-	} {
-		if d < time.Millisecond {
-			bad("%s is %v, it must be 1ms or more", name, d)
-		}
+	errs = append(errs,
+		inRange("Tick", c.Tick, time.Millisecond, maxTick), inRange("HandshakeTimeout", c.HandshakeTimeout, time.Millisecond, 0),
+		inRange("ContainerInterval", c.ContainerInterval, time.Millisecond, 0), inRange("SyncWarning", c.SyncWarning, time.Millisecond, 0),
+		inRange("AddressPatience", c.AddressPatience, 0, 0), inRange("BudgetWait", c.BudgetWait, 0, 0),
+		inRange("InitLimit", c.InitLimit, 1, 0), inRange("SyncLimit", c.SyncLimit, 1, 0), inRange("MaxFeatureLevel", c.MaxFeatureLevel, 0, 0),
+		inRange("OutstandingLimit", c.OutstandingLimit, 1, 0), inRange("SnapCount", c.SnapCount, 1, 0),
+		inRange("ContainerMaxPerMinute", c.ContainerMaxPerMinute, 1, 0), inRange("DataLimitPercent", c.DataLimitPercent, 1, 100),
+		inRange("WatchMemory", c.WatchMemory, 0, 0),
+	)
+	timeouts := errors.Join(inRange("MinSessionTimeout", c.MinSessionTimeout, time.Millisecond, 0), inRange("MaxSessionTimeout", c.MaxSessionTimeout, time.Millisecond, 0))
+	buffer := inRange("MaxBuffer", c.MaxBuffer, 1024, maxMaxBuffer)
+	errs = append(errs, timeouts, buffer)
+	if timeouts == nil && c.MinSessionTimeout > c.MaxSessionTimeout {
+		bad("MinSessionTimeout (default: 2 ticks) is %v, more than MaxSessionTimeout (default: 20 ticks), which is %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	}
-	if c.MinSessionTimeout > c.MaxSessionTimeout {
-		bad("MinSessionTimeout %v is more than MaxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
-	}
-	if c.MaxBuffer < 1024 || c.MaxBuffer > maxMaxBuffer {
-		bad("MaxBuffer is %d, allowed are 1024 to %d", c.MaxBuffer, maxMaxBuffer)
-	}
-	if c.ClientMemory < c.leastClientMemory() || c.WatchMemory < 0 {
-		bad("ClientMemory is %d and WatchMemory %d, allowed are %d (8 times MaxBuffer) or more, and 0 or more", c.ClientMemory, c.WatchMemory, c.leastClientMemory())
-	}
-	if c.DataLimitPercent < 1 || c.DataLimitPercent > 100 {
-		bad("DataLimitPercent is %d, allowed are 1 to 100", c.DataLimitPercent)
-	}
-	if c.InitLimit < 1 || c.SyncLimit < 1 {
-		bad("InitLimit %d and SyncLimit %d must be positive", c.InitLimit, c.SyncLimit)
-	}
-	if c.MaxFeatureLevel < 0 {
-		bad("MaxFeatureLevel is %d, it must be 0 or more", c.MaxFeatureLevel)
-	}
-	if c.OutstandingLimit < 1 || c.SnapCount < 1 || c.ContainerMaxPerMinute < 1 {
-		bad("OutstandingLimit %d, SnapCount %d and ContainerMaxPerMinute %d must be positive", c.OutstandingLimit, c.SnapCount, c.ContainerMaxPerMinute)
+	if least := c.leastClientMemory(); buffer == nil && c.ClientMemory < least {
+		bad("ClientMemory is %d, it must be 8 times MaxBuffer or more, which is %d", c.ClientMemory, least)
 	}
 	errs = append(errs, c.checkAddresses()...)
 	if c.InProcess && c.Listener != nil {
@@ -404,6 +395,20 @@ func (c *Config) ensureDefaults() error {
 		bad("Dir is %q, and Memory is set: choose one", c.Dir)
 	}
 	return errors.Join(errs...)
+}
+
+// maxTick keeps the default of MaxSessionTimeout within the protocol's 32-bit milliseconds.
+const maxTick = math.MaxInt32 / 20 * time.Millisecond
+
+// inRange returns an error unless the value of a field is allowed. A most of 0 is no limit.
+func inRange[T int | int32 | int64 | time.Duration](field string, value, least, most T) error {
+	switch {
+	case value < least && most == 0:
+		return fmt.Errorf("server: %s is %v, it must be %v or more", field, value, least)
+	case value < least || most != 0 && value > most:
+		return fmt.Errorf("server: %s is %v, allowed are %v to %v", field, value, least, most)
+	}
+	return nil
 }
 
 // leastClientMemory is the smallest ClientMemory that is allowed: the longest reply, that to a

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -167,6 +169,33 @@ func TestNew_SaysAllThatIsWrong(t *testing.T) {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("the error does not name %q: %v", word, err)
 		}
+	}
+}
+
+// A value that no server can have is reported by the name of its field alone, and not by those of
+// the defaults that follow from it.
+func TestNew_OneWrongField(t *testing.T) {
+	typ, wrong := reflect.TypeFor[server.Config](), 0
+	for i := range typ.NumField() {
+		for _, value := range []int64{-1, 1, math.MaxInt32, math.MaxInt64} {
+			var c server.Config
+			field := reflect.ValueOf(&c).Elem().Field(i)
+			if !field.CanSet() || !field.CanInt() || field.OverflowInt(value) {
+				continue
+			}
+			field.SetInt(value)
+			_, err := server.New(c)
+			if err == nil {
+				continue
+			}
+			wrong++
+			if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), typ.Field(i).Name+" ") {
+				t.Errorf("%s is %d: %v", typ.Field(i).Name, value, err)
+			}
+		}
+	}
+	if wrong < 20 {
+		t.Errorf("%d wrong fields", wrong)
 	}
 }
 

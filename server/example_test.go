@@ -40,8 +40,8 @@ func ExampleNew() {
 	_, err := server.New(server.Config{MaxBuffer: 1, SnapCount: -1})
 	fmt.Println(err)
 	// Output:
+	// server: SnapCount is -1, it must be 1 or more
 	// server: MaxBuffer is 1, allowed are 1024 to 268435456
-	// server: OutstandingLimit 1000, SnapCount -1 and ContainerMaxPerMinute 10000 must be positive
 }
 
 // Clients in the same process need no port.

@@ -45,9 +45,6 @@ func (c *Config) ensureThrottles() (errs []error) {
 	if c.ConnectionThrottle.negative() || c.RequestThrottle.negative() {
 		errs = append(errs, fmt.Errorf("server: ConnectionThrottle %+v and RequestThrottle %+v must not have negative fields", c.ConnectionThrottle, c.RequestThrottle))
 	}
-	if c.BudgetWait < 0 {
-		errs = append(errs, fmt.Errorf("server: BudgetWait %v must not be negative", c.BudgetWait))
-	}
 	return errs
 }
 
