@@ -86,6 +86,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, []string{"--from", cut, to}, 1, "corrupt checkpoint"},
 		{Backup, []string{"--from", text, to}, 1, "corrupt checkpoint"},
 		{Backup, []string{"--from", good, "--log-dir", data, to}, 1, "a log belongs to a data directory"},
+		{Backup, []string{"--from", data, "--log-dir", good, to}, 1, "--log-dir " + good + " has no directory wal: name the server's dataLogDir"},
 		{Backup, []string{"--from", web.URL, to}, 1, "401"},
 		{Backup, []string{"--from", web.URL + "/half", to}, 1, "the connection broke before the end of the backup"},
 		{Backup, []string{"--from", web.URL + "/bad", to}, 1, "not good"},

@@ -63,6 +63,9 @@ func readSource(path, logDir string) (*source, error) {
 		if err := checkDiverged(path); err != nil {
 			return nil, err
 		}
+		if info, err := os.Stat(filepath.Join(logDir, "wal")); logDir != "" && (err != nil || !info.IsDir()) {
+			return nil, fmt.Errorf("--log-dir %s has no directory wal: name the server's dataLogDir", logDir)
+		}
 		if s.held, err = consensus.ReadDir(path, logDir, r); err != nil {
 			return nil, withCheckpointAlone(err, file)
 		}
