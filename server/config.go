@@ -369,20 +369,23 @@ func (c *Config) ensureDefaults() error {
 	}
 	errs := slices.Concat(c.ensureThrottles(), c.ensureTLS(), c.checkPeers(), new(c.identities()).Check())
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }
+	const ms = time.Millisecond
 	errs = append(errs,
-		inRange("Tick", c.Tick, time.Millisecond, maxTick), inRange("HandshakeTimeout", c.HandshakeTimeout, time.Millisecond, 0),
-		inRange("ContainerInterval", c.ContainerInterval, time.Millisecond, 0), inRange("SyncWarning", c.SyncWarning, time.Millisecond, 0),
+		inRange("Tick", c.Tick, ms, maxTick), inRange("HandshakeTimeout", c.HandshakeTimeout, ms, 0),
+		inRange("ContainerInterval", c.ContainerInterval, ms, 0), inRange("SyncWarning", c.SyncWarning, ms, 0),
 		inRange("AddressPatience", c.AddressPatience, 0, 0), inRange("BudgetWait", c.BudgetWait, 0, 0),
-		inRange("InitLimit", c.InitLimit, 1, 0), inRange("SyncLimit", c.SyncLimit, 1, 0), inRange("MaxFeatureLevel", c.MaxFeatureLevel, 0, 0),
+		inRange("InitLimit", c.InitLimit, 1, 0), inRange("SyncLimit", c.SyncLimit, 1, 0),
 		inRange("OutstandingLimit", c.OutstandingLimit, 1, 0), inRange("SnapCount", c.SnapCount, 1, 0),
-		inRange("ContainerMaxPerMinute", c.ContainerMaxPerMinute, 1, 0), inRange("DataLimitPercent", c.DataLimitPercent, 1, 100),
-		inRange("WatchMemory", c.WatchMemory, 0, 0),
+		inRange("ContainerMaxPerMinute", c.ContainerMaxPerMinute, 1, 0), inRange("WatchMemory", c.WatchMemory, 0, 0),
+		inRange("DataLimitPercent", c.DataLimitPercent, 1, 100), inRange("MaxFeatureLevel", c.MaxFeatureLevel, 0, 0),
 	)
-	timeouts := errors.Join(inRange("MinSessionTimeout", c.MinSessionTimeout, time.Millisecond, 0), inRange("MaxSessionTimeout", c.MaxSessionTimeout, time.Millisecond, 0))
+	timeouts := errors.Join(
+		inRange("MinSessionTimeout", c.MinSessionTimeout, ms, 0), inRange("MaxSessionTimeout", c.MaxSessionTimeout, ms, 0))
 	buffer := inRange("MaxBuffer", c.MaxBuffer, 1024, maxMaxBuffer)
 	errs = append(errs, timeouts, buffer)
 	if timeouts == nil && c.MinSessionTimeout > c.MaxSessionTimeout {
-		bad("MinSessionTimeout (default: 2 ticks) is %v, more than MaxSessionTimeout (default: 20 ticks), which is %v", c.MinSessionTimeout, c.MaxSessionTimeout)
+		bad("MinSessionTimeout (default: 2 ticks) is %v, more than MaxSessionTimeout (default: 20 ticks), which is %v",
+			c.MinSessionTimeout, c.MaxSessionTimeout)
 	}
 	if least := c.leastClientMemory(); buffer == nil && c.ClientMemory < least {
 		bad("ClientMemory is %d, it must be 8 times MaxBuffer or more, which is %d", c.ClientMemory, least)

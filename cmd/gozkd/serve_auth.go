@@ -23,7 +23,7 @@ func (m *mechanisms) apply(c *config.Config) (sasl.Server, error) {
 	if c.Auth.Kerberos.Class != "" {
 		made, err := newKerberos(c.Kerberos, c.Auth.Kerberos, m.gssapi, m.log)
 		if err != nil {
-			return nil, fmt.Errorf("java.security.auth.login.config: the Krb5LoginModule of %s: %w", c.Auth.JAASFile, err)
+			return nil, fmt.Errorf("java.security.auth.login.config: Krb5LoginModule of %s: %w", c.Auth.JAASFile, err)
 		}
 		m.gssapi, gssapi = made, made
 	}

@@ -395,7 +395,7 @@ func (r *resolver) auditFile(c *Config) {
 		case err == nil && info.IsDir(): // a rotation would rename it
 			r.problem(r.won[key].from, key, "is %s, which is a directory: name a file in it", file)
 		case errors.Is(err, syscall.ENOTDIR):
-			r.warn(r.won[key].from, key, "is %s, which is below a file, so events are lost: name a file in a directory", file)
+			r.warn(r.won[key].from, key, "is %s, which is below a file: events are lost", file)
 		}
 	}
 }

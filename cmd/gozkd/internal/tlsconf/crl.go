@@ -67,7 +67,8 @@ func loadCRLs(key string, paths []string, in *input, trusted []*x509.Certificate
 			}
 			list.path = path
 			if late := time.Since(list.NextUpdate); late > 0 {
-				in.warn = append(in.warn, fmt.Sprintf("%s: %s: out of date since %v: certificates of %s are refused until it is replaced", key, path, list.NextUpdate, list.Issuer))
+				in.warn = append(in.warn, fmt.Sprintf("%s: %s: out of date since %v: certificates of %s are refused until it is replaced",
+					key, path, list.NextUpdate, list.Issuer))
 			}
 			lists[string(list.RawIssuer)] = append(lists[string(list.RawIssuer)], list)
 		}

@@ -98,7 +98,8 @@ func jksKey(in *input, name string, data []byte, password string) (*tls.Certific
 	slices.SortFunc(entries, func(a, b jksEntry) int { return strings.Compare(a.alias, b.alias) })
 	first := entries[0]
 	if len(entries) > 1 {
-		in.warn = append(in.warn, fmt.Sprintf("%s: it holds %d private keys, of which %q is used", name, len(entries), first.alias))
+		in.warn = append(in.warn,
+			fmt.Sprintf("%s: it holds %d private keys, of which %q is used", name, len(entries), first.alias))
 	}
 	der, err := jksDecrypt(first.key, password)
 	if err != nil {

@@ -257,7 +257,9 @@ func (o *Options) files() (list []file, err error) {
 		store *Store
 		name  string
 	}{{&o.KeyStore, "keyStore."}, {&o.TrustStore, "trustStore."}} {
-		for _, f := range []file{{"location", s.store.Location, false, false}, {"passwordPath", s.store.PasswordFile, false, true}} {
+		for _, f := range []file{
+			{"location", s.store.Location, false, false}, {"passwordPath", s.store.PasswordFile, false, true},
+		} {
 			if f.path != "" && s.store.Location != "" {
 				f.key = o.key(s.name + f.key)
 				list = append(list, f)
