@@ -260,6 +260,7 @@ var table = slices.Concat(webTable, []box{
 		{"internal/memberid", "the numbers of servers"},
 		{"cmd/gozkd/internal/cli", "reads flags"},
 		{"cmd/gozkd/internal/archive/store", "checks the URL of an archive"},
+		{"cmd/gozkd/internal/admintoken", "checks the file with the token"},
 		{"server", "keys point to the fields of its Config"},
 		{"server/identity", "the identity of a certificate"},
 		{"internal/ensemble", "how large an ensemble in one process can be"},
