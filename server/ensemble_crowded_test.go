@@ -145,9 +145,9 @@ func TestEnsemble_CrowdedMemberTellsHowItIs(t *testing.T) {
 // an answer. A client that knows no other member is disconnected once in ten minutes.
 func TestEnsemble_UnevenClientsSpread(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
-		const clients, stuck = 300, 60
+		const clients, stuck = 240, 48
 		e.each(func(c *server.Config) {
-			c.DataLimit = 16 << 20
+			c.DataLimit = 12 << 20
 			confighook.Of(c).MemoryUsed = func() int64 { return 0 }
 		})
 		e.startAll()

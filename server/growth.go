@@ -119,10 +119,12 @@ func (g *growth) makesFull() bool {
 	return limit.Full && limit.Cause == datatree.LimitedByMemory && limit.Member == g.cfg.MemberID
 }
 
-// spread lets clients go to other servers while their memory on this one keeps the state full, and
-// this server has more than an equal part of them: after a restart clients may come back unevenly.
+// spread lets clients go to other servers while their memory on this one keeps the state full:
+// after a restart they may come back unevenly. Clients that know no other must be let in again.
 func (g *growth) spread() {
-	if !g.makesFull() || capacity.RoomBeside(g.gauge.Allowed, g.attached(), g.state.watches.Bytes()) == math.MaxInt64 {
+	used, limit := g.crowd(false)
+	few := capacity.RoomBeside(g.gauge.Allowed, g.attached(), g.state.watches.Bytes()) == math.MaxInt64
+	if few || !g.makesFull() || !capacity.Returning.Fits(used-capacity.ConnectionCost, limit) {
 		return
 	}
 	members := 1 + len(g.node.Connected())

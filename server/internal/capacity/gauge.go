@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"math"
 	"sync"
 )
@@ -17,9 +18,9 @@ type Gauge struct {
 	Allowed int64
 
 	mu sync.Mutex // guards the fields below
-	// besides is the memory besides the state at the last two collections, the last one last.
+	// besides is the memory besides the state at the last two collections, the last one last; 0
+	// before the first.
 	besides [2]int64
-	known   bool
 }
 
 // Collected notes the heap that a collection found in use, and the weight of the state then.
@@ -27,10 +28,7 @@ func (g *Gauge) Collected(weight int64, u Usage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := max(0, u.Live-weight) + u.Other
-	if !g.known {
-		g.known, g.besides[1] = true, now
-	}
-	g.besides = [2]int64{g.besides[1], now}
+	g.besides = [2]int64{cmp.Or(g.besides[1], now), now}
 }
 
 // Measure returns the ability of the server. disk is how many bytes a checkpoint may take; it takes
