@@ -3,6 +3,8 @@ package server_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/gozkd/gozkd/server"
 )
 
 // A server that comes back with an old configuration follows a leader that was added, or has moved,
@@ -22,11 +24,7 @@ func TestReconfig_WhileAway(t *testing.T) {
 			return 4
 		},
 		"moved": func(e *ensemble) int {
-			moved := e.m(1)
-			e.admin(2).mustReconfig(change{joining: strings.Replace(moved.line, "2888", "2889", 1)})
-			moved.stop()
-			moved.peerAddress = "m1:2889"
-			e.start(1)
+			e.moveFirst()
 			return 1
 		},
 	} {
@@ -58,4 +56,44 @@ func TestReconfig_WhileAway(t *testing.T) {
 			})
 		}
 	}
+}
+
+// moveFirst moves the peer port of member 1, which then listens at the new one only.
+func (e *ensemble) moveFirst() {
+	e.t.Helper()
+	moved := e.m(1)
+	e.admin(2).mustReconfig(change{joining: strings.Replace(moved.line, "2888", "2889", 1)})
+	moved.stop()
+	moved.peerAddress = "m1:2889"
+	e.start(1)
+}
+
+// A leader whose own lines have a former address of a member reaches that member nevertheless, as
+// soon as it asks: the leader itself is not out of touch.
+func TestReconfig_LeaderWithOldLines(t *testing.T) {
+	withSuper(t, 3, func(t *testing.T, e *ensemble) {
+		e.onDisk()
+		e.each(func(c *server.Config) {
+			c.SuperDigest, c.PeerSecret = superDigest(), []byte("known to the members only")
+		})
+		e.startAll()
+		e.settle()
+		lines, old := e.lines(), e.m(3)
+		e.moveFirst()
+		old.stop()
+		old.dir = t.TempDir()
+		e.startWith(lines, old)
+		e.awaitVoters(1, 2, 3)
+		e.m(1).stop()
+		old.stop()
+		e.startWith(lines, old)
+		if e.leader() != 3 {
+			e.handOver(3)
+		}
+		e.start(1)
+		e.check(1, 3, "/back")
+		if got := e.leader(); got != 3 {
+			t.Errorf("member %d leads: nothing was tried", got)
+		}
+	})
 }

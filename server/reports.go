@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -92,14 +93,20 @@ func (s *leadership) seek(outOfTouch bool) {
 
 // tellMembers answers a member that is out of touch with the leader, if the members of the state
 // are newer than those that it knows. The nonce in b proves that the answer comes from where the
-// question went: the address of a member.
+// question went: the address of a member. A member that asks, and is not reached, is tried where it
+// is now.
 func (s *leadership) tellMembers(to uint64, b []byte) error {
 	end := min(len(b), len(s.nonce))
 	known, n := binary.Uvarint(b[end:])
 	if n <= 0 {
 		return errors.New("truncated")
 	}
-	if set, version, _ := s.state.membership(); uint64(version) > known {
+	set, version, _ := s.state.membership()
+	if !slices.Contains(s.node.Connected(), to) { // maybe the leader, this server, has a former address of it
+		others := slices.DeleteFunc(append(set.Voters(), set.Observers()...), func(id uint64) bool { return id == to })
+		s.ports.search.Seek(true, others, s.node.SetMembers)
+	}
+	if uint64(version) > known {
 		s.node.Send(to, append(append([]byte{reportMembers}, b[:end]...), set.Text(version)...))
 	}
 	return nil
