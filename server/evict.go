@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -135,7 +136,7 @@ func (t *connTable) evict() {
 			slow = append(slow, candidate{c, bytes, float64(bytes) * float64(waits+time.Millisecond), waits})
 		}
 	}
-	slices.SortFunc(slow, func(x, y candidate) int { return cmp.Compare(y.rank, x.rank) })
+	sort.Slice(slow, func(i, j int) bool { return slow[i].rank > slow[j].rank })
 	limit := b.Limit.Load()
 	for _, v := range slow {
 		if b.Unread.Load() <= limit-limit/8 {

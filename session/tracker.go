@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -175,7 +176,7 @@ func (t *Tracker) Buckets() []Bucket {
 		slices.Sort(b.IDs)
 		buckets = append(buckets, b)
 	}
-	slices.SortFunc(buckets, func(a, b Bucket) int { return a.At.Compare(b.At) })
+	sort.Slice(buckets, func(i, j int) bool { return buckets[i].At.Before(buckets[j].At) })
 	return buckets
 }
 

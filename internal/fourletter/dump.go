@@ -2,7 +2,7 @@ package fourletter
 
 import (
 	"bufio"
-	"slices"
+	"sort"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
@@ -38,7 +38,7 @@ func writeDump(w *bufio.Writer, s Server) {
 	}
 
 	conns := s.Connections()
-	slices.SortStableFunc(conns, func(a, b facts.Connection) int { return a.Expires.Compare(b.Expires) })
+	sort.SliceStable(conns, func(i, j int) bool { return conns[i].Expires.Before(conns[j].Expires) })
 	var sets [][]facts.Connection
 	for rest := conns; len(rest) > 0; {
 		n := 1

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
@@ -50,10 +51,11 @@ func NewPatch(ctx context.Context, wanted iter.Seq2[*Znode, error], to Side, lim
 	}
 	p.Same, p.Ephemerals = d.Same, d.Ephemerals
 	// A plan emits these steps of a znode after those of its descendants.
-	slices.SortFunc(p.Changes[Delete], func(a, b Change) int { return compareRel(a.Rel, b.Rel) })
+	deletes := p.Changes[Delete]
+	sort.Slice(deletes, func(i, j int) bool { return compareRel(deletes[i].Rel, deletes[j].Rel) < 0 })
 	slices.SortFunc(p.Kept, compareRel)
 	for _, list := range [][]Counter{p.Counters, p.Behind} {
-		slices.SortFunc(list, func(a, b Counter) int { return compareRel(a.Path, b.Path) })
+		sort.Slice(list, func(i, j int) bool { return compareRel(list[i].Path, list[j].Path) < 0 })
 	}
 	return p, nil
 }

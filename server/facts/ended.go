@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -127,7 +128,7 @@ func JoinEnded(stories []EndedSession) (all []EndedSession) {
 		}
 		e.Cause, e.Story = e.Verdict()
 	}
-	slices.SortStableFunc(all, func(a, b EndedSession) int { return cmp.Compare(b.EndedMs, a.EndedMs) })
+	sort.SliceStable(all, func(i, j int) bool { return all[i].EndedMs > all[j].EndedMs })
 	return all
 }
 

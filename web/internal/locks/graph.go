@@ -1,9 +1,9 @@
 package locks
 
 import (
-	"cmp"
 	"iter"
 	"slices"
+	"sort"
 )
 
 // Wait says that a session waits for another session.
@@ -103,7 +103,7 @@ func Cycles(all []Lock) []Cycle {
 	for _, group := range components(waits) {
 		found = append(found, shortest(group, waits))
 	}
-	slices.SortFunc(found, func(a, b Cycle) int { return cmp.Compare(a.Sessions[0], b.Sessions[0]) })
+	sort.Slice(found, func(i, j int) bool { return found[i].Sessions[0] < found[j].Sessions[0] })
 	return found
 }
 

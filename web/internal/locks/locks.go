@@ -1,9 +1,9 @@
 package locks
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -94,7 +94,7 @@ func Find(dirs []Directory) []Lock {
 		}
 	}
 	all = combine(all)
-	slices.SortFunc(all, func(a, b Lock) int { return cmp.Compare(a.Path, b.Path) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Path < all[j].Path })
 	return all
 }
 

@@ -1,9 +1,9 @@
 package locks
 
 import (
-	"cmp"
 	"path"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 )
@@ -36,7 +36,7 @@ func kazooLeases(d *Directory) (Lock, bool) {
 		c.Role, c.Holds = "lease", true
 		l.Queue = append(l.Queue, c)
 	}
-	slices.SortFunc(l.Queue, func(a, b Contender) int { return cmp.Compare(a.czxid, b.czxid) })
+	sort.Slice(l.Queue, func(i, j int) bool { return l.Queue[i].czxid < l.Queue[j].czxid })
 	return l, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -53,7 +54,7 @@ func newCatalog(ensemble uint64, listed []store.Object) *catalog {
 			c.add(o)
 		}
 	}
-	slices.SortFunc(c.logs, byName)
+	sort.Slice(c.logs, func(i, j int) bool { return byName(c.logs[i], c.logs[j]) < 0 })
 	return c
 }
 

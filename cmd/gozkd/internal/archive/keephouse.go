@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/gozkd/gozkd/consensus"
@@ -70,7 +70,7 @@ func (c *catalog) times() (list []time.Time) {
 			list = append(list, c.at(b.ms, b.modified))
 		}
 	}
-	slices.SortFunc(list, func(a, b time.Time) int { return b.Compare(a) })
+	sort.Slice(list, func(i, j int) bool { return list[i].After(list[j]) })
 	return list
 }
 

@@ -11,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"sort"
 	"unicode/utf16"
 
 	"golang.org/x/crypto/cryptobyte"
@@ -95,7 +95,7 @@ func jksKey(in *input, name string, data []byte, password string) (*tls.Certific
 	if len(entries) == 0 {
 		return nil, errors.New("it holds no private key")
 	}
-	slices.SortFunc(entries, func(a, b jksEntry) int { return strings.Compare(a.alias, b.alias) })
+	sort.Slice(entries, func(i, j int) bool { return entries[i].alias < entries[j].alias })
 	first := entries[0]
 	if len(entries) > 1 {
 		in.warn = append(in.warn,

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -152,6 +153,6 @@ func list(dir, prefix string) ([]File, error) {
 			files = append(files, File{filepath.Join(dir, e.Name()), proto.Zxid(zxid)})
 		}
 	}
-	slices.SortFunc(files, func(a, b File) int { return cmp.Compare(a.Zxid, b.Zxid) })
+	sort.Slice(files, func(i, j int) bool { return files[i].Zxid < files[j].Zxid })
 	return files, nil
 }
