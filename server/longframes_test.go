@@ -183,12 +183,17 @@ func TestLongFrames_SlowReader(t *testing.T) {
 				other.call(xid, proto.OpCreate, create{path: "/z/" + strings.Repeat("e", 8000) + fmt.Sprint(xid)})
 			}
 		}
-		events(400)
+		events(1)
+		// The first write is this event alone. Without the wait it would have as many events as the
+		// schedule lets come before it, and the others would not be sent by one more write.
+		synctest.Wait()
+		events(399)
 		piece := make([]byte, 70_000)
-		if _, err := io.ReadFull(slow.nc, piece); err != nil { // now all other events are being sent
+		if _, err := io.ReadFull(slow.nc, piece); err != nil {
 			t.Fatal(err)
 		}
-		events(60) // more than may wait when a request is handled
+		synctest.Wait() // all other events are being sent
+		events(60)      // more than may wait when a request is handled
 		var taking sync.WaitGroup
 		defer taking.Wait()
 		taking.Go(func() {
