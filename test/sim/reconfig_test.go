@@ -249,7 +249,7 @@ func (w *world) reconfigure() (ended bool) {
 			r.noteFollows()
 		}
 		zxid := r.done.Load()
-		if zxid == 0 && r.asked.itself && r.asked.to == outside {
+		if zxid == 0 && r.asked == r.stages[0] && r.asked.itself && r.asked.to == outside {
 			zxid = w.knownToHaveLeft(r.m)
 		}
 		if zxid == 0 {
