@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -66,12 +67,13 @@ func connectionRefused(err error) bool {
 	return neterr.Is(err, syscall.ECONNREFUSED)
 }
 
-// logKey returns a text that is equal for errors that need to be logged only once. Local ports are
-// left out, because they change with each attempt.
+// logKey returns a text that is equal for errors that need to be logged only once. Local ports and
+// times are left out, because they change with each attempt.
 func logKey(err error) string {
 	var refused *RefusedError
 	var rejected *rejectedError
 	var dns *net.DNSError
+	var invalid x509.CertificateInvalidError
 	var op *net.OpError
 	switch {
 	case errors.As(err, &refused):
@@ -80,6 +82,9 @@ func logKey(err error) string {
 		return rejected.Error()
 	case errors.As(err, &dns):
 		return "lookup " + dns.Name
+	case errors.As(err, &invalid): // whose text has the time of the attempt
+		invalid.Detail = ""
+		return invalid.Error()
 	case errors.As(err, &op):
 		return op.Op + ": " + op.Err.Error()
 	}

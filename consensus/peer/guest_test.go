@@ -89,7 +89,7 @@ func TestP8_GuestByAddress(t *testing.T) {
 		b.hello = other.address
 		b.SetPeers(map[uint64]string{1: a.address})
 		b.await(1, "down")
-		if err := b.status(1).LastError; err == nil || !strings.Contains(err.Error(), "has not made this connection") {
+		if err := b.status(1).LastError; err == nil || !strings.Contains(err.Error(), "is not making this connection") {
 			t.Errorf("an impostor is told %v", err)
 		}
 		if s := a.Status(); len(s) != 0 {

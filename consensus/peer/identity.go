@@ -229,7 +229,7 @@ func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, addres
 	case answer.kind == kindDenied && answer.from == from:
 		n.cfg.Logger.Debug("a caller is not who it says it is",
 			"peer", memberid.Number(from), "address", address, "host", v.host)
-		return true, false, refuse(RefusedImpostor, "member %d has not made this connection: is another server started with the myid %d?", from, from)
+		return true, false, refuse(RefusedImpostor, "member %d is not making this connection: is another server started with the myid %d, or was the question too late?", from, from)
 	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
 		return true, false, nil
 	case answer.kind == kindRefused:

@@ -52,7 +52,7 @@ func TestP8_Impostor(t *testing.T) {
 		for i, kind := range []uint32{kindFrames, kindCheckpoint, kindFrames, kindFrames} {
 			s := w.call(t, a.address)
 			answer := s.exchangeGreetings(kind, 2, 1)
-			if answer.kind != kindRefused || !strings.Contains(string(answer.contents), "has not made this connection") {
+			if answer.kind != kindRefused || !strings.Contains(string(answer.contents), "is not making this connection") {
 				t.Fatalf("answer is %d %q", answer.kind, answer.contents)
 			}
 			_ = s.Close()
@@ -62,7 +62,7 @@ func TestP8_Impostor(t *testing.T) {
 		if n := len(a.statesOf(2)) + len(b.statesOf(1)); n != 0 {
 			t.Errorf("%d changes of state", n)
 		}
-		if got := a.log.Count("has not made"); got != 1 {
+		if got := a.log.Count("is not making"); got != 1 {
 			t.Errorf("%d lines, want 1:\n%s", got, a.log)
 		}
 		eventually(t, "all are counted", func() bool { return a.Refused()["impostor"] == 4 })
@@ -181,7 +181,7 @@ func TestP8_Copy(t *testing.T) {
 						m.await(1, "up")
 					}
 				}
-				told := func() int { return c.log.Count("is another server started with the myid 2?") }
+				told := func() int { return c.log.Count("is another server started with the myid 2") }
 				eventually(t, "the copy is told", func() bool { return told() > 0 || b.log.Count("lost connection") > 2 })
 				for i := range 20 {
 					b.Send(1, fmt.Appendf(nil, "%d", i))

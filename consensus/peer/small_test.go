@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -75,6 +77,8 @@ func TestKindOf(t *testing.T) {
 		{&RefusedError{1, "x"}, &RefusedError{1, "y"}, false},
 		{&rejectedError{reason: RefusedByMember, err: errors.New("x")}, &rejectedError{reason: RefusedByMember, err: errors.New("y")}, false},
 		{ErrSilent, ErrSilent, true},
+		{a: fmt.Errorf("peer: %w", &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 1"}}),
+			b: fmt.Errorf("peer: %w", &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time 2"}}), same: true},
 	} {
 		if got := logKey(c.a) == logKey(c.b); got != c.same {
 			t.Errorf("%q and %q: %v", logKey(c.a), logKey(c.b), got)

@@ -90,8 +90,9 @@ func runDelete(ctx context.Context, c *call) error {
 	return c.zk.Delete(ctx, c.args[0], version)
 }
 
-// deleteBatch is the default number of znodes that deleteall deletes in one request.
-const deleteBatch = 1000
+// deleteBatch is the default number of znodes that deleteall deletes in one request, whose paths have
+// at most deleteBytes: a server takes requests of at most 1 MiB unless jute.maxbuffer says otherwise.
+const deleteBatch, deleteBytes = 1000, 512 << 10
 
 func runDeleteAll(ctx context.Context, c *call) error {
 	size := deleteBatch
@@ -115,8 +116,12 @@ func runDeleteAll(ctx context.Context, c *call) error {
 	}
 	for len(tree) > 0 {
 		var ops []client.Op
-		for ; len(tree) > 0 && len(ops) < size; tree = tree[:len(tree)-1] {
-			ops = append(ops, client.DeleteOp(tree[len(tree)-1], client.AnyVersion))
+		for bytes := 0; len(tree) > 0 && len(ops) < size; tree = tree[:len(tree)-1] {
+			path := tree[len(tree)-1]
+			if bytes += len(path); bytes > deleteBytes && len(ops) > 0 {
+				break
+			}
+			ops = append(ops, client.DeleteOp(path, client.AnyVersion))
 		}
 		if _, err := c.zk.Multi(ctx, ops...); err != nil {
 			c.say(c.err, "Failed to delete some node(s) in the subtree!")

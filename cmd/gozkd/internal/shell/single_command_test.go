@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
@@ -47,6 +48,21 @@ func TestSingleCommand(t *testing.T) {
 	if got := runCLI(t, "", nil, "-server", at, "get", "-s", "/null"); !strings.HasPrefix(got.out, "cZxid = 0x") {
 		t.Errorf("the Stat of a znode without data: %+v", got)
 	}
+}
+
+// The paths of a subtree may be longer together than a server takes in a request.
+func TestSingleCommand_DeleteAllOfLongPaths(t *testing.T) {
+	ensemble := zktest.Start(t)
+	at, c := ensemble.ConnectString(), ensemble.Client(t)
+	path := ""
+	for range 30 {
+		path += "/" + strings.Repeat("n", 3000)
+		if _, _, err := c.Create(t.Context(), path, nil, client.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runOne(t, at, "deleteall "+path[:3001], ranCLI{})
+	runOne(t, at, "ls /", ranCLI{out: "[zookeeper]\n"})
 }
 
 // A wrong command line is reported without connecting: no server runs.
