@@ -67,7 +67,7 @@ func TestReload(t *testing.T) {
 
 	bad := cfg
 	bad.MinSessionTimeout, bad.Words = time.Hour, nil
-	if _, err := s.Reload(bad); err == nil || !strings.Contains(err.Error(), "MinSessionTimeout 1h0m0s is more than") {
+	if _, err := s.Reload(bad); err == nil || !strings.Contains(err.Error(), "MinSessionTimeout (default: 2 ticks) is 1h0m0s, more than") {
 		t.Errorf("a bad configuration: %v", err)
 	}
 	cfg.Tick, cfg.Dir, cfg.Words = time.Minute, "elsewhere", []string{"ruok"}

@@ -107,7 +107,7 @@ func TestDockerfile_EmbeddedFiles(t *testing.T) {
 		if err != nil || !e.IsDir() {
 			return err
 		}
-		if name := e.Name(); dir != root && (name == "testdata" || name == "test" || name == "testkit" || name[0] == '.') {
+		if name := e.Name(); dir != root && (name == "testdata" || name == "test" || name == "testkit" || name == "bench" || name[0] == '.') {
 			return filepath.SkipDir // not in the program
 		}
 		p, err := build.ImportDir(dir, 0)

@@ -103,7 +103,7 @@ func TestServe_LimitOfFileSizes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Set(ctx, "/full-10", make([]byte, bytes), -1)
-		return fmt.Errorf("it serves: %v", err)
+		return errors.Join(errors.New("it runs"), err)
 	})
 	allow(p.Pid(), math.MaxUint64)
 	accepted("/after-the-limit")
