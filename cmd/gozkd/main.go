@@ -79,7 +79,11 @@ func run(name string, args []string, env cli.Env) int {
 		return cli.Usage
 	}
 	load := func() (*config.Invocation, config.Config, error) {
-		return config.Load(args, env.Getenv, env.Names())
+		inv, c, err := config.Load(args, env.Getenv, env.Names())
+		if err == nil {
+			err = checkWeb(c)
+		}
+		return inv, c, err
 	}
 	if env.BeforeServe != nil {
 		env.BeforeServe()

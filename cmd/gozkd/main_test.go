@@ -33,6 +33,8 @@ func TestRun(t *testing.T) {
 		{"check-config", 0, "dataDir=gozkd-data\n", ""},
 		{"check-config good.cfg", 0, "tickTime=3000\n", "gozkd: warning: good.cfg:2: tickTme: "},
 		{"check-config bad.cfg", 1, "", "gozkd: bad.cfg:2: tickTime: is \"x\"; allowed: a whole number from 1 to 107374182\ngozkd: bad.cfg:3: clientPort: "},
+		{"check-config -o gozkd.web.roles=boss=sasl:x", 1, "", `gozkd.web.roles: role "boss" is unknown`},
+		{"-o gozkd.web.roles=boss=sasl:x", 2, "", `gozkd.web.roles: role "boss" is unknown`},
 		{"check-config nowhere.cfg", 1, "", "gozkd: nowhere.cfg: cannot be read: "},
 		{"--nonsense", 2, "", "gozkd: command line: flag provided but not defined: -nonsense\n\nusage: gozkd "},
 		{"check-config --id 1 -o server.1=a:1 -o server.2=b:1 -o server.3=c:1", 0, "server.2=b:1:0:participant\n", ""},

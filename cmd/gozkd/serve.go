@@ -73,7 +73,7 @@ func serveOne(
 	stop context.Context, kill func(), hangup <-chan os.Signal, inv *config.Invocation, c config.Config, again loader,
 	trail *auditTrail, manager systemd, env cli.Env, log hclog.Logger,
 ) (err error) {
-	if err := errors.Join(refuseZooKeeperData(c), backup.CheckServable(c.Server.Dir), checkWeb(c)); err != nil {
+	if err := errors.Join(refuseZooKeeperData(c), backup.CheckServable(c.Server.Dir)); err != nil {
 		return err
 	}
 	secure := &portTLS{log: log}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net"
 
 	"github.com/hashicorp/go-hclog"
@@ -15,10 +14,10 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// checkWeb returns what is wrong with the configuration of REST and the explorer.
+// checkWeb returns what is wrong with the settings of REST and the explorer, as config.Load does.
 func checkWeb(c config.Config) error {
 	if _, err := web.ParseRoles(c.WebRoles); err != nil {
-		return fmt.Errorf("gozkd.web.roles: %w", err)
+		return &config.Error{Problems: []config.Problem{{Key: "gozkd.web.roles", What: err.Error()}}}
 	}
 	return nil
 }

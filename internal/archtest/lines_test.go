@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 111_564, goal: 97_000}
+	shippedBudget = budget{limit: 111_570, goal: 97_000}
 	neverBudget   = budget{limit: 35_757, goal: 34_000}
 )
 

@@ -90,8 +90,8 @@ func runDelete(ctx context.Context, c *call) error {
 	return c.zk.Delete(ctx, c.args[0], version)
 }
 
-// deleteBatch is the default number of znodes that deleteall deletes in one request, whose paths have
-// at most deleteBytes: a server takes requests of at most 1 MiB unless jute.maxbuffer says otherwise.
+// deleteBatch is the default number of znodes that deleteall deletes in a request, and deleteBytes
+// the most bytes that their paths have. A server usually takes requests of at most 1 MiB.
 const deleteBatch, deleteBytes = 1000, 512 << 10
 
 func runDeleteAll(ctx context.Context, c *call) error {
