@@ -63,10 +63,13 @@ func resetConnectionStats(s *server.Facts) object {
 }
 
 // expireSession ends a session as if its client had not been heard from for too long. The parameter
-// id is in hexadecimal, as dump and the words show it.
+// id is in hexadecimal, as the words show it, or as dump does, in 17 decimal digits or more.
 func expireSession(h *handler, r *http.Request) (object, error) {
 	text := r.URL.Query().Get("id")
 	id, err := strconv.ParseUint(strings.TrimPrefix(text, "0x"), 16, 64)
+	if err != nil {
+		id, err = strconv.ParseUint(text, 10, 64)
+	}
 	if err != nil {
 		return nil, &failedError{http.StatusBadRequest, fmt.Sprintf("id is %.64q; allowed: a session id in hexadecimal, such as 0x1000abc", text)}
 	}

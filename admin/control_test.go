@@ -75,6 +75,7 @@ func TestExpireSession(t *testing.T) {
 		{"", "session id in hexadecimal", 400},
 		{"0xzz", "session id in hexadecimal", 400},
 		{"0x1", "there is no session 0x1", 404},
+		{"144115213845659649", "there is no session 0x200000600000001", 404},
 		{id, id, 200},
 		{id, "there is no session " + id, 404},
 	} {

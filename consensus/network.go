@@ -311,8 +311,8 @@ func (p *peerNetwork) Accept(from uint64, contents []byte, known bool) error {
 			memberid.Number(from), memberid.Number(p.cfg.ID))
 	case core.ClustersDiffer(theirs.cluster, ours):
 		return fmt.Errorf("member %d belongs to ensemble %016x, this is a member of ensemble %016x: "+
-			"check the server lines of both; if one was founded while the server with the data was away, "+
-			"stop it: docs/guide/operate.md#a-majority-without-data",
+			"check the server lines of both; after a restore, empty the directory of the other servers, except for "+
+			"myid; if one was founded while the server with the data was away, stop it: docs/guide/operate.md#a-majority-without-data",
 			memberid.Number(from), theirs.cluster, ours)
 	}
 	if err := core.CheckPeers(p.cfg.ID, *p.levels.Load(), from, theirs.levels); err != nil {
