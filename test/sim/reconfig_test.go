@@ -249,11 +249,12 @@ func (w *world) reconfigure() (ended bool) {
 			r.noteFollows()
 		}
 		zxid := r.done.Load()
-		if zxid == 0 && r.asked == r.stages[0] && r.asked.itself && r.asked.to == outside {
+		itself := r.asked.itself && r.asked == r.stages[0] // not if a stage waits
+		if zxid == 0 && itself && r.asked.to == outside {
 			zxid = w.knownToHaveLeft(r.m)
 		}
 		if zxid == 0 {
-			if r.asked.itself && r.m.life != nil && r.m.life != r.life { // as a program does when it starts
+			if itself && r.m.life != nil && r.m.life != r.life { // as a program does when it starts
 				r.ask(r.asked)
 			}
 			continue
