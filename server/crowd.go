@@ -14,8 +14,8 @@ func (g *growth) crowd(loading bool) (used, limit int64) {
 }
 
 // admits reports whether there is memory for a newcomer that takes that many bytes which do not
-// count yet. What waits for clients counts, too, but not for those who are always let in: otherwise
-// a few clients that read slowly would keep out whoever wants to delete.
+// count yet. Bytes that wait for clients count, too, except for newcomers that are always let in:
+// otherwise a few clients that read slowly would keep out a client that wants to delete.
 func (g *growth) admits(n capacity.Newcomer, bytes int64) bool {
 	used, limit := g.crowd(g.state.isDropped() || !g.life.Serving.Load() && !g.readOnly.Load())
 	_, always := g.crowd(true)

@@ -3,8 +3,6 @@ package server_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/gozkd/gozkd/server"
 )
 
 // A server that comes back with an old configuration follows a leader that was added, or has moved,
@@ -72,12 +70,7 @@ func (e *ensemble) moveFirst() {
 // soon as it asks: the leader itself is not out of touch.
 func TestReconfig_LeaderWithOldLines(t *testing.T) {
 	withSuper(t, 3, func(t *testing.T, e *ensemble) {
-		e.onDisk()
-		e.each(func(c *server.Config) {
-			c.SuperDigest, c.PeerSecret = superDigest(), []byte("known to the members only")
-		})
-		e.startAll()
-		e.settle()
+		e.startWithSecret()
 		lines, old := e.lines(), e.m(3)
 		e.moveFirst()
 		old.stop()

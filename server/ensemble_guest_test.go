@@ -16,16 +16,22 @@ func (e *ensemble) guest(id int, role string) *ensembleMember {
 	return m
 }
 
+// startWithSecret starts the members, which share a secret, with their data on disk.
+func (e *ensemble) startWithSecret() {
+	e.t.Helper()
+	e.onDisk()
+	e.each(func(c *server.Config) {
+		c.SuperDigest, c.PeerSecret = superDigest(), []byte("known to the members only")
+	})
+	e.startAll()
+	e.settle()
+}
+
 // With the secret of the ensemble, a server that the members do not know follows and serves at
 // once, also after a restart with and without its data. Then reconfig adds it.
 func TestEnsemble_Guest(t *testing.T) {
 	withSuper(t, 3, func(t *testing.T, e *ensemble) {
-		e.onDisk()
-		e.each(func(c *server.Config) {
-			c.SuperDigest, c.PeerSecret = superDigest(), []byte("known to the members only")
-		})
-		e.startAll()
-		e.settle()
+		e.startWithSecret()
 		guest := e.guest(4, "observer")
 		guest.dir = t.TempDir()
 		lines := append(e.lines(), guest.line)
