@@ -12,8 +12,12 @@ import (
 	"github.com/gozkd/gozkd/wal"
 )
 
-// maxAppendBytes is the most that logWriter.most can be.
-const maxAppendBytes = 4 << 20
+const (
+	// maxAppendBytes is the most that logWriter.most can be.
+	maxAppendBytes = 4 << 20
+	// entryOverhead is more than an entry takes in the log besides its data.
+	entryOverhead = 32
+)
 
 // checkpointReplacer puts a complete checkpoint of another member in the place of ours, durably.
 type checkpointReplacer interface{ replace(path string) error }
@@ -38,8 +42,8 @@ type logWriter struct {
 
 	queued      []*raftpb.Message
 	queuedBytes int
-	// most bounds the memory of the log: once the queued entries have this size, they are written.
-	// The WAL's limit for an append is far higher.
+	// most bounds the entries of one write, unless a single entry is longer: see enqueue. The WAL's
+	// limit for an append is far higher.
 	most int
 
 	// Buffers, reused from one flush to the next.
@@ -86,14 +90,8 @@ func (w *logWriter) work(items []turn.LogWork) error {
 			}
 			continue
 		}
-		w.queued = append(w.queued, item.Append)
-		for _, e := range item.Append.GetEntries() {
-			w.queuedBytes += len(e.GetData())
-		}
-		if w.queuedBytes >= w.most {
-			if err := w.flush(); err != nil {
-				return err
-			}
+		if err := w.enqueue(item.Append); err != nil {
+			return err
 		}
 	}
 	if err := w.flush(); err != nil {
@@ -111,6 +109,40 @@ func (w *logWriter) work(items []turn.LogWork) error {
 		return nil
 	}
 	return w.place.checkNowAndThen()
+}
+
+// enqueue queues an append for the next flush. If the entries of that write would be longer than
+// most, what is queued is written now. An append that is longer by itself is written in parts, as
+// if raft had given several appends: a crash may leave the first parts alone. Therefore
+//
+//   - each part has the term and the vote of the whole append: no entry is in the log before its
+//     term;
+//   - the commit index, up to which the log must reach, and the responses come with the last part.
+func (w *logWriter) enqueue(m *raftpb.Message) error {
+	entries := m.GetEntries()
+	first, bytes := 0, 0 // of the part
+	for i, e := range entries {
+		size := len(e.GetData()) + entryOverhead
+		if w.queuedBytes+bytes+size > w.most {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			if bytes > 0 && bytes+size > w.most {
+				commit := w.state.Commit
+				w.queued = append(w.queued, &raftpb.Message{Term: m.Term, Vote: m.Vote, Commit: &commit, Entries: entries[first:i]})
+				if err := w.flush(); err != nil {
+					return err
+				}
+				first, bytes = i, 0
+			}
+		}
+		bytes += size
+	}
+	if first > 0 {
+		m = &raftpb.Message{Term: m.Term, Vote: m.Vote, Commit: m.Commit, Entries: entries[first:], Responses: m.Responses}
+	}
+	w.queued, w.queuedBytes = append(w.queued, m), w.queuedBytes+bytes
+	return nil
 }
 
 // mark puts a mark into the state, after the state of all earlier appends.

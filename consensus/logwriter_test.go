@@ -138,39 +138,130 @@ func TestC1_InstallKeepsTheOrderOfAppends(t *testing.T) {
 	}
 }
 
-// A long queue is written in parts.
-func TestPersist_BoundsOneAppend(t *testing.T) {
-	const limit = 2 << 20
-	longest := 0
-	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}, MemoryBytes: 64 * limit, OnSync: func(_ time.Duration, _, bytes int) {
-		longest = max(longest, bytes)
-	}}
-	n, err := Open(cfg)
+// A long queue, or a long append, is written in parts.
+func TestPersist_BoundsOneWrite(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		perAppend     int // entries
+		bytes         int // of an entry
+		memory, limit int // limit is that of a write
+		segment       int64
+	}{
+		{"many appends", 1, 64 << 10, 64 * 128 << 10, 128 << 10, 0},
+		{"a long append", 20, 64<<10 - entryOverhead, 64 * 128 << 10, 128 << 10, 0},
+		{"appends that do not fit behind others", 3, 300, 1 << 40, 2 << 10, 4 << 10},
+		{"entries of almost nothing", 20, 1, 64 * 200, 200, 0},
+		{"entries above the limit", 20, 3000, 1 << 40, 3000, 4 << 10},
+	} {
+		longest := 0
+		cfg := onMem(t, vfstest.NewMem())
+		cfg.StateMachine, cfg.MemoryBytes, cfg.SegmentBytes = &list{}, int64(tc.memory), tc.segment
+		cfg.OnSync = func(_ time.Duration, _, bytes int) { longest = max(longest, bytes) }
+		n, err := Open(cfg)
+		if err != nil {
+			t.Fatal(tc.name, err)
+		}
+		if err := n.loop.Form(); err != nil {
+			t.Fatal(tc.name, err)
+		}
+		longest = 0
+		w := n.log.writer
+		var work []turn.LogWork
+		for first := 0; first < 20; first += tc.perAppend {
+			m := new(raftpb.Message)
+			for i := range min(tc.perAppend, 20-first) {
+				m.Entries = append(m.Entries, &raftpb.Entry{Term: proto.Uint64(1), Index: proto.Uint64(uint64(first+i) + 2), Data: make([]byte, tc.bytes)})
+			}
+			work = append(work, turn.LogWork{Append: m})
+		}
+		if err := w.work(work); err != nil {
+			t.Fatal(tc.name, err)
+		}
+		if last := w.log.LastIndex(); last != 21 {
+			t.Errorf("%s: the log ends at %d, want 21", tc.name, last)
+		}
+		const frame = 100 // with the state
+		if longest < tc.limit/2 || longest > tc.limit+frame {
+			t.Errorf("%s: a write has %d bytes, the limit is %d", tc.name, longest, tc.limit)
+		}
+		if kept := cap(w.data); kept > 1<<10 || w.entries[:1][0].Data != nil {
+			t.Errorf("%s: the writer keeps %d bytes, and entries that are written", tc.name, kept)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(tc.name, err)
+		}
+	}
+}
+
+// A power loss while a long append is written in parts leaves a part of it, in the term of its
+// entries, with which a member starts. The response comes after the last part.
+func TestC1_PowerLossInALongAppend(t *testing.T) {
+	mem := vfstest.NewMem()
+	type moment struct {
+		fs       *vfstest.Mem
+		op       vfstest.Op
+		answered bool
+	}
+	var moments []moment
+	var n *Node // nil: its log is not being written
+	cfg := onMem(t, vfstest.NewFaulty(mem, func(op vfstest.Op) error {
+		if n != nil {
+			for _, choose := range []func(int) int{func(int) int { return 0 }, func(n int) int { return n - 1 }} {
+				moments = append(moments, moment{mem.Crash(choose), op, !n.inbox.logResults.empty()})
+			}
+		}
+		return nil
+	}))
+	cfg.StateMachine = &list{}
+	opened, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.loop.Form(); err != nil {
+	if err := opened.loop.Form(); err != nil {
 		t.Fatal(err)
 	}
-	w := n.log.writer
-	var work []turn.LogWork
-	for i := range 20 {
-		e := &raftpb.Entry{Term: proto.Uint64(1), Index: proto.Uint64(uint64(i) + 2), Data: make([]byte, 1<<20)}
-		work = append(work, turn.LogWork{Append: &raftpb.Message{Entries: []*raftpb.Entry{e}}})
+	const last = 21
+	long := &raftpb.Message{Term: proto.Uint64(7), Vote: proto.Uint64(3), Commit: proto.Uint64(last), Responses: []*raftpb.Message{{Term: proto.Uint64(7)}}}
+	for index := uint64(2); index <= last; index++ {
+		long.Entries = append(long.Entries, &raftpb.Entry{Term: proto.Uint64(6), Index: &index, Data: make([]byte, 700)})
 	}
-	if err := w.work(work); err != nil {
+	n = opened
+	if err := n.log.writer.work([]turn.LogWork{{Append: long}}); err != nil {
 		t.Fatal(err)
 	}
-	if last := w.log.LastIndex(); last != 21 {
-		t.Errorf("the log ends at %d, want 21", last)
-	}
-	if longest < limit || longest > limit+1<<20 {
-		t.Errorf("an append has %d bytes, the limit is %d and the last entry", longest, limit)
-	}
-	if kept := cap(w.data); kept > 1<<10 || w.entries[:1][0].Data != nil {
-		t.Errorf("the writer keeps %d bytes, and entries that are written", kept)
-	}
-	if err := n.Close(); err != nil {
+	moments = append(moments, moment{fs: mem.Crash(func(int) int { return 0 }), answered: !n.inbox.logResults.empty()})
+	n = nil
+	if err := opened.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if !moments[len(moments)-1].answered {
+		t.Error("the append is not answered")
+	}
+	ends := map[uint64]bool{}
+	for _, m := range moments {
+		restarted := cfg
+		restarted.FS, restarted.StateMachine = m.fs, &list{}
+		n, err := Open(restarted)
+		if err != nil {
+			t.Fatalf("after a power loss before %v: %v", m.op, err)
+		}
+		end, state := n.log.writer.log.LastIndex(), n.log.writer.written
+		ends[end] = true
+		want := core.LogState{Term: 7, Vote: 3, Commit: 1, Incarnation: state.Incarnation}
+		switch {
+		case end == 1:
+			want.Term, want.Vote = 1, 0
+		case end == last:
+			want.Commit = last
+		}
+		if state != want || m.answered && end != last {
+			t.Errorf("after a power loss before %v: the log ends at %d with %+v, want %+v; answered: %v", m.op, end, state, want, m.answered)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(ends) < 5 || !ends[1] || !ends[last] {
+		t.Errorf("the log ended at %v only", ends)
 	}
 }

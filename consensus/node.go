@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
 )
 
 // ErrClosed is wrapped by the error of Run when its context has ended.
@@ -68,7 +70,8 @@ func Open(cfg Config) (_ *Node, err error) {
 	n.log.queue = newMailbox[turn.LogWork](make(chan struct{}, 1))
 	n.log.watch = &writeWatch{limit: core.ElectionTicks * cfg.Tick, logger: cfg.Logger}
 	n.log.writer = &logWriter{
-		storage: raft.NewMemoryStorage(), watch: n.log.watch, most: int(min(maxAppendBytes, cfg.MemoryBytes/64)),
+		storage: raft.NewMemoryStorage(), watch: n.log.watch,
+		most: int(min(maxAppendBytes, cfg.MemoryBytes/64, cmp.Or(cfg.SegmentBytes, wal.DefaultSegmentBytes)/2)),
 		done: func(responses []*raftpb.Message, installed *turn.Received) {
 			n.inbox.logResults.add(logResult{responses, installed, n.cfg.Now()})
 		},

@@ -151,7 +151,7 @@ func (m *simMember) recover() error {
 		return err
 	}
 	m.applied = r.meta.Index
-	m.writer = &logWriter{log: log, storage: m.storage, most: maxAppendBytes, checkpoints: m.disk, state: r.state, written: r.state, done: m.logWritten}
+	m.writer = &logWriter{log: log, storage: m.storage, most: 1 << 10, checkpoints: m.disk, state: r.state, written: r.state, done: m.logWritten}
 	limits := core.DefaultRetention(1 << 40)
 	if m.w.plan.Rapid || m.tight {
 		limits = core.RetentionLimits{Bytes: 4 << 10, MaxBytes: 64 << 10, CutEntries: 8, CutBytes: 2 << 10}
