@@ -255,17 +255,18 @@ func TestProtection_OfOrigins(t *testing.T) {
 }
 
 func TestParseRoles(t *testing.T) {
-	got := roles(t, ` admin = x509:CN=a\;b,O=c ;read=sasl:bob;; write=sasl:bob;read=digest:a:b=`)
-	for id, role := range map[string]web.Role{`x509:CN=a\;b,O=c`: web.Admin, "sasl:bob": web.Write, "digest:a:b=": web.Read} {
+	const hash = "D/InIHSb7yEEbrWz8b9l71RjZJU="
+	got := roles(t, ` admin = x509:CN=a\;b,O=c ;read=sasl:bob;; write=sasl:bob;read=digest:a:`+hash)
+	for id, role := range map[string]web.Role{`x509:CN=a\;b,O=c`: web.Admin, "sasl:bob": web.Write, "digest:a:" + hash: web.Read} {
 		if got[id] != role {
 			t.Errorf("%s is %v", id, got[id])
 		}
 	}
 	for list, want := range map[string]string{
 		"root=sasl:a": "allowed are read, write, admin", "none=sasl:a": "allowed are", "read=bob": "allowed are digest",
-		"read=digest:a": "every password", "read=world:anyone": "allowed are", "read=ip:10.0.0.1": "allowed are", "read=sasl:": "allowed are",
+		"read=digest:a": "every password", "read=digest:a:secret!": "digest:a has no hash", "read=digset:a:secret!": "read=digset is not an identity", "read=world:anyone": "allowed are", "read=ip:10.0.0.1": "allowed are", "read=sasl:": "allowed are",
 	} {
-		if _, err := web.ParseRoles(list); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := web.ParseRoles(list); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", list, err)
 		}
 	}

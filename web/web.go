@@ -5,14 +5,11 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -21,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/sloglog"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/web/internal/access"
@@ -33,14 +31,14 @@ import (
 )
 
 // Role is a set of permissions. A role includes the lower ones.
-type Role = access.Role
+type Role = webrole.Role
 
 // The roles.
 const (
-	None  = access.None
-	Read  = access.Read
-	Write = access.Write
-	Admin = access.Admin // ends sessions, sees addresses and sessions of others
+	None  = webrole.None
+	Read  = webrole.Read
+	Write = webrole.Write
+	Admin = webrole.Admin // ends sessions, sees addresses and sessions of others
 )
 
 // History is an archive with earlier states of znodes.
@@ -235,33 +233,7 @@ func (h *Handler) identified(next http.Handler) http.Handler {
 
 // ParseRoles parses a list of ROLE=SCHEME:ID, separated by semicolons. A semicolon that is a part
 // of an ID has a backslash before it.
-func ParseRoles(list string) (map[string]Role, error) {
-	roles := make(map[string]Role)
-	for _, entry := range listEntry.FindAllString(list, -1) {
-		if entry = strings.TrimSpace(entry); entry == "" {
-			continue
-		}
-		name, id, _ := strings.Cut(entry, "=")
-		role, err := access.ParseRole(strings.TrimSpace(name))
-		if err != nil {
-			return nil, err
-		}
-		scheme, rest, _ := strings.Cut(strings.TrimSpace(id), ":")
-		user, hash, _ := strings.Cut(rest, ":")
-		switch {
-		case scheme != "digest" && scheme != "sasl" && scheme != "x509", rest == "":
-			return nil, fmt.Errorf("%q is not an identity that can log in: allowed are digest:USER:HASH, sasl:USER and x509:NAME", id)
-		case scheme == "digest" && (user == "" || hash == ""):
-			return nil, fmt.Errorf("digest:%s has no hash, so every password would be right: write digest:%[1]s:BASE64, where BASE64 is the hash of user:password as in an ACL", user)
-		}
-		id = scheme + ":" + rest
-		roles[id] = max(roles[id], role)
-	}
-	return roles, nil
-}
-
-// listEntry is what semicolons end that no backslash precedes. The backslash stays.
-var listEntry = regexp.MustCompile(`(?:\\(?s:.)|[^;])+`)
+func ParseRoles(list string) (map[string]Role, error) { return webrole.Parse(list) }
 
 const maxLoginBody = 8 << 10
 

@@ -79,11 +79,7 @@ func run(name string, args []string, env cli.Env) int {
 		return cli.Usage
 	}
 	load := func() (*config.Invocation, config.Config, error) {
-		inv, c, err := config.Load(args, env.Getenv, env.Names())
-		if err == nil {
-			err = checkWeb(c)
-		}
-		return inv, c, err
+		return config.Load(args, env.Getenv, env.Names())
 	}
 	if env.BeforeServe != nil {
 		env.BeforeServe()
@@ -113,12 +109,12 @@ func run(name string, args []string, env cli.Env) int {
 	case config.CheckConfig:
 		log := hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Warn, Output: env.Err, DisableTime: true})
 		if err := openFiles(c, log); err != nil {
-			return fail(env, err)
+			return fail(env, inv.Locate(err))
 		}
 		return printTo(env, c.String())
 	}
 	if err := serve(inv, c, load, env); err != nil {
-		return fail(env, err)
+		return fail(env, inv.Locate(err))
 	}
 	return cli.OK
 }

@@ -324,7 +324,9 @@ func (r *reloader) reload() (restart []string, err error) {
 	var fields []string // of server.Config that need a restart
 	inv, c, err := readAgain(r.again, r.file)
 	if err == nil {
-		fields, err = r.apply(c)
+		if fields, err = r.apply(c); err != nil {
+			err = inv.Locate(err)
+		}
 	}
 	if err != nil {
 		r.log.Error("configuration not reloaded, nothing has changed", "error", strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -90,10 +90,10 @@ func TestCheckConfig_OpensFiles(t *testing.T) {
 		status         int
 	}{
 		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key), "", 0},
-		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(dir) + "/none.pem", "gozkd: ssl.quorum.keyStore.location: ", 1},
+		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(dir) + "/none.pem", "zoo.cfg:8: ssl.quorum.keyStore.location: ", 1},
 		{members + "ssl.quorum.keyStore.location=" + filepath.ToSlash(files.Key) + "\nssl.quorum.ciphersuites=TLS_AES_128_GCM_SHA256,TLS_NONE", "not supported, so not used: TLS_NONE", 0},
 		{jaas, "", 0},
-		{jaas + "security.auth_to_local=RULE:[1:$2]", "security.auth_to_local: ", 1},
+		{jaas + "security.auth_to_local=RULE:[1:$2]", "zoo.cfg:3: security.auth_to_local: ", 1},
 	} {
 		var out, errs strings.Builder
 		status := run("gozkd", []string{"check-config", file("zoo.cfg", "dataDir=d\n"+c.settings)}, outside(&out, &errs))

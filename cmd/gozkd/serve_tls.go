@@ -124,11 +124,11 @@ func (t *portTLS) prepareHTTP(c config.Config) (use func(), err error) {
 	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
 	_, useAdmin, err := t.admin.prepare(admin, adminTLS, named(t.log, "admintls"))
 	if err != nil {
-		return nil, fmt.Errorf("HTTPS of the admin server: %w", err)
+		return nil, fmt.Errorf("%w (HTTPS of the admin server)", err)
 	}
 	_, useMetrics, err := t.metrics.prepare(metrics, metricsTLS, named(t.log, "metricstls"))
 	if err != nil {
-		return nil, fmt.Errorf("HTTPS of the metrics: %w", err)
+		return nil, fmt.Errorf("%w (HTTPS of the metrics)", err)
 	}
 	return func() {
 		t.started = true

@@ -14,29 +14,19 @@ import (
 	"github.com/gozkd/gozkd/web"
 )
 
-// checkWeb returns what is wrong with the settings of REST and the explorer, as config.Load does.
-func checkWeb(c config.Config) error {
-	if _, err := web.ParseRoles(c.WebRoles); err != nil {
-		return &config.Error{Problems: []config.Problem{{Key: "gozkd.web.roles", What: err.Error()}}}
-	}
-	return nil
-}
-
-// webHandler returns the handler of REST and the explorer, or nil if they are not served. checkWeb
-// must have found nothing wrong.
+// webHandler returns the handler of REST and the explorer, or nil if they are not served.
 func webHandler(c config.Config, s *server.Server, r *reloader, a *archiver, log hclog.Logger) *web.Handler {
 	if !c.ServesWeb() {
 		return nil
 	}
 	o := web.Options{
-		Anonymous: web.Read, Administrator: r.administrator(),
+		Anonymous: web.Read, Roles: c.Roles(), Administrator: r.administrator(),
 		Hosts: c.WebHosts, ProxyHeader: c.WebProxyHeader, Proxies: c.WebProxies,
 		MaxBody: int64(c.Server.MaxBuffer), Rate: float64(c.WebRate), History: a.history(s), Logger: log.Named("web"),
 	}
 	if c.Web == "write" {
 		o.Anonymous = web.Write
 	}
-	o.Roles, _ = web.ParseRoles(c.WebRoles)
 	o.Ask, o.AskPort = memberAsker(c, &r.tls.clients)
 	return web.New(s, o)
 }

@@ -23,6 +23,7 @@ var webTable = []box{
 	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
 	{pkg: "web/internal/answer", there: true},
 	{pkg: "web/internal/access", there: true, may: []arrow{
+		{"internal/webrole", "roles"},
 		{"internal/httplocal", "who is on this machine"},
 		{"audit", "logins"},
 		{"proto", "identities"},
@@ -30,6 +31,7 @@ var webTable = []box{
 		{"internal/fair", "failed logins"},
 	}},
 	{pkg: "web/internal/call", there: true, may: []arrow{
+		{"internal/webrole", "roles"},
 		{"internal/printable", "errors for people"},
 		{"internal/history", "earlier states of znodes"},
 		{"audit", "what callers do other than by a session"},
@@ -44,7 +46,7 @@ var webTable = []box{
 	{pkg: "web/internal/restv1", there: true, may: []arrow{
 		{"client", "requests"},
 		{"proto", "Stats, error codes"},
-		{"web/internal/access", "roles"},
+		{"internal/webrole", "roles"}, {"web/internal/access", "the caller"},
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
 		{"internal/fair", "bounds sessions"},
@@ -52,6 +54,7 @@ var webTable = []box{
 		{"internal/printable", "errors for people"},
 	}},
 	{pkg: "web/internal/restv2", there: true, may: []arrow{
+		{"internal/webrole", "roles"},
 		{"internal/httplocal", "below which path a proxy serves"},
 		{"internal/history", "earlier states of znodes"},
 		{"internal/strictjson", "bodies of requests"},
@@ -72,7 +75,7 @@ var webTable = []box{
 		{"client", "requests, also to another ensemble to compare with"},
 		{"internal/subtree", "walks, compares, exports and imports"},
 		{"proto", "paths and error codes"},
-		{"web/internal/access", "roles"},
+		{"internal/webrole", "what callers may do"},
 		{"web/internal/answer", "writes answers"},
 		{"web/internal/call", "the caller"},
 		{"internal/fair", "bounds requests that walk through subtrees"},
@@ -80,6 +83,7 @@ var webTable = []box{
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
+		{"internal/webrole", "roles"},
 		{"internal/printable", "errors for people"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},

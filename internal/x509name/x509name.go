@@ -7,6 +7,7 @@ import (
 	"encoding/asn1"
 	"encoding/hex"
 	"errors"
+	"regexp"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto/jute"
@@ -44,6 +45,18 @@ func Of(rawSubject []byte) (string, error) {
 	}
 	return out.String(), nil
 }
+
+// Valid reports whether name is what Of returns for a subject that has attributes.
+func Valid(name string) bool { return syntax.MatchString(name) }
+
+// syntax is that of RDNs, whose values have no space at their ends without a backslash.
+var syntax = regexp.MustCompile(`^(?s)` + rdn + `([,+]` + rdn + `)*$`)
+
+const (
+	char  = `(\\.|[^,=+<>#;"\\ \r])`
+	value = `(#[0-9a-f]+|(` + char + `(([ \r]|` + char + `)*` + char + `)?)?)`
+	rdn   = `((CN|C|L|ST|STREET|O|OU|UID|DC)=` + value + `|[0-2](\.[0-9]+)+=#[0-9a-f]+)`
+)
 
 func appendRDN(out *strings.Builder, rdn asn1.RawValue) error {
 	if rdn.Class != asn1.ClassUniversal || rdn.Tag != asn1.TagSet || !rdn.IsCompound {

@@ -90,9 +90,17 @@ func TestOf_Golden(t *testing.T) {
 		if got != string(want) || err != nil {
 			t.Errorf("%s: %q, %v, want %q", der, got, err, want)
 		}
+		if x509name.Valid(got) != (got != "") {
+			t.Errorf("%q: valid is %t", got, got == "")
+		}
 	}
 	if all := len(subjects(t)); n < 40 || n != all {
 		t.Errorf("%s has %d names of %d subjects: run with -update", golden, n, all)
+	}
+	for _, name := range []string{"a", "a=b", "cn=a", "CN", "CN=a, O=b", "CN=a ,O=b", "CN= a", "O=b/CN=a", "/CN=a", "CN=a,", "CN=a;O=b", `CN="a"`, `CN=a\`, "emailAddress=a", "1.2=a"} {
+		if x509name.Valid(name) {
+			t.Errorf("%q is valid", name)
+		}
 	}
 }
 

@@ -91,6 +91,12 @@ var digestHashes = map[string]crypto.Hash{
 	"SHA3-224": crypto.SHA3_224, "SHA3-256": crypto.SHA3_256, "SHA3-384": crypto.SHA3_384, "SHA3-512": crypto.SHA3_512,
 }
 
+// IsDigest reports whether text is the base64 of a hash by an algorithm of the digest scheme.
+func IsDigest(text, algorithm string) bool {
+	b, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && len(b) == digestHashes[algorithm].Size()
+}
+
 // Check returns an error that names the wrong settings.
 func (s *Settings) Check() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("server: "+format, args...)) }

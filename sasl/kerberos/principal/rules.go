@@ -37,11 +37,11 @@ func ParseRules(text, defaultRealm string) (Rules, error) {
 	for rest != "" {
 		m := ruleSyntax.FindStringSubmatch(rest)
 		if m == nil {
-			return Rules{}, fmt.Errorf("principal: no rule begins at %q; rules are DEFAULT and RULE:[n:format](regexp)s/pattern/replacement/g", rest)
+			return Rules{}, fmt.Errorf("no rule begins at %q; rules are DEFAULT and RULE:[n:format](regexp)s/pattern/replacement/g", rest)
 		}
 		r, err := newRule(m)
 		if err != nil {
-			return Rules{}, fmt.Errorf("principal: rule %q: %w", strings.TrimSpace(m[1]), err)
+			return Rules{}, fmt.Errorf("rule %q: %w", strings.TrimSpace(m[1]), err)
 		}
 		rules.list = append(rules.list, r)
 		rest = rest[len(m[0]):]

@@ -5,7 +5,6 @@ package access
 import (
 	"crypto/x509"
 	"encoding/base64"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/internal/httplocal"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -29,7 +29,7 @@ type Caller struct {
 	Local bool       // a program on this machine, not behind a proxy
 	TLS   bool
 	Page  bool // a page of the explorer reads, says the request; any program can say so
-	Role  Role
+	Role  webrole.Role
 	// Cookie is the id of the login that the request came with, "" if there is none.
 	Cookie string
 }
@@ -74,9 +74,9 @@ type Config struct {
 	Realm Realm
 	Audit func(audit.Event) // records logins
 	// Anonymous is the role of callers on this machine without a login.
-	Anonymous Role
+	Anonymous webrole.Role
 	// Roles are the roles of identities, which are written SCHEME:ID. The superuser has Admin.
-	Roles map[string]Role
+	Roles map[string]webrole.Role
 	// Administrator reports whether a verified certificate gives Admin. nil: that of the superuser.
 	Administrator func(*x509.Certificate) bool
 	// Hosts are names that the Host header may have beside those that every server has, see
@@ -132,7 +132,7 @@ func (g *Gate) Identify(r *http.Request) (Caller, error) {
 		}
 		c.IDs = ids
 		if g.Administrator != nil && g.Administrator(r.TLS.PeerCertificates[0]) {
-			c.Role = Admin
+			c.Role = webrole.Admin
 			return c, nil
 		}
 		return c, g.assign(&c)
@@ -189,7 +189,7 @@ func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
 		if err != nil {
 			continue
 		}
-		if role := g.roleOf(ids); role > None {
+		if role := g.roleOf(ids); role > webrole.None {
 			c.IDs, c.Role, right = ids, role, true
 			return nil
 		}
@@ -218,15 +218,15 @@ func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 }
 
 func (g *Gate) assign(c *Caller) error {
-	if c.Role = g.roleOf(c.IDs); c.Role == None {
+	if c.Role = g.roleOf(c.IDs); c.Role == webrole.None {
 		return answer.Errorf(http.StatusForbidden, "%s has no role: add read=%[1]s, write=%[1]s or admin=%[1]s to gozkd.web.roles", c.IDs[0].Shown())
 	}
 	return nil
 }
 
-func (g *Gate) roleOf(ids []proto.ID) (role Role) {
+func (g *Gate) roleOf(ids []proto.ID) (role webrole.Role) {
 	if slices.ContainsFunc(ids, func(id proto.ID) bool { return id.Scheme == "super" }) {
-		return Admin
+		return webrole.Admin
 	}
 	for _, id := range ids {
 		role = max(role, g.Roles[id.Scheme+":"+id.ID])
@@ -238,7 +238,7 @@ func (g *Gate) roleOf(ids []proto.ID) (role Role) {
 func (g *Gate) LoginPossible() bool { return len(g.Roles) > 0 || g.Realm.HasSuper() }
 
 // Remedy says how a caller could get a role.
-func (g *Gate) Remedy(c *Caller, role Role) string {
+func (g *Gate) Remedy(c *Caller, role webrole.Role) string {
 	switch {
 	case c.Local && c.Anonymous() && g.Anonymous < role:
 		return "log in as a user with the role " + role.String() + " in gozkd.web.roles, or set gozkd.web=write for callers on this machine"
@@ -259,28 +259,4 @@ func (g *Gate) audit(c *Caller, user, detail string, code proto.ErrCode) {
 		Operation: audit.Authenticate, Result: audit.ResultOf(code), Err: code, IDs: ids,
 		Client: net.JoinHostPort(c.Host, "0"), Origin: Origin, TLS: c.TLS, Detail: detail,
 	})
-}
-
-// Role is a set of permissions. A role includes the lower ones.
-type Role uint8
-
-// The roles.
-const (
-	None Role = iota
-	Read
-	Write
-	Admin // ends sessions, sees addresses and sessions of others
-)
-
-var roleNames = [...]string{"none", "read", "write", "admin"}
-
-// String returns the name of the role.
-func (r Role) String() string { return roleNames[r] }
-
-// ParseRole returns the role with a name, except None.
-func ParseRole(name string) (Role, error) {
-	if r := slices.Index(roleNames[:], name); r > int(None) {
-		return Role(r), nil
-	}
-	return None, fmt.Errorf("role %q is unknown: allowed are %s", name, strings.Join(roleNames[Read:], ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -113,7 +114,7 @@ func (l *logins) remove(id string) {
 func (g *Gate) Login(w http.ResponseWriter, r *http.Request, scheme, user, password string) (Caller, error) {
 	c, err := g.Identify(r)
 	if err != nil {
-		c.IDs, c.Role = nil, None
+		c.IDs, c.Role = nil, webrole.None
 	}
 	if !c.Local && !c.TLS {
 		return c, answer.Errorf(http.StatusUnauthorized, "a password must not be sent without encryption: use HTTPS (admin.portUnification=true), or a browser on this machine")

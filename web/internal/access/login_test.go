@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
@@ -39,7 +40,7 @@ func (realm) HasSuper() bool { return false }
 func gate() (*Gate, *time.Time) {
 	now := time.Unix(1_000_000, 0)
 	return New(Config{
-		Realm: realm{}, Audit: func(audit.Event) {}, Roles: map[string]Role{"sasl:ann": Read, "x509:ann": Write}, Now: func() time.Time { return now },
+		Realm: realm{}, Audit: func(audit.Event) {}, Roles: map[string]webrole.Role{"sasl:ann": webrole.Read, "x509:ann": webrole.Write}, Now: func() time.Time { return now },
 	}), &now
 }
 
@@ -71,7 +72,7 @@ func mustLogin(t *testing.T, g *Gate, r *http.Request) *http.Cookie {
 	return c
 }
 
-func roleWith(t *testing.T, g *Gate, c *http.Cookie) Role {
+func roleWith(t *testing.T, g *Gate, c *http.Cookie) webrole.Role {
 	t.Helper()
 	who, err := g.Identify(from("192.0.2.1", c))
 	if err != nil {
@@ -88,11 +89,11 @@ func TestCookie_Secure(t *testing.T) {
 	if !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || c.Name != planted.Name || c.Value == planted.Value {
 		t.Errorf("%+v", c)
 	}
-	if roleWith(t, g, c) != Read || roleWith(t, g, planted) != None {
+	if roleWith(t, g, c) != webrole.Read || roleWith(t, g, planted) != webrole.None {
 		t.Error("the planted cookie counts")
 	}
 	again := mustLogin(t, g, from("192.0.2.1", c))
-	if roleWith(t, g, c) != None || roleWith(t, g, again) != Read {
+	if roleWith(t, g, c) != webrole.None || roleWith(t, g, again) != webrole.Read {
 		t.Error("a cookie outlives the next login")
 	}
 }
@@ -102,17 +103,17 @@ func TestCookie_Expires(t *testing.T) {
 	c := mustLogin(t, g, from("192.0.2.1"))
 	for range 12 { // used every 59 minutes
 		*now = now.Add(59 * time.Minute)
-		if roleWith(t, g, c) != Read {
+		if roleWith(t, g, c) != webrole.Read {
 			t.Fatalf("over at %v", now)
 		}
 	}
 	*now = now.Add(13 * time.Minute)
-	if roleWith(t, g, c) != None {
+	if roleWith(t, g, c) != webrole.None {
 		t.Error("a login lasts for more than 12 hours")
 	}
 	c = mustLogin(t, g, from("192.0.2.1"))
 	*now = now.Add(time.Hour + time.Second)
-	if roleWith(t, g, c) != None {
+	if roleWith(t, g, c) != webrole.None {
 		t.Error("an idle login lasts for more than an hour")
 	}
 }
@@ -127,7 +128,7 @@ func TestCookie_Bound(t *testing.T) {
 	for range maxLoginsEach - 1 {
 		mustLogin(t, g, from("192.0.2.1"))
 	}
-	if roleWith(t, g, first) != Read || roleWith(t, g, second) != None || len(g.logins.byID) != maxLoginsEach {
+	if roleWith(t, g, first) != webrole.Read || roleWith(t, g, second) != webrole.None || len(g.logins.byID) != maxLoginsEach {
 		t.Errorf("%d logins", len(g.logins.byID))
 	}
 }
@@ -260,7 +261,7 @@ func TestGuesses_ManyUsers(t *testing.T) {
 	}
 	const users = 10
 	for i := range users {
-		g.Roles[fmt.Sprint("sasl:user", i)] = Read
+		g.Roles[fmt.Sprint("sasl:user", i)] = webrole.Read
 		if err := ask(i, "right"); err != nil {
 			t.Fatal(err)
 		}
@@ -328,15 +329,15 @@ func TestIdentify_Certificate(t *testing.T) {
 	cert.Subject.CommonName = "ann"
 	r := from("192.0.2.1")
 	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
-	if c, err := g.Identify(r); err != nil || c.Role != None {
+	if c, err := g.Identify(r); err != nil || c.Role != webrole.None {
 		t.Errorf("%+v, %v", c, err)
 	}
 	r.TLS.VerifiedChains = [][]*x509.Certificate{{cert}}
-	if c, err := g.Identify(r); err != nil || c.Role != Write || c.IDs[0].Scheme != "x509" {
+	if c, err := g.Identify(r); err != nil || c.Role != webrole.Write || c.IDs[0].Scheme != "x509" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	cert.Subject.CommonName = "eve"
-	if c, err := g.Identify(r); err == nil || c.Role != None {
+	if c, err := g.Identify(r); err == nil || c.Role != webrole.None {
 		t.Errorf("%+v", c)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -54,7 +55,7 @@ func (c *Call) Session() (*Session, error) {
 	if c.session != nil {
 		return c.session, nil
 	}
-	if err := c.May(access.Read); err != nil {
+	if err := c.May(webrole.Read); err != nil {
 		return nil, err
 	}
 	s, err := c.pool.Get(c.request.Context(), &c.Caller)
@@ -73,7 +74,7 @@ func (c *Call) Client() (*client.Client, error) {
 
 // May returns nil if the caller has the role, otherwise a Problem that says how to get it. A
 // refused write is in the audit log.
-func (c *Call) May(role access.Role) error {
+func (c *Call) May(role webrole.Role) error {
 	if c.Caller.Role >= role {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (c *Call) May(role access.Role) error {
 	if c.Caller.Anonymous() {
 		status = http.StatusUnauthorized
 	}
-	if role > access.Read {
+	if role > webrole.Read {
 		c.Audit(c.request.Method+" "+c.request.URL.Path, proto.ErrNoAuth)
 	}
 	return answer.Errorf(status, "this needs the role %v: %s", role, c.gate.Remedy(&c.Caller, role))

@@ -21,9 +21,9 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
-	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
@@ -67,9 +67,9 @@ type handler func(*request) (any, error)
 // permission returns nil for callers who may send a request.
 type permission func(*call.Call) error
 
-func reader(c *call.Call) error { return c.May(access.Read) }
-func writer(c *call.Call) error { return c.May(access.Write) }
-func admin(c *call.Call) error  { return c.May(access.Admin) }
+func reader(c *call.Call) error { return c.May(webrole.Read) }
+func writer(c *call.Call) error { return c.May(webrole.Write) }
+func admin(c *call.Call) error  { return c.May(webrole.Admin) }
 
 // insider is for callers who may see the actions of other clients.
 func insider(c *call.Call) error {
@@ -80,7 +80,7 @@ func insider(c *call.Call) error {
 }
 
 func isInsider(c *call.Call) bool {
-	return c.Caller.Role >= access.Admin || c.Caller.Local && c.Caller.Role >= access.Read
+	return c.Caller.Role >= webrole.Admin || c.Caller.Local && c.Caller.Role >= webrole.Read
 }
 
 // Register adds the handlers to mux. Everybody who can reach the server gets as far as the

@@ -12,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/guid"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
@@ -141,7 +142,7 @@ func (s *Sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Sessions) serve(w http.ResponseWriter, r *http.Request) error {
 	c := call.Of(r)
-	if err := c.May(access.Write); err != nil {
+	if err := c.May(webrole.Write); err != nil {
 		return err
 	}
 	id := strings.Trim(strings.TrimPrefix(r.URL.Path, "/sessions/v1"), "/")

@@ -17,8 +17,8 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/printable"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
 	"github.com/gozkd/gozkd/web/internal/call"
 )
@@ -120,9 +120,9 @@ func (h *Znodes) serve(w http.ResponseWriter, r *http.Request) (err error) {
 		}
 		p.version = int32(n)
 	}
-	c, role := call.Of(r), access.Write
+	c, role := call.Of(r), webrole.Write
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		role = access.Read
+		role = webrole.Read
 	}
 	if err := c.May(role); err != nil {
 		return err

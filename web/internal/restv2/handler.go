@@ -21,6 +21,7 @@ import (
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/web/internal/access"
 	"github.com/gozkd/gozkd/web/internal/answer"
@@ -112,9 +113,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path string) error {
 	c := call.Of(r)
-	role := access.Read
+	role := webrole.Read
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		role = access.Write
+		role = webrole.Write
 	}
 	if err := c.May(role); err != nil {
 		return err
@@ -175,8 +176,8 @@ func WhoIs(s ServerInfo, g *access.Gate, c *access.Caller) *Who {
 	for _, id := range c.All() {
 		who.IDs = append(who.IDs, ID{id.Scheme, id.User()})
 	}
-	if c.Role == access.None {
-		who.Hint = g.Remedy(c, access.Read)
+	if c.Role == webrole.None {
+		who.Hint = g.Remedy(c, webrole.Read)
 	}
 	return who
 }

@@ -201,7 +201,7 @@ func (c Config) String() string {
 		}
 		switch v := k.get(); {
 		case v == "":
-		case k.kind.hidden:
+		case k.secret:
 			line("# "+k.name, "(hidden)")
 		default:
 			line(k.name, v)

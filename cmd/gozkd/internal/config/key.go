@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
+	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -47,7 +49,7 @@ type key struct {
 	field any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.
 	reload bool
-	// secret keeps the value out of messages.
+	// secret keeps the value out of messages, and out of Config.String.
 	secret bool
 }
 
@@ -73,13 +75,13 @@ func (k key) hidden() key               { k.secret = true; return k }
 // kind defines the valid values of a key.
 type kind struct {
 	allowed string // completes "allowed: "
-	// parse returns the canonical spelling of the value, or false if it is invalid.
+	// parse returns the canonical spelling of the value, or false if it is invalid. why may be nil,
+	// or returns the reason.
 	parse func(string) (string, bool)
+	why   func(string) error
 	words []string // of oneOf; the first word is true for a bool field
 	// url: messages show of the value only what store.ShownURL returns.
 	url bool
-	// hidden keeps values out of Config.String.
-	hidden bool
 	// lenient: a text that is none of the words is accepted with a warning.
 	lenient bool
 	// property: as in ZooKeeper, a text that is no number has the effect of none, with a warning.
@@ -217,6 +219,21 @@ func oneOf(words ...string) kind {
 	}
 }
 
+// checked accepts any text that is not empty and that check accepts.
+func checked[T any](allowed string, check func(string) (T, error)) kind {
+	why := func(v string) error { _, err := check(v); return err }
+	return kind{allowed: allowed, why: why, parse: func(v string) (string, bool) { return v, v != "" && why(v) == nil }}
+}
+
+// listOf accepts words separated by commas, at least one, that are all valid.
+func listOf(allowed string, valid func(word string) bool) kind {
+	return kind{allowed: allowed, parse: func(v string) (string, bool) {
+		words := splitList(v)
+		wrong := func(word string) bool { return !valid(word) }
+		return strings.Join(words, ","), len(words) > 0 && !slices.ContainsFunc(words, wrong)
+	}}
+}
+
 // exactly accepts any text, and takes every text other than word for the other one of two words.
 func exactly(word string, words ...string) kind {
 	other := words[0]
@@ -254,14 +271,7 @@ var (
 		allowed: "anything",
 		parse:   func(v string) (string, bool) { return v, true },
 	}
-	// wordList is a comma-separated list.
-	wordList = kind{
-		allowed: "words separated by commas, or *",
-		parse: func(v string) (string, bool) {
-			words := splitList(v)
-			return strings.Join(words, ","), len(words) > 0
-		},
-	}
+	wordList = listOf("words separated by commas, or *", func(string) bool { return true })
 	// whitelist is a wordList that may be empty, as in ZooKeeper: templates write the key without a
 	// value. That means srvr, which is answered in any case.
 	whitelist = kind{
@@ -281,7 +291,7 @@ var (
 				inner, ok = strings.CutSuffix(inner, "]")
 				return inner, ok && strings.Contains(inner, ":")
 			}
-			return v, v != "" && !strings.ContainsAny(v, " /[]") && strings.Count(v, ":") != 1
+			return v, isHost(v)
 		},
 	}
 	// hostOrLoopback is clientPortAddress: Java takes an empty name for that of the machine itself.
@@ -289,6 +299,13 @@ var (
 		allowed: host.allowed,
 		parse:   host.parse,
 		nearest: func(v string) (string, bool) { return "127.0.0.1", v == "" },
+	}
+	httpURL = kind{
+		allowed: "a URL that begins with http:// or https://",
+		parse: func(v string) (string, bool) {
+			u, err := url.Parse(v)
+			return v, err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHost(u.Hostname())
+		},
 	}
 	urlPath = kind{
 		allowed: "a path that begins with /, without ? and #",
@@ -308,7 +325,6 @@ var (
 	}
 	digestID = kind{
 		allowed: "user:base64 of the digest of user:password",
-		hidden:  true,
 		parse: func(v string) (string, bool) {
 			user, hash, ok := strings.Cut(v, ":")
 			_, err := base64.StdEncoding.DecodeString(hash)
@@ -316,6 +332,19 @@ var (
 		},
 	}
 )
+
+// hostName matches the name of a host, also one that only the machine knows.
+var hostName = regexp.MustCompile(`^[\pL\pN_-]+(\.[\pL\pN_-]+)*\.?$`)
+
+func isHost(text string) bool {
+	_, err := netip.ParseAddr(text)
+	return err == nil || hostName.MatchString(text)
+}
+
+// likeHost accepts names that have the syntax of a host's.
+func likeHost(allowed string) kind {
+	return kind{allowed: allowed, parse: func(v string) (string, bool) { return v, hostName.MatchString(v) }}
+}
 
 // splitList splits at commas.
 var splitList = cli.List

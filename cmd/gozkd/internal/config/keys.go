@@ -250,7 +250,7 @@ func endpointKeys(c *Config) []key {
 			"file with the [secret](../guide/operate.md#the-peer-port), 16 bytes or more, unreadable for others"),
 		row("gozkd.peer.secretMode", oneOf("require", "prefer"), "require", not{&c.Server.PeerSecretOptional},
 			"prefer: accept servers without the secret, too"),
-		row("gozkd.scale.url", text, "", &c.ScaleURL,
+		row("gozkd.scale.url", httpURL, "", &c.ScaleURL,
 			"says how many servers the ensemble should have, as Kubernetes does: "+
 				"server N [joins or leaves](../adr/0016-scaling.md)"),
 		row("datadir.autocreate", boolean, "true", &c.AutoCreate, "false: a missing data directory is an error"),

@@ -3,6 +3,8 @@ package config
 import (
 	"path/filepath"
 	"strings"
+
+	"github.com/gozkd/gozkd/proto"
 )
 
 // Audit holds the keys of the audit log.
@@ -34,18 +36,9 @@ func (c *Config) AuditFile() string {
 }
 
 // znodeList is a comma-separated list of paths.
-var znodeList = kind{
-	allowed: "paths of znodes, which begin with /, separated by commas",
-	parse: func(v string) (string, bool) {
-		paths := splitList(v)
-		for _, p := range paths {
-			if !strings.HasPrefix(p, "/") {
-				return "", false
-			}
-		}
-		return strings.Join(paths, ","), len(paths) > 0
-	},
-}
+var znodeList = listOf("paths of znodes, which begin with /, separated by commas", func(path string) bool {
+	return path == "/" || proto.ValidatePath(strings.TrimSuffix(path, "/")) == nil
+})
 
 func auditKeys(c *Config) []key {
 	return []key{

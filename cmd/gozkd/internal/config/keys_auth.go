@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/secretfile"
 	"github.com/gozkd/gozkd/sasl"
+	"github.com/gozkd/gozkd/sasl/kerberos/principal"
 )
 
 // Auth is how clients authenticate by SASL, and which identities they need. Config.Server.Auth has
@@ -44,6 +45,11 @@ const (
 	x509Provider     = providerPackage + "X509AuthenticationProvider"
 	ensembleProvider = providerPackage + "EnsembleAuthenticationProvider"
 )
+
+// shortNames is the rules of Kerberos for short names.
+var shortNames = checked("DEFAULT and RULE:[n:format](regexp)s/pattern/replacement/g", func(v string) (principal.Rules, error) {
+	return principal.ParseRules(v, "")
+})
 
 // nameList is a list that may be empty.
 var nameList = kind{
@@ -122,6 +128,7 @@ func (r *resolver) auth(c *Config) {
 		a.Users = r.users
 	}
 	r.jaas(a)
+	r.groupProblems(jaasFile, a.Kerberos.Class != "", "no JAAS file has a Krb5LoginModule")
 	if a.UserFile != "" {
 		w := r.won[saslUserFile]
 		shared, err := readUsers(a.UserFile, a.Users)
@@ -293,8 +300,8 @@ func kerberosKeys(c *Config) []key {
 			"the id of `zk/host@REALM` is `zk@REALM`"),
 		live("kerberos.removeRealmFromPrincipal", onlyTrue, "false", &c.Kerberos.RemoveRealm,
 			"the id of `alice@REALM` is `alice`, in every admitted realm"),
-		live("security.auth_to_local", orEmpty(text), "DEFAULT", &c.Kerberos.AuthToLocal,
-			"ZooKeeper's rules for short names; principals without a matching rule are refused"),
+		live("security.auth_to_local", orEmpty(shortNames), "DEFAULT", &c.Kerberos.AuthToLocal,
+			"ZooKeeper's rules for short names; principals without a matching rule are refused").of(jaasFile),
 		live("requireKerberosConfig", boolean, "false", &c.Kerberos.RequireConf, "krb5.conf must name a default realm"),
 		none("kerberos.*", anything, "", "not a key of ZooKeeper's server"),
 		none("kinit", anything, "", "an implementation detail of the Java server"),

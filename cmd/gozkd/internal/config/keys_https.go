@@ -1,16 +1,21 @@
 package config
 
 import (
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/tlsconf"
+	"github.com/gozkd/gozkd/internal/webrole"
+	"github.com/gozkd/gozkd/internal/x509name"
+	"github.com/gozkd/gozkd/server/identity"
 )
 
 // metricsTLS is the prefix of the keys of TLS for metrics. As in ZooKeeper, the admin server has
 // the stores of TLS between servers.
 const metricsTLS = "metricsProvider.ssl."
+
+var certificateNames = kind{allowed: "names in certificates, separated by ;", parse: text.parse}
 
 func adminTLSKeys(c *Config) []key {
 	return []key{
@@ -19,8 +24,8 @@ func adminTLSKeys(c *Config) []key {
 		row("admin.forceHttps", boolean, "false", &c.AdminForceHTTPS, "admin.serverPort accepts only HTTPS"),
 		live("admin.needClientAuth", boolean, "false", &c.AdminNeedCert,
 			"callers by HTTPS need a certificate for the trust store of `ssl.quorum.*`"),
-		live("gozkd.admin.x509", text, "", &c.AdminX509,
-			"x509 identities of [administrators](monitoring.md#authorization), separated by `;` (within a name: `\\\\;`)"),
+		live("gozkd.admin.x509", certificateNames, "", &c.AdminX509,
+			"x509 identities of [administrators](monitoring.md#authorization); `\\\\;` within a name"),
 	}
 }
 
@@ -96,19 +101,44 @@ func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	return o, c.AdminUnified || c.AdminForceHTTPS
 }
 
-// AdminIdentities returns the x509 identities of administrators. A semicolon after a backslash, as
-// names of certificates have it, does not end an identity.
-func (c Config) AdminIdentities() (ids []string) {
-	for _, id := range append(x509Identity.FindAllString(c.AdminX509, -1), c.Server.Auth.X509.SuperUser) {
-		if id = strings.TrimSpace(id); id != "" {
-			ids = append(ids, id)
-		}
+// AdminIdentities returns the x509 identities of administrators.
+func (c Config) AdminIdentities() []string {
+	ids := webrole.Split(c.AdminX509)
+	if super := strings.TrimSpace(c.Server.Auth.X509.SuperUser); super != "" {
+		ids = append(ids, super)
 	}
 	return ids
 }
 
-// x509Identity matches an identity in a list.
-var x509Identity = regexp.MustCompile(`(?s)(?:[^;\\]|\\.?)+`)
+// identities checks the identities of the superuser, with which ZooKeeper starts in any case, of
+// administrators, and of callers of REST: the length of digests, and names that are compared with
+// the subjects of certificates, unless gozkd.x509.id lets them be any text.
+func (r *resolver) identities(c *Config) {
+	check := func(key, scheme, id string, add func(from Origin, key, format string, args ...any)) {
+		user, hash, _ := strings.Cut(id, ":")
+		switch w := r.won[key]; {
+		case scheme == "digest" && !identity.IsDigest(hash, c.Server.DigestAlgorithm):
+			add(w.from, w.key, "has a digest of %s that is not as long as one by %s, so no password fits: "+
+				"write user:base64 of the digest of user:password", user, c.Server.DigestAlgorithm)
+		case scheme == "x509" && c.X509ID == "subject" && !x509name.Valid(id):
+			add(w.from, w.key, "names %q, which is the subject of no certificate; allowed: a subject such as "+
+				"CN=admin,O=Example, without spaces between its parts, or any name with another gozkd.x509.id", id)
+		}
+	}
+	if c.Server.SuperDigest != "" {
+		check("DigestAuthenticationProvider.superDigest", "digest", c.Server.SuperDigest, r.warn)
+	}
+	if c.Server.Auth.X509.SuperUser != "" {
+		check("X509AuthenticationProvider.superUser", "x509", c.Server.Auth.X509.SuperUser, r.warn)
+	}
+	for _, name := range webrole.Split(c.AdminX509) {
+		check("gozkd.admin.x509", "x509", name, r.problem)
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.Roles())) {
+		scheme, id, _ := strings.Cut(role, ":")
+		check("gozkd.web.roles", scheme, id, r.problem)
+	}
+}
 
 // MetricsTLSOptions returns the TLS of the HTTPS port for metrics. ok is false if there is none.
 func (c Config) MetricsTLSOptions() (o tlsconf.Options, ok bool) {

@@ -36,6 +36,21 @@ func TestAdminTLS_Options(t *testing.T) {
 	if got := strings.Join(c.AdminIdentities(), "|"); got != `CN=a,O=x|CN=b\;c\\|CN=d|CN=root` {
 		t.Errorf("identities %s", got)
 	}
+	wantLines(t, problems(t, "dataDir=/d\nDigestAuthenticationProvider.digestAlg=SHA-256\ngozkd.web.roles=read=digest:bob:D/InIHSb7yEEbrWz8b9l71RjZJU=\n", nil),
+		"zoo.cfg:3: gozkd.web.roles: has a digest of bob that is not as long as one by SHA-256, so no password fits: write user:base64 of the digest of user:password")
+	const odd, why = "admin, O=x", ` names "CN=admin, O=x", which is the subject of no certificate; allowed: a subject such as CN=admin,O=Example`
+	for key, value := range map[string]string{"X509AuthenticationProvider.superUser": "CN=" + odd, "gozkd.admin.x509": "CN=a;CN=" + odd, "gozkd.web.roles": "read=x509:CN=" + odd} {
+		var inv loaded
+		got, file := "", "dataDir=/d\n"+key+"="+value+"\n"
+		if key == "X509AuthenticationProvider.superUser" { // ZooKeeper starts with it
+			got = strings.Join(good(t, file, nil).Warnings, "")
+		} else {
+			got = strings.Join(problems(t, file, nil), "")
+		}
+		if inv = good(t, file+"gozkd.x509.id=cn\n", nil); !strings.HasPrefix(got, "zoo.cfg:2: "+key+":"+why) || len(inv.Warnings) > 0 {
+			t.Errorf("%s: %q; with any text as names %q", key, got, inv.Warnings)
+		}
+	}
 }
 
 // TestMetricsTLS_Options checks what the TLS of metrics is made of, and which ports are open.

@@ -16,7 +16,7 @@ func peerTLSKeys(c *Config) []key {
 			"[TLS between servers](../guide/security.md#3-tls-between-servers); only TLS, unless portUnification is set"),
 		live("portUnification", boolean, "false", &c.PeerPortUnification,
 			"the peer port accepts TLS, if there is a key store, and plain connections"),
-		live("gozkd.peer.tlsEnsemble", text, "", &c.Server.PeerTLS.Ensemble,
+		live("gozkd.peer.tlsEnsemble", likeHost("the name ENSEMBLE alone"), "", &c.Server.PeerTLS.Ensemble,
 			"the ENSEMBLE of URIs gozkd://ENSEMBLE/ID in certificates; default: any"),
 		none("sslQuorumReloadCertFiles", boolean, "", "always on, within two seconds"),
 	}, quorumKeys(c)...)

@@ -60,28 +60,35 @@ func rowOf(c *Config, name string) *key {
 
 // values lists valid and invalid values by kind.
 var values = map[string]struct{ good, bad []string }{
-	boolean.allowed:       {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
-	onlyYes.allowed:       {[]string{"yes", "no", "NO", "", "true"}, nil},
-	onlyTrue.allowed:      {[]string{"true", "false", "TRUE", "", "yes"}, nil},
-	text.allowed:          {[]string{"a", "a b"}, []string{""}},
-	nameList.allowed:      {[]string{"", "a", "a, b"}, nil},
-	anything.allowed:      {[]string{"", "a"}, nil},
-	znodeList.allowed:     {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*"}},
-	password.allowed:      {[]string{"", "a"}, nil},
-	protocol.allowed:      {[]string{"TLS", "TLSv1.2", "tlsv1.3"}, []string{"", "TLSv1.1", "SSLv3", "TLSv1.4", "TLSv1.2,TLSv1.3"}},
-	protocols.allowed:     {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3", "TLSv1.2,x"}},
-	suites.allowed:        {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
-	wordList.allowed:      {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
-	whitelist.allowed:     {[]string{"", "*", "stat, ruok,"}, []string{" , "}},
-	bound.allowed:         {[]string{"-2147483648", "-1", "0", "2147483647"}, []string{"", "x", "2147483648", "-2147483649"}},
-	networks.allowed:      {[]string{"10.0.0.1", "10.0.0.0/8, ::1,"}, []string{"", ",", "*", "10.0.0.0/33", "proxy"}},
-	host.allowed:          {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0"}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8"}},
-	urlPath.allowed:       {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
-	sizeOrPercent.allowed: {[]string{"0", "0x400", "2147483647", "1%", "60%", "100%"}, []string{"", "%", "x", "-1", "2147483648", "0%", "101%", "1.5%", "7 %"}},
-	fraction.allowed:      {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
-	archiveURL.allowed:    {[]string{"file:///backup", "s3://bucket/a/b?region=eu&endpoint=http://h:1"}, []string{"", "/backup", "http://h/b", "s3://key:secret@b/", "s3://b?x=1"}},
-	digestID.allowed:      {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
-	digestAlg.allowed:     {[]string{"SHA1", "sha-1", "SHA-256", "sha3-512"}, []string{"", "RipeMD160"}},
+	boolean.allowed:           {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
+	onlyYes.allowed:           {[]string{"yes", "no", "NO", "", "true"}, nil},
+	onlyTrue.allowed:          {[]string{"true", "false", "TRUE", "", "yes"}, nil},
+	text.allowed:              {[]string{"a", "a b"}, []string{""}},
+	nameList.allowed:          {[]string{"", "a", "a, b"}, nil},
+	anything.allowed:          {[]string{"", "a"}, nil},
+	znodeList.allowed:         {[]string{"/", "/a", "/a, /b/c,"}, []string{"", " , ", "a", "/a,b", "*", "/a//b", "/a/../b"}},
+	password.allowed:          {[]string{"", "a"}, nil},
+	protocol.allowed:          {[]string{"TLS", "TLSv1.2", "tlsv1.3"}, []string{"", "TLSv1.1", "SSLv3", "TLSv1.4", "TLSv1.2,TLSv1.3"}},
+	protocols.allowed:         {[]string{"TLSv1.2", "TLSv1.3, TLSv1.2,"}, []string{"", ",", "TLSv1.1", "TLSv1.2,SSLv3", "TLSv1.2,x"}},
+	suites.allowed:            {[]string{"TLS_AES_128_GCM_SHA256", "A, B,"}, []string{"", " , "}},
+	roles.allowed:             {[]string{"admin=sasl:a; read=x509:CN=b"}, []string{"", "x", "read=digest:a:secret!"}},
+	browserHosts.allowed:      {[]string{"zk1.example.org, .example.org,", "10.0.0.1"}, []string{"", ",", "https://a", "a:8080", "*.example.org", "a/b"}},
+	"the name of a header":    {[]string{"X-User"}, []string{"", "X-User:", "X User"}},
+	httpURL.allowed:           {[]string{"http://127.0.0.1:1/a", "https://h/scale"}, []string{"", "h", "ftp://h", "http://", "http://h:x", "http://a b"}},
+	"the name ENSEMBLE alone": {[]string{"trial"}, []string{"", "a/b", "gozkd://trial", "a:b", "a@b", "a b", "gozkd://trial/1"}},
+	shortNames.allowed:        {[]string{"DEFAULT", "RULE:[1:$1] DEFAULT"}, []string{"", "x", "RULE:[1:$2]"}},
+	certificateNames.allowed:  {[]string{"CN=a", "CN=a; O=b,C=DE"}, []string{""}},
+	wordList.allowed:          {[]string{"*", "stat", "stat, ruok,"}, []string{"", " , "}},
+	whitelist.allowed:         {[]string{"", "*", "stat, ruok,"}, []string{" , "}},
+	bound.allowed:             {[]string{"-2147483648", "-1", "0", "2147483647"}, []string{"", "x", "2147483648", "-2147483649"}},
+	networks.allowed:          {[]string{"10.0.0.1", "10.0.0.0/8, ::1,"}, []string{"", ",", "*", "10.0.0.0/33", "proxy"}},
+	host.allowed:              {[]string{"localhost", "127.0.0.1", "::1", "[::1]", "fe80::1%eth0", "zk_1.example.org."}, []string{"", "a:1", "[a", "[a]", "a b", "1.2.3.4/8", "a,b", ".a", "http://a"}},
+	urlPath.allowed:           {[]string{"/commands", "/a/b", "/c/"}, []string{"", "/", "commands", "/a?b"}},
+	sizeOrPercent.allowed:     {[]string{"0", "0x400", "2147483647", "1%", "60%", "100%"}, []string{"", "%", "x", "-1", "2147483648", "0%", "101%", "1.5%", "7 %"}},
+	fraction.allowed:          {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
+	archiveURL.allowed:        {[]string{"file:///backup", "s3://bucket/a/b?region=eu&endpoint=http://h:1"}, []string{"", "/backup", "http://h/b", "s3://key:secret@b/", "s3://b?x=1"}},
+	digestID.allowed:          {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
+	digestAlg.allowed:         {[]string{"SHA1", "sha-1", "SHA-256", "sha3-512"}, []string{"", "RipeMD160"}},
 }
 
 // TestKeys_Values sets every key of zoo.cfg to valid and invalid values of its kind.
@@ -155,6 +162,25 @@ func TestKeys_Values(t *testing.T) {
 	}
 }
 
+// anyText are keys, besides those of files, that may be any text, as configuration.md says, and
+// keys that another test of this package sets to wrong values.
+var anyText = []string{
+	superUsers, "letAnySaslUserDoX", "ensembleAuthName", "SASLAuthenticationProvider.superPassword", "ssl.keyStore.password",
+	"ssl.trustStore.password", "X509AuthenticationProvider.superUser", serverLines, enforceSchemes, authProviders, jaasSection,
+}
+
+// TestKeys_AnyText: a value of the wrong shape is found when the configuration is read, and not at
+// its first use. TestCheckConfig_EachFile of cmd/gozkd has the keys of files.
+func TestKeys_AnyText(t *testing.T) {
+	files := regexp.MustCompile(`^((PEM |JAAS )?(file|directory|place)|password) `)
+	for _, k := range keys {
+		all := []string{text.allowed, nameList.allowed, anything.allowed, password.allowed}
+		if k.status == works && slices.Contains(all, k.kind.allowed) && !slices.Contains(anyText, k.name) && !files.MatchString(k.note) {
+			t.Errorf("%s (%s) may be any text: give it a kind that refuses values that cannot work, or say in configuration.md that it is free", k.name, k.note)
+		}
+	}
+}
+
 // opensTLS reports whether a key needs key stores, which have tests of their own.
 func opensTLS(name string) bool {
 	return strings.HasPrefix(name, "secureClientPort") || slices.Contains([]string{
@@ -193,7 +219,7 @@ func TestConfig_ReadsBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newResolver()
 		for _, k := range keys {
-			tls := k.kind.hidden || opensTLS(k.name) // has tests of its own
+			tls := k.secret || opensTLS(k.name) // has tests of its own
 			files := k.name == jaasFile || k.name == saslUserFile || strings.HasPrefix(k.name, "enforce.auth.")
 			if k.field == nil || k.name == "datadir.autocreate" || tls || files || !rapid.Bool().Draw(rt, k.name+" is set") {
 				continue
@@ -324,7 +350,7 @@ func keyTable() string {
 	cell := strings.NewReplacer("*", `\*`, "a whole number from ", "", " to 2147483647", " or more",
 		"any text except the empty one", "text", "a host name or an IP address, without a port", "host",
 		"true, false", "boolean", ", decimal, 0x hexadecimal or 0 octal", "", ", separated by commas", "",
-		whitelist.allowed, "list", "words separated by commas, or *", "list", "names separated by commas", "list",
+		whitelist.allowed, "list", shortNames.allowed, "rules", "words separated by commas, or *", "list", "names separated by commas", "list",
 		strings.TrimSuffix(defaultProvider, "DefaultMetricsProvider"), "").Replace
 	var working, others []string // rows without their keys
 	names := make(map[string][]string)

@@ -12,11 +12,10 @@ import (
 const clientTLS = "ssl."
 
 var (
-	// password may be empty. It is left out of Config.String.
+	// password may be empty.
 	password = kind{
 		allowed: "any password",
 		parse:   func(v string) (string, bool) { return v, true },
-		hidden:  true,
 	}
 	// newProtocols are the supported versions, oldProtocols those that only Java has. A version
 	// that is too old is left out with a warning, because ZooKeeper starts with it.
@@ -78,9 +77,7 @@ func portKeys(c *Config) []key {
 // prevents the start only if TLS with these options is served: see groupProblems.
 func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
 	row := func(name string, k kind, def string, field any, note string) key {
-		r := live(prefix+name, k, def, field, note).of(prefix)
-		r.secret = k.hidden
-		return r
+		return live(prefix+name, k, def, field, note).of(prefix)
 	}
 	other := func(name string, k kind, s status, note string, fine ...string) key {
 		return key{name: prefix + name, group: prefix, kind: k, status: s, note: note, fine: fine}
@@ -92,7 +89,7 @@ func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
 		}
 		return []key{
 			location,
-			row(name+".password", password, "", &s.Password, "password of that store"),
+			row(name+".password", password, "", &s.Password, "password of that store").hidden(),
 			row(name+".passwordPath", orEmpty(text), "", &s.PasswordFile, "file with that password; wins over `.password`"),
 			row(name+".type", orEmpty(oneOf("JKS", "PKCS12", "PEM", "BCFKS")), "", &s.Type,
 				"no effect: the file's content decides; BCFKS is refused"),

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -41,6 +40,18 @@ type Invocation struct {
 	Properties []string
 	// Warnings are about settings without effect. Each names key, file and line.
 	Warnings []string
+
+	won map[string]won // by canonical key
+}
+
+// Locate adds to an error that begins with a key where that key is set. Errors of files that Load
+// does not read begin so.
+func (inv *Invocation) Locate(err error) error {
+	key, _, _ := strings.Cut(err.Error(), ": ")
+	if w, set := inv.won[key]; set {
+		return fmt.Errorf("%s: %w", w.from, err)
+	}
+	return err
 }
 
 // Command is the subcommand.
@@ -98,7 +109,7 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 	}
 	r.adminServer(inv, &c)
 	r.doubtful(&c)
-	inv.Warnings, inv.Properties = r.warnings, append(r.properties, inv.Properties...)
+	inv.won, inv.Warnings, inv.Properties = r.won, r.warnings, append(r.properties, inv.Properties...)
 	if len(r.problems) > 0 {
 		return inv, c, &Error{Problems: r.problems}
 	}
@@ -186,7 +197,6 @@ func (r *resolver) doubtful(c *Config) {
 	r.tinyDataLimit(c)
 	r.oddDirectories()
 	r.missingArchive(c)
-	r.oddDigest(c)
 }
 
 // equalPorts warns of ports that this server would open twice.
@@ -254,17 +264,6 @@ func (r *resolver) missingArchive(c *Config) {
 	if err := store.Missing(c.Archive.URL); err != nil {
 		w := r.won["gozkd.archive.url"]
 		r.warn(w.from, w.key, "%s", strings.TrimPrefix(err.Error(), "archive: "))
-	}
-}
-
-// oddDigest warns of a digest of the superuser that fits no password.
-func (r *resolver) oddDigest(c *Config) {
-	const key = "DigestAuthenticationProvider.superDigest"
-	_, hash, set := strings.Cut(c.Server.SuperDigest, ":")
-	b, _ := base64.StdEncoding.DecodeString(hash) // the key's kind has checked it
-	if set && !slices.Contains([]int{20, 28, 32, 48, 64}, len(b)) {
-		r.warn(r.won[key].from, key, "is not as long as a digest, so no password fits: "+
-			"write user:base64 of the digest of user:password")
 	}
 }
 

@@ -258,7 +258,7 @@ func TestLoad_Doubtful(t *testing.T) {
 		"clientPort=2181\nadmin.serverPort=2181\n": "zoo.cfg:2: clientPort: is 2181, and so is admin.serverPort: " +
 			"the server will not start; choose another port for one of them",
 		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +
-			"is not as long as a digest, so no password fits: write user:base64 of the digest of user:password",
+			"has a digest of super that is not as long as one by SHA1, so no password fits: write user:base64 of the digest of user:password",
 		"gozkd.dataLimitKB=8192\n": "zoo.cfg:2: gozkd.dataLimitKB: is 8192: a server takes about 8 MiB of that without any data, " +
 			"and may be full at once; set 16384 or more",
 		"gozkd.archive.url=file:///gozkd-none/zk\n": "zoo.cfg:2: gozkd.archive.url: the directory /gozkd-none/zk does not exist: make it, or mount its file system",

@@ -34,7 +34,7 @@ func TestTable_ReloadsLikeTheServer(t *testing.T) {
 		return c, err
 	}
 	values := []string{"true", "false", "7", "70000", "0.25", "*", "CN=a", "cn", "super:xQJm", "off", "want", "none", "JKS", "PEM",
-		"TLSv1.2", "TLSv1.3", "ip", "sasl", jaas, users}
+		"TLSv1.2", "TLSv1.3", "RULE:[1:$1]", "ip", "sasl", jaas, users}
 	beside := map[string][]string{ // keys without which a key cannot be set
 		"admin.needClientAuth":   {"admin.forceHttps=true", "ssl.quorum.keyStore.location=k.pem", "ssl.quorum.trustStore.location=t.pem"},
 		"client.portUnification": {"ssl.keyStore.location=k.pem", "ssl.trustStore.location=t.pem"},

@@ -208,6 +208,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.peerTLS(&c)
 	r.auth(&c)
 	r.https(&c)
+	r.identities(&c)
 	r.adminToken(&c)
 	r.auditFile(&c)
 	return c
@@ -229,11 +230,14 @@ func (r *resolver) check(name string) {
 		}
 	}
 	if !ok {
-		hint := ""
+		why, hint := "", ""
+		if w.row.kind.why != nil && w.value != "" {
+			why = ": " + w.row.kind.why(w.value).Error()
+		}
 		if strings.Contains(w.value, " #") {
 			hint = " (a comment needs a line of its own)"
 		}
-		r.keyProblem(w, "is %q; allowed: %s%s", shown, w.row.kind.allowed, hint)
+		r.keyProblem(w, "is %q%s; allowed: %s%s", shown, why, w.row.kind.allowed, hint)
 		return
 	}
 	if k := w.row.kind; k.lenient && !slices.Contains(k.words, w.value) {
