@@ -61,11 +61,13 @@ func (c *conn) closeFor(why string) {
 	c.closeLocked(why)
 }
 
-// owesAnswers reports whether a request is not answered, or an answer not sent.
+// owesAnswers reports whether a request that has come is not answered, or an answer not sent. If no
+// further request may begin, only those that have begun are answered.
 func (c *conn) owesAnswers() bool {
 	c.Lock()
 	defer c.Unlock()
-	return !c.ClosedLocked() && (c.queue.len() > 0 || !c.Sent())
+	comes := !c.server.conns.lastAnswers.Load() && c.HasRequests()
+	return !c.ClosedLocked() && (comes || c.queue.len() > 0 || !c.Sent())
 }
 
 // noteRefused records that this server told the client that a session is over, which may live.

@@ -212,6 +212,131 @@ func TestGrowth_LeavesRoomForClients(t *testing.T) {
 
 func first[T any](_ T, err error) error { return err }
 
+// A client whose request has come and waits, for whatever it waits, is not sent away: the answer
+// would be lost. Another client goes, although it has been quiet for a shorter time.
+func TestSpread_KeepsWhoWaits(t *testing.T) {
+	const long = 600 << 10
+	for _, tc := range []struct {
+		name  string
+		bytes int // of the request
+		block func(s *Server, gate *gate) (unblock func())
+	}{
+		{"for the window", long, func(s *Server, _ *gate) func() {
+			of := s.writes.Long.Take(512<<10, nobody{}, time.Hour)
+			s.writes.Enter(of, false, time.Hour)
+			return func() { s.writes.Free(of) }
+		}},
+		{"for a place", long, func(s *Server, _ *gate) func() {
+			of := s.writes.Long.Take(s.cfg.maxWriteBytes(), nobody{}, time.Hour)
+			return func() { s.writes.Free(of) }
+		}},
+		{"for other writes", 0, func(s *Server, _ *gate) func() {
+			n := 0
+			for s.writes.Try(0) {
+				n++
+			}
+			return func() {
+				for range n {
+					s.writes.Release(0, nil)
+				}
+			}
+		}},
+		{"for a turn", 0, func(s *Server, _ *gate) func() {
+			s.conns.links.SetCount(math.MaxInt32)
+			for range cap(s.conns.turns.bursts) {
+				s.conns.turns.burst()
+			}
+			return func() {
+				for range cap(s.conns.turns.bursts) {
+					<-s.conns.turns.bursts
+				}
+			}
+		}},
+		{"for its rest", 100, func(_ *Server, gate *gate) func() {
+			gate.closed = make(chan struct{})
+			return func() { close(gate.closed) }
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, err := New(Config{InProcess: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Start(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = s.Close() }()
+				dials, waits := [2]int{}, &gate{}
+				var clients [2]*client.Client
+				for i := range clients {
+					clients[i], err = client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (_ net.Conn, err error) {
+						nc, err := s.Dial(ctx)
+						if dials[i]++; i == 0 {
+							waits.Conn, nc = nc, waits
+						}
+						return nc, err
+					}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer func() { _ = clients[i].Close() }()
+				}
+				unblock, answer := tc.block(s, waits), make(chan error, 1)
+				go func() { answer <- first(clients[0].Set(t.Context(), "/zookeeper", make([]byte, tc.bytes), -1)) }()
+				time.Sleep(time.Second)
+				if tc.name != "for a turn" {
+					if err := second(clients[1].Get(t.Context(), "/", false)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 3 {
+					synctest.Wait()
+					s.conns.spread(0)
+				}
+				synctest.Wait()
+				if len(answer) > 0 {
+					t.Error("the request does not wait, so this test shows nothing")
+				}
+				unblock()
+				if err := <-answer; err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Second) // the other comes back
+				if synctest.Wait(); dials != [2]int{1, 2} {
+					t.Errorf("the client that waits has connected %d times, the other %d times", dials[0], dials[1])
+				}
+			})
+		})
+	}
+}
+
+// gate lets half of what is written through until it is open. nil: it is.
+type gate struct {
+	net.Conn
+	closed chan struct{}
+}
+
+func (g *gate) Write(b []byte) (n int, err error) {
+	if g.closed == nil {
+		return g.Conn.Write(b)
+	}
+	n, err = g.Conn.Write(b[:len(b)/2])
+	if <-g.closed; err != nil {
+		return n, err
+	}
+	m, err := g.Conn.Write(b[n:])
+	return n + m, err
+}
+
+// nobody is the sender of a frame, and does nothing.
+type nobody struct{}
+
+func (nobody) Host() string         { return "" }
+func (nobody) Waits() time.Duration { return 0 }
+func (nobody) Gone() bool           { return false }
+func (nobody) Close()               {}
+
 func second[T, U any](_ T, _ U, err error) error { return err }
 
 // ignore returns nil if err is the expected error.

@@ -308,9 +308,14 @@ func TestPause_Silent(t *testing.T) {
 		c.NoteProgress(at)
 		return c.LastAlive().Equal(at)
 	}
+	hasRequests := func() bool {
+		c.Lock()
+		defer c.Unlock()
+		return c.HasRequests()
+	}
 	for range 3 {
-		if heard() {
-			t.Fatal("a client that has sent nothing during its pause counts as alive")
+		if heard() || hasRequests() {
+			t.Fatal("a client that has sent nothing during its pause counts as alive, or as one with requests")
 		}
 	}
 	if _, err := client.Write([]byte("ping")); err != nil {
@@ -321,6 +326,9 @@ func TestPause_Silent(t *testing.T) {
 	}
 	if heard() {
 		t.Error("bytes that only wait count")
+	}
+	if !hasRequests() {
+		t.Error("bytes that wait in the socket are no request")
 	}
 	c.Close()
 	<-paused

@@ -320,6 +320,16 @@ type hearing struct {
 // SetHandling sets whether requests that were read are handled. Until then the link is not read.
 func (l *Link) SetHandling(on bool) { l.handling.Store(on) }
 
+// HasRequests reports whether requests, or bytes of them, have come that are not handled yet: they
+// are being handled, they wait in the input, or nobody has read them. l.mu is held.
+func (l *Link) HasRequests() bool {
+	var q rawio.Queued
+	if l.raw != nil {
+		q, _ = l.raw.Queued() // fails if the socket is closed
+	}
+	return q.Unread > 0 || l.memory.input > 0 || l.handling.Load()
+}
+
 // NoteHeard records that bytes were read, unless all of them waited in the socket during a pause.
 func (l *Link) NoteHeard(now time.Time) {
 	if l.raw == nil || l.raw.Position.Load() > l.arrived.Load() {
