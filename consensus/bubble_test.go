@@ -62,7 +62,7 @@ func (b *bubbled) start(i int) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	n.SetMembers(addresses)
+	n.SetMembers(addresses, nil)
 	n.SetTarget(Target{Voters: ids})
 	ctx, cancel := context.WithCancel(b.t.Context())
 	b.members[i], b.cancels[i] = n, cancel

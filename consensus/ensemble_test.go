@@ -96,7 +96,7 @@ func (m *ensembleNode) start() {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	m.n.SetMembers(addresses)
+	m.n.SetMembers(addresses, nil)
 	m.n.SetTarget(Target{Voters: voters})
 	ctx, cancel := context.WithCancel(context.Background())
 	m.cancel, m.done = cancel, make(chan error, 1)

@@ -45,9 +45,10 @@ type peerNetwork struct {
 
 	network   atomic.Pointer[peer.Network] // nil: not connected; never changes again
 	mu        sync.Mutex
-	addresses map[uint64]string // by member
-	hellos    map[uint64]hello  // by member: its last accepted hello
-	tls       *PeerTLS          // replaces that of the configuration; nil: that counts
+	addresses map[uint64]string   // by member
+	further   map[uint64][]string // see peer.SetFurther
+	hellos    map[uint64]hello    // by member: its last accepted hello
+	tls       *PeerTLS            // replaces that of the configuration; nil: that counts
 
 	unsent []uint64 // guarded by turns: members that flush has messages for
 }
@@ -73,17 +74,19 @@ func (p *peerNetwork) connect() error {
 	if err != nil {
 		return fmt.Errorf("consensus: %w", err)
 	}
+	network.SetFurther(p.further)
 	p.network.Store(network)
 	return nil
 }
 
 func (p *peerNetwork) get() *peer.Network { return p.network.Load() }
 
-func (p *peerNetwork) setAddresses(addresses map[uint64]string) {
+func (p *peerNetwork) setAddresses(addresses map[uint64]string, further map[uint64][]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.addresses = addresses
+	p.addresses, p.further = addresses, further
 	if network := p.get(); network != nil {
+		network.SetFurther(further)
 		network.SetPeers(addresses)
 	}
 }
@@ -188,15 +191,15 @@ func (p *peerNetwork) flush() {
 }
 
 // SetMembers sets the addresses of the other members, host:port by member, and Config.PeerAddress
-// if this member is among them. A member that has another address than before is reached as
-// peer.SetPeers says. SetMembers may be called at any time.
-func (n *Node) SetMembers(addresses map[uint64]string) {
+// if this member is among them, and further addresses of them. They are used as peer.SetPeers and
+// peer.SetFurther say. SetMembers may be called at any time, and retains further.
+func (n *Node) SetMembers(addresses map[uint64]string, further map[uint64][]string) {
 	addresses = maps.Clone(addresses)
 	if own := addresses[n.cfg.ID]; own != "" {
 		n.network.own.Store(&own)
 	}
 	delete(addresses, n.cfg.ID)
-	n.network.setAddresses(addresses)
+	n.network.setAddresses(addresses, further)
 	ids := slices.Collect(maps.Keys(addresses))
 	n.inbox.events.put(coreCall(func(c *core.Core) { c.Admission.SetPeers(ids) }))
 }

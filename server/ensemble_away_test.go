@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -66,11 +67,22 @@ func (e *ensemble) moveFirst() {
 	e.start(1)
 }
 
-// A leader whose own lines have a former address of a member reaches that member nevertheless, as
-// soon as it asks: the leader itself is not out of touch.
+// A leader whose own lines have a former address of a member reaches that member where the state
+// has it, and lets it in without a secret, too.
 func TestReconfig_LeaderWithOldLines(t *testing.T) {
+	for _, secret := range []bool{false, true} {
+		t.Run(fmt.Sprint("secret=", secret), func(t *testing.T) { oldLines(t, secret) })
+	}
+}
+
+func oldLines(t *testing.T, secret bool) {
 	withSuper(t, 3, func(t *testing.T, e *ensemble) {
-		e.startWithSecret()
+		if e.onDisk(); secret {
+			e.startWithSecret()
+		} else {
+			e.startAll()
+			e.settle()
+		}
 		lines, old := e.lines(), e.m(3)
 		e.moveFirst()
 		old.stop()

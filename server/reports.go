@@ -50,7 +50,7 @@ func (s *leadership) received(from uint64, b []byte) {
 		err = s.tellMembers(from, b[1:])
 	case reportMembers:
 		if text, mine := bytes.CutPrefix(b[1:], s.nonce[:]); mine {
-			err = s.ports.search.Learn(string(text))
+			err = s.ports.search.Learn(from, string(text))
 		}
 	case reportHeard:
 		err = s.takeReport(from, b[1:])
@@ -80,21 +80,19 @@ func (s *leadership) seek(outOfTouch bool) {
 	if s.alone() {
 		return
 	}
-	connected := s.node.Connected()
-	known := s.ports.search.Seek(outOfTouch, append(connected, uint64(s.cfg.MemberID)), s.node.SetMembers)
+	s.ports.search.Seek(outOfTouch, s.node.SetMembers)
 	if !outOfTouch {
 		return
 	}
-	b := binary.AppendUvarint(append([]byte{reportSeek}, s.nonce[:]...), uint64(known))
-	for _, id := range connected {
-		s.node.Send(id, b)
+	b := append([]byte{reportSeek}, s.nonce[:]...)
+	for _, id := range s.node.Connected() {
+		s.node.Send(id, binary.AppendUvarint(slices.Clip(b), uint64(s.ports.search.Known(id))))
 	}
 }
 
 // tellMembers answers a member that is out of touch with the leader, if the members of the state
 // are newer than those that it knows. The nonce in b proves that the answer comes from where the
-// question went: the address of a member. A member that asks, and is not reached, is tried where it
-// is now.
+// question went: the address of a member.
 func (s *leadership) tellMembers(to uint64, b []byte) error {
 	end := min(len(b), len(s.nonce))
 	known, n := binary.Uvarint(b[end:])
@@ -102,10 +100,6 @@ func (s *leadership) tellMembers(to uint64, b []byte) error {
 		return errors.New("truncated")
 	}
 	set, version, _ := s.state.membership()
-	if !slices.Contains(s.node.Connected(), to) { // maybe the leader, this server, has a former address of it
-		others := slices.DeleteFunc(append(set.Voters(), set.Observers()...), func(id uint64) bool { return id == to })
-		s.ports.search.Seek(true, others, s.node.SetMembers)
-	}
 	if uint64(version) > known {
 		s.node.Send(to, append(append([]byte{reportMembers}, b[:end]...), set.Text(version)...))
 	}

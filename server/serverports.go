@@ -149,8 +149,8 @@ func (p *serverPorts) move(current serverlist.Set, version proto.Zxid, wanted se
 	if err := p.addresses.Update(current, version, wanted); err != nil {
 		p.cfg.Logger.Warn("the addresses of the other servers cannot be saved for the next start", "error", err)
 	}
-	p.search.Follow(p.addresses, p.node.SetMembers)
 	self := uint64(p.cfg.MemberID)
+	p.search.Follow(self, p.addresses, p.node.SetMembers)
 	line, in := current.Get(self)
 	if version == 0 || !in {
 		return

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"testing"
@@ -116,6 +117,81 @@ func TestSetPeers_FormerAddress(t *testing.T) {
 		a.await(2, "refused")
 		if s := w.call(t, a.address); s.exchangeGreetings(kindFrames, 2, 1).kind != kindRefused {
 			t.Error("a caller was confirmed at the former address")
+		}
+	})
+}
+
+// A peer that is not at its own address is reached, asked and let in where it may be, too: after
+// about a second, since it may only be starting again. When it is back, it is reached again within
+// two seconds, although nobody answers at the further address.
+func TestSetFurther(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		silent := func(_ *member, cfg *Config) {
+			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+				if address == "silent" {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}
+				return w.dial(ctx, address)
+			}
+		}
+		a, b := w.start(t, 1, silent), w.start(t, 2)
+		b.SetPeers(map[uint64]string{1: a.address})
+		a.SetFurther(map[uint64][]string{2: {"silent", b.address}})
+		began := time.Now()
+		a.SetPeers(map[uint64]string{2: "nowhere"})
+		a.await(2, "refused") // by its own address
+		b.await(1, "up")      // as a asks b there
+		a.await(2, "up")
+		if took := time.Since(began); took < time.Second/2 || took > 6*time.Second {
+			t.Errorf("reached after %v", took)
+		}
+		for len(a.statesOf(2))+len(b.statesOf(1)) > 0 {
+			t.Fatal("a connection ended")
+		}
+		a.SetFurther(map[uint64][]string{2: {"silent"}})
+		time.Sleep(time.Minute)
+		if n := len(a.statesOf(2)) + len(b.statesOf(1)); n > 0 {
+			t.Fatalf("%d changes of the connections as the further addresses change", n)
+		}
+		b.Drop(1)
+		b.await(1, "down")
+		a.await(2, "down")
+		if s := w.call(t, a.address); s.exchangeGreetings(kindFrames, 2, 1).kind != kindRefused {
+			t.Error("a caller was confirmed at what is no further address any longer")
+		}
+		for range 20 {
+			time.Sleep(time.Duration(1+rand.N(10_000)) * time.Millisecond)
+			w.mu.Lock()
+			w.listeners["nowhere"] = b.cfg.Listener.(*pipenet.Listener)
+			w.mu.Unlock()
+			began := time.Now()
+			for !a.status(2).Connected {
+				time.Sleep(time.Millisecond)
+			}
+			if took := time.Since(began); took > 2*time.Second {
+				t.Fatalf("back after %v", took)
+			}
+			w.mu.Lock()
+			delete(w.listeners, "nowhere")
+			w.mu.Unlock()
+			a.Drop(2)
+			for a.status(2).Connected {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		for own, want := range map[string]string{"nowhere": "refused", "silent": "down"} { // it may be there
+			a.SetFurther(map[uint64][]string{2: {"nowhere", "silent"}})
+			a.SetPeers(map[uint64]string{2: own})
+			time.Sleep(time.Minute)
+			for len(a.statesOf(2)) > 1 {
+				<-a.statesOf(2)
+			}
+			if got := <-a.statesOf(2); got != want {
+				t.Errorf("a peer whose own address is %s is %s", own, got)
+			}
+			a.SetPeers(nil)
+			time.Sleep(time.Minute)
 		}
 	})
 }

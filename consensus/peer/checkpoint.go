@@ -28,7 +28,7 @@ func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.W
 	both, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	err = n.with(both, to, address, kindCheckpoint, silenceTimeout, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+	err = n.with(both, to, address, kindCheckpoint, silenceTimeout, silenceTimeout, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 		return sendCheckpoint(ctx, cancel, conn, to, checked, write)
 	})
 	if cause := context.Cause(both); err != nil && cause != nil {

@@ -32,7 +32,7 @@
 //	P8  No frame and no checkpoint is received, the Handler judges no hello, and no connection
 //	    of a peer is replaced, before the caller has proved that it is the peer: by
 //	    Config.Secret, by a certificate that names the peer, or because the member at the peer's
-//	    address (for a peer that moves, also the former address, see SetPeers) confirms that the
+//	    address (also a former or further one, see SetPeers and SetFurther) confirms that the
 //	    connection is its own. A peer of a version that cannot confirm is believed, but does not
 //	    replace a proved connection. A peer without an address here must prove that it is a
 //	    guest (guest.go); otherwise the Handler is told that the peer has proved nothing.
@@ -47,9 +47,9 @@
 //
 //   - By address: the called member dials the configured address of the member that the hello
 //     names, and asks whether it is making the connection with this nonce. A member that a reconfig
-//     moves is also asked at its former address, until it has answered at the new address: until
-//     then, whoever gets the former address can pass for the member, unless there is a secret or
-//     TLS.
+//     moves is also asked at its former address, until it has answered at the new address, and
+//     each member that does not answer there at its further addresses: whoever gets one of them can
+//     pass for the member, unless there is a secret or TLS.
 //   - By secret: the caller answers the challenge first, so a stranger gets nothing that is
 //     computed from the secret. A member that only prefers the secret falls back to the address.
 //   - By certificate: both sides verify the other's chain, and compare the certificate with the

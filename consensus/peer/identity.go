@@ -180,7 +180,8 @@ func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if p := n.peers[id]; p != nil && !p.guest && p.address != "" {
-		return p.questions, p.addresses()
+		addresses, _ = p.addresses()
+		return p.questions, addresses
 	}
 	return nil, nil
 }

@@ -36,6 +36,7 @@ type Network struct {
 	mu       sync.RWMutex // guards the fields below; never held while the Handler is called
 	closed   bool
 	peers    map[uint64]*peer
+	further  map[uint64][]string  // see SetFurther
 	accepted int                  // connections
 	incoming map[uint64]*incoming // by peer
 	dialing  map[nonce]uint64     // the connections that this member makes, with the other member
@@ -119,6 +120,15 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 		}
 		n.addPeer(id, address)
 	}
+}
+
+// SetFurther replaces the further addresses of the peers: a peer that is not reached at its own for
+// about a second is also tried there, and one that does not answer is also asked there whether a
+// connection is its own. A change ends no connection and no attempt. SetFurther retains the map.
+func (n *Network) SetFurther(addresses map[uint64][]string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.further = addresses
 }
 
 // Drop closes the connections with a peer in both directions, and ends running checkpoints. Both

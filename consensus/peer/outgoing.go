@@ -83,12 +83,20 @@ func (p *peer) readdress(life context.Context, address string) {
 	p.net.signalLinks()
 }
 
-// addresses returns where the peer may be reached, in the order in which to try. net.mu is held.
-func (p *peer) addresses() []string {
-	if p.former == "" {
-		return []string{p.address}
+// addresses returns where the peer may be reached, in the order in which to try: at the first own
+// of them, and also at its further ones. net.mu is held.
+func (p *peer) addresses() (all []string, own int) {
+	all = append(all, p.address)
+	if p.former != "" {
+		all = append(all, p.former)
 	}
-	return []string{p.address, p.former}
+	own = len(all)
+	for _, address := range p.net.further[p.id] {
+		if !slices.Contains(all, address) {
+			all = append(all, address)
+		}
+	}
+	return all, own
 }
 
 // run connects again and again until the peer is removed or the network closed.
@@ -96,11 +104,14 @@ func (p *peer) run() {
 	var retry backoff
 	patience := helloTimeout
 	for {
-		ctx, addresses, ok := p.target()
+		ctx, addresses, own, ok := p.target()
 		if !ok {
 			return
 		}
-		up, err := p.connectAndSend(ctx, addresses, patience)
+		if retry.wait < longestWait { // it may just be starting again
+			addresses = addresses[:own]
+		}
+		up, err := p.connectAndSend(ctx, addresses, own, patience)
 		if patience = min(2*patience, silenceTimeout); !errors.Is(err, errUnanswered) {
 			patience = helloTimeout
 		}
@@ -118,15 +129,16 @@ func (p *peer) run() {
 // target returns the addresses to try, and a context that ends when they change. Without an
 // address, target removes p under the same lock. So SetPeers either finds p, and run continues, or
 // starts a new peer after the last call of Down.
-func (p *peer) target() (ctx context.Context, addresses []string, ok bool) {
+func (p *peer) target() (ctx context.Context, addresses []string, own int, ok bool) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	if p.net.closed || p.address == "" {
 		p.cancel(ErrMoved)
 		delete(p.net.peers, p.id)
-		return nil, nil, false
+		return nil, nil, 0, false
 	}
-	return p.ctx, p.addresses(), true
+	addresses, own = p.addresses()
+	return p.ctx, addresses, own, true
 }
 
 // pause waits, and reports whether the wait ended early because the peer has connected.
@@ -144,13 +156,18 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // connectAndSend connects to the first address at which the peer answers, sends frames until the
-// connection ends, and returns how long the connection lasted and why it ended. patience bounds the
-// TLS handshake, and then the wait for the answer to the hello.
-func (p *peer) connectAndSend(ctx context.Context, addresses []string, patience time.Duration) (up time.Duration, err error) {
+// connection ends, and returns how long the connection lasted and why it ended: without one, why
+// there is none at the first own addresses. patience bounds the TLS handshake, and then the wait
+// for the answer to the hello.
+func (p *peer) connectAndSend(ctx context.Context, addresses []string, own int, patience time.Duration) (up time.Duration, err error) {
 	var began time.Time
 	var address string // of the connection, or that err is about
-	for _, a := range addresses {
-		failed := p.net.with(ctx, p.id, a, kindFrames, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+	for i, a := range addresses {
+		dialTime := silenceTimeout
+		if i >= own { // which must not keep the peer waiting that is at its own address again
+			dialTime = min(dialTime, p.net.cfg.AddressPatience)
+		}
+		failed := p.net.with(ctx, p.id, a, kindFrames, dialTime, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 			began = time.Now()
 			p.setConnected(a, linkTLS(conn), cancel)
 			p.net.loggedOut.forget(p.id)
@@ -162,7 +179,7 @@ func (p *peer) connectAndSend(ctx context.Context, addresses []string, patience 
 			return err
 		})
 		wasUp := !began.IsZero()
-		if address == "" || wasUp || connectionRefused(err) { // the peer is gone only if all addresses refuse
+		if address == "" || wasUp || i < own && connectionRefused(err) { // it is gone only if its own addresses refuse
 			address, err = a, failed
 		}
 		if wasUp || ctx.Err() != nil {
@@ -253,10 +270,10 @@ func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 // closed when ctx ends. checked is that of the frames in both directions.
 type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error
 
-// with connects to a member, for the given kind of use, and runs f with the connection. patience
-// bounds the TLS handshake, and then the wait for the answer to the hello.
-func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, patience time.Duration, f connFunc) error {
-	dialCtx, cancel := context.WithTimeout(ctx, silenceTimeout)
+// with connects to a member, for the given kind of use, and runs f with the connection. dialTime
+// bounds the dial, and patience the TLS handshake and then the wait for the answer to the hello.
+func (n *Network) with(ctx context.Context, to uint64, address string, kind uint32, dialTime, patience time.Duration, f connFunc) error {
+	dialCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	conn, enc, err := n.dial(dialCtx, to, address, patience)
 	switch {

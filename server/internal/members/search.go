@@ -1,6 +1,7 @@
 package members
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -10,69 +11,95 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Search finds the leader for a server that has missed a reconfig: a server that is out of touch
-// tries the other members at the addresses in the newest members that it has heard of, too. See ADR
-// 7. The methods of a Search may be called from any goroutine. They call tell, which must not wait
-// for the disk, with host:port by member if these have changed.
+// Search finds the members that are not at the addresses that this server uses, for one whose lines
+// are old, or that has missed a reconfig. Further addresses of a member are those that the state
+// has, and for a server that is out of touch also those that other members name. See ADR 7. The
+// methods of a Search may be called from any goroutine.
 type Search struct {
-	mu      sync.Mutex // guards the fields, and is held while tell is called, so that the newest addresses stay
+	mu      sync.Mutex // guards the fields, and is held while a Tell is called, so that the newest addresses stay
+	self    uint64
 	own     map[uint64]string
-	newest  serverlist.Set // the newest members: those of the state, or as another server has them
-	version proto.Zxid     // of newest
-	applied proto.Zxid     // of the members that the state had
-	sought  serverlist.Set // members that are tried where these lines say
+	state   serverlist.Set // the newest members that the state had
+	version proto.Zxid     // of state
+	heard   map[uint64]heard
+	changed bool // heard, since a Tell was called
 }
 
+// heard are members as another member has them, newer than those of the state.
+type heard struct {
+	set     serverlist.Set
+	version proto.Zxid
+}
+
+// Tell takes host:port by member, and further ones where a member may be. It must not wait for the
+// disk, and may retain further.
+type Tell func(addresses map[uint64]string, further map[uint64][]string)
+
 // Follow takes the addresses that this server uses, after each Update.
-func (s *Search) Follow(a *Addresses, tell func(map[uint64]string)) {
+func (s *Search) Follow(self uint64, a *Addresses, tell Tell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.own = a.ByMember()
-	if a.version > s.applied {
-		s.applied, s.sought = a.version, nil
-	}
-	if a.version >= s.version {
-		s.newest, s.version = a.replicated, a.version
-	}
+	s.self, s.own, s.state, s.version = self, a.ByMember(), a.replicated, a.version
 	tell(s.addresses())
 }
 
-// Learn takes the text of the members that another server has.
-func (s *Search) Learn(text string) error {
-	set, version, err := serverlist.ParseConfig(text)
+// Known returns the version of the newest members that the state or another server has.
+func (s *Search) Known(other uint64) proto.Zxid {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil && version > s.version {
-		s.newest, s.version = set, version
-	}
-	return err
+	return max(s.version, s.heard[other].version)
 }
 
-// Seek makes this server try the members at their newest addresses, except for those in reached. It
-// returns the version of the newest members. Without seeking, Seek ends this as soon as the state
-// has these members. An address of all interfaces leads to no other server.
-func (s *Search) Seek(seeking bool, reached []uint64, tell func(map[uint64]string)) proto.Zxid {
+// Learn takes the text of the members that another server has, for the next Seek. Of what it says
+// the last counts.
+func (s *Search) Learn(from uint64, text string) error {
+	set, version, err := serverlist.ParseConfig(text)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.addresses()
-	if !seeking && s.applied == s.version {
-		s.sought = nil
+	if s.heard == nil {
+		s.heard = make(map[uint64]heard)
 	}
-	for _, m := range s.newest {
-		if host, _ := netip.ParseAddr(m.Host); seeking && !slices.Contains(reached, m.ID) && !host.IsUnspecified() {
-			s.sought = s.sought.With(m)
+	s.heard[from], s.changed = heard{set, version}, true
+	return nil
+}
+
+// Seek makes this server use what was learned, or, without seeking, forgets it. Connections stay.
+func (s *Search) Seek(seeking bool, tell Tell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !seeking && len(s.heard) > 0 {
+		s.heard, s.changed = nil, true
+	}
+	if s.changed {
+		s.changed = false
+		tell(s.addresses())
+	}
+}
+
+// addresses returns what Tell takes. An address of all interfaces leads to no other server.
+func (s *Search) addresses() (all map[uint64]string, further map[uint64][]string) {
+	all, further = maps.Clone(s.own), make(map[uint64][]string)
+	newer := []heard{{s.state, s.version}}
+	for _, h := range s.heard {
+		if h.version > s.version {
+			newer = append(newer, h)
 		}
 	}
-	if after := s.addresses(); !maps.Equal(before, after) {
-		tell(after)
+	slices.SortFunc(newer, func(a, b heard) int { return cmp.Compare(b.version, a.version) })
+	for _, h := range newer {
+		for _, m := range h.set {
+			address := m.PeerAddress()
+			switch host, _ := netip.ParseAddr(m.Host); {
+			case host.IsUnspecified() || m.ID == s.self:
+			case all[m.ID] == "":
+				all[m.ID] = address
+			case address != all[m.ID] && !slices.Contains(further[m.ID], address):
+				further[m.ID] = append(further[m.ID], address)
+			}
+		}
 	}
-	return s.version
-}
-
-func (s *Search) addresses() map[uint64]string {
-	all := maps.Clone(s.own)
-	for _, m := range s.sought {
-		all[m.ID] = m.PeerAddress()
-	}
-	return all
+	return all, further
 }

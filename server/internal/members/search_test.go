@@ -1,7 +1,6 @@
 package members
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -16,14 +15,17 @@ import (
 // searcher is a Search, and what it last told consensus.
 type searcher struct {
 	Search
-	told map[uint64]string
+	told    map[uint64]string
+	further map[uint64][]string
 }
 
-func (s *searcher) tell(addresses map[uint64]string) { s.told = addresses }
+func (s *searcher) tell(addresses map[uint64]string, further map[uint64][]string) {
+	s.told, s.further = addresses, further
+}
 
-// A server that seeks the leader tries the newest addresses that it has heard of, for members that
-// it does not reach. It leaves the others where they are, loses no member, and uses its own
-// addresses again when the state is as new.
+// This server tries the members first where it would without a search, and then where the state
+// and, while it seeks, each of the others says that they are. What others say counts only until the
+// state is as new, and only until this server is in touch; no answer hides another.
 func TestSearch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		drawSet := func(what string) (set serverlist.Set) {
@@ -33,78 +35,90 @@ func TestSearch(t *testing.T) {
 			}
 			return set
 		}
+		const self = 1
 		configured := drawSet("configured")
 		disk := vfstest.NewMem()
 		var own *Addresses // without a search
 		var s searcher
+		said := make(map[uint64]heard)                // by the other servers, and not forgotten
+		applied, tried := heard{}, said               // the members of the state, and a copy of said at the last Seek
+		sets := map[proto.Zxid]serverlist.Set{0: nil} // of the state, by version
+		follow := func() {
+			s.Follow(self, own, s.tell)
+			tried = maps.Clone(said)
+		}
 		open := func() {
 			var err error
 			if own, err = OpenAddresses(disk, ".", configured); err != nil {
 				t.Fatal(err)
 			}
 			s = searcher{}
-			s.Follow(own, s.tell)
+			clear(said)
+			follow()
 		}
 		open()
-		sets := map[proto.Zxid]serverlist.Set{0: nil} // by version, as all members have them
-		at := func(version proto.Zxid) serverlist.Set {
-			if _, known := sets[version]; !known {
-				sets[version] = drawSet(fmt.Sprint("version ", version))
-			}
-			return sets[version]
-		}
-		var state, known proto.Zxid // the versions of the state and of the newest members
 		t.Repeat(map[string]func(*rapid.T){
 			"state": func(t *rapid.T) {
 				version := proto.Zxid(rapid.IntRange(0, 6).Draw(t, "version"))
-				if err := own.Update(at(version), version, at(version)); err != nil {
+				if _, known := sets[version]; !known {
+					sets[version] = drawSet("state")
+				}
+				if err := own.Update(sets[version], version, sets[version]); err != nil {
 					t.Fatal(err)
 				}
-				s.Follow(own, s.tell)
-				state, known = max(state, version), max(known, version)
+				if version > applied.version {
+					applied = heard{sets[version], version}
+				}
+				follow()
 			},
 			"learn": func(t *rapid.T) {
-				version := proto.Zxid(rapid.IntRange(1, 6).Draw(t, "version"))
-				if err := s.Learn(at(version).Text(version)); err != nil {
+				from, h := rapid.Uint64Range(2, 4).Draw(t, "from"), heard{drawSet("other"), proto.Zxid(rapid.IntRange(1, 9).Draw(t, "version"))}
+				if err := s.Learn(from, h.set.Text(h.version)); err != nil {
 					t.Fatal(err)
 				}
-				known = max(known, version)
-			},
-			"restart": func(*rapid.T) {
-				open()
-				known = state
-			},
-			"seek": func(t *rapid.T) {
-				reached := rapid.SliceOf(rapid.Uint64Range(1, 5)).Draw(t, "reached")
-				before := s.told
-				if got := s.Seek(true, reached, s.tell); got != known {
-					t.Fatalf("the newest version is %v, want %v", got, known)
-				}
-				got := s.told
-				for id, address := range before {
-					if now := got[id]; slices.Contains(reached, id) && now != address {
-						t.Fatalf("member %d is reached at %s, and moved to %s", id, address, now)
-					}
-				}
-				for _, m := range at(known) {
-					if named := m.Host >= "a"; named && !slices.Contains(reached, m.ID) && got[m.ID] != m.PeerAddress() {
-						t.Fatalf("member %d is at %s, and sought at %s", m.ID, m.PeerAddress(), got[m.ID])
-					}
+				said[from] = h
+				if got := s.Known(from); got != max(applied.version, h.version) {
+					t.Fatalf("%v is known from %d", got, from)
 				}
 			},
-			"found": func(t *rapid.T) {
-				want := s.told // until the state is as new
-				if s.Seek(false, nil, s.tell); known == state {
-					want = own.ByMember()
-				}
-				if !maps.Equal(s.told, want) {
-					t.Fatalf("found: %v, want %v", s.told, want)
-				}
+			"restart": func(*rapid.T) { open() },
+			"seek": func(*rapid.T) {
+				s.Seek(true, s.tell)
+				tried = maps.Clone(said)
+			},
+			"found": func(*rapid.T) {
+				s.Seek(false, s.tell)
+				clear(said)
+				tried = nil
 			},
 			"": func(t *rapid.T) {
-				for id, address := range own.ByMember() {
+				places := map[uint64][]string{} // where others than this server's own lines have them
+				newer := []heard{applied}
+				for _, h := range tried {
+					if h.version > applied.version {
+						newer = append(newer, h)
+					}
+				}
+				for _, h := range newer {
+					for _, m := range h.set {
+						if named := m.Host >= "a"; named && m.ID != self {
+							places[m.ID] = append(places[m.ID], m.PeerAddress())
+						}
+					}
+				}
+				first := own.ByMember()
+				for id, address := range s.told {
+					if all := append(places[id], first[id]); first[id] != "" && address != first[id] || !slices.Contains(all, address) {
+						t.Fatalf("member %d is tried at %s, which is none of %v, or not the first", id, address, all)
+					}
+					got := slices.Sorted(slices.Values(append(s.further[id], address)))
+					if want := slices.Compact(slices.Sorted(slices.Values(append(places[id], address)))); !slices.Equal(got, want) {
+						t.Fatalf("member %d is tried at %v, want %v", id, got, want)
+					}
+				}
+				for id := range places {
 					if s.told[id] == "" {
-						t.Fatalf("member %d at %s is lost", id, address)
+						t.Fatalf("member %d is not tried", id)
 					}
 				}
 			},
@@ -113,21 +127,27 @@ func TestSearch(t *testing.T) {
 }
 
 // What is no list of members teaches nothing. An address of all interfaces is not tried, also if
-// nothing else is known.
+// nothing else is known. The newest members come first.
 func TestSearch_Nowhere(t *testing.T) {
 	own, err := OpenAddresses(vfstest.NewMem(), "", parseSet(t, "server.1=a:1:2\nserver.2=b:1:2"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var s searcher
-	s.Follow(own, s.tell)
-	if err := s.Learn("server.1=nonsense\nversion=9"); err == nil || s.Seek(true, nil, s.tell) != 0 {
+	s.Follow(1, own, s.tell)
+	if err := s.Learn(2, "server.1=nonsense\nversion=9"); err == nil || s.Known(2) != 0 {
 		t.Errorf("nonsense is learned: %v", err)
 	}
-	if err := s.Learn("server.1=0.0.0.0:1:2\nserver.2=[::]:1:2\nserver.3=0.0.0.0:1:2\nversion=9"); err != nil {
-		t.Fatal(err)
+	for from, text := range map[uint64]string{
+		2: "server.1=0.0.0.0:1:2\nserver.2=[::]:1:2\nserver.3=0.0.0.0:1:2\nversion=9",
+		4: "server.2=b:2:9\nversion=7", 5: "server.2=b:3:9\nversion=8",
+	} {
+		if err := s.Learn(from, text); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if s.Seek(true, nil, s.tell); !maps.Equal(s.told, map[uint64]string{1: "a:1", 2: "b:1"}) {
-		t.Errorf("the members are at %v", s.told)
+	s.Seek(true, s.tell)
+	if !maps.Equal(s.told, map[uint64]string{1: "a:1", 2: "b:1"}) || !slices.Equal(s.further[2], []string{"b:3", "b:2"}) || len(s.further) != 1 {
+		t.Errorf("the members are at %v %v", s.told, s.further)
 	}
 }
