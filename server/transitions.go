@@ -31,7 +31,11 @@ func (s *transitions) logWaiting() {
 	if s.alone() {
 		return // it applies its own log, and waits for nobody
 	}
-	st, log := s.node.Status(), s.cfg.Logger.With("connected", memberid.Numbers(s.node.Connected()))
+	connected, unheard := s.node.Connected(), true
+	for _, link := range s.node.PeerLinks() {
+		unheard = unheard && !link.Incoming
+	}
+	st, log := s.node.Status(), s.cfg.Logger.With("connected", memberid.Numbers(connected))
 	switch {
 	case st.Leader != 0:
 		log.Info("not serving clients yet: catching up with the leader",
@@ -41,6 +45,9 @@ func (s *transitions) logWaiting() {
 		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + s.howToJoin()
 		switch {
 		case len(st.WithData) > 0:
+		case unheard && len(connected) > 0: // so they cannot say who has data
+			waits = "for the others to connect to it, which may have another address of it, of a reconfig: " +
+				"compare its server line with what gozkd cli config says on one of them, and correct the line"
 		case s.node.Emptied():
 			waits = "for a server that has the data, which this one has lost: start all servers"
 		case s.cfg.JoinOnly:

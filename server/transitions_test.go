@@ -98,6 +98,30 @@ func TestTransitions_Waiting(t *testing.T) {
 	})
 }
 
+// A member without data that proves who it is, and that the others do not find at the address of
+// its own line, says what is wrong.
+func TestTransitions_FormerAddress(t *testing.T) {
+	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+		e.each(func(c *server.Config) { c.PeerSecret = []byte("known to the members only") })
+		former := e.lines()
+		former[2] = strings.Replace(former[2], "m3:", "m9:", 1)
+		var served []func() error
+		for id := 1; id <= 2; id++ {
+			served = append(served, e.m(id).begin(former))
+		}
+		for _, wait := range served {
+			if err := wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.m(3).begin(e.lines())
+		time.Sleep(16 * time.Second) // it says so after 5 and 15
+		if n := e.said.Count("waits for the others to connect to it"); n != 2 {
+			t.Errorf("said %d times\n%s", n, e.said.String())
+		}
+	})
+}
+
 // Two of three members lose their data. Each server says that the quorum is gone for good, who has
 // the data and who has lost it, and advises nobody to found an empty ensemble: the member with the
 // data once if it kept running, and all of them when they start.
