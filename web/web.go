@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/sloglog"
+	"github.com/gozkd/gozkd/internal/version"
 	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
@@ -201,7 +202,7 @@ func (h *Handler) kind(path string, czxid proto.Zxid) (kind string, ttlMs int64)
 func (h *Handler) whoIs(c *access.Caller) *restv2.Who {
 	shown, st := *c, h.server.Status()
 	shown.IDs = proto.ShownIDs(c.IDs)
-	return restv2.WhoIs(restv2.ServerInfo{ID: memberid.Number(st.Member), Version: server.Version, Mode: st.Mode},
+	return restv2.WhoIs(restv2.ServerInfo{ID: memberid.Number(st.Member), Version: version.Get().String(), Mode: st.Mode},
 		h.gate, &shown)
 }
 

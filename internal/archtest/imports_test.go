@@ -378,7 +378,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "events, zxids and error codes"},
 	}},
 	{pkg: "cmd/gozkd/internal/moving", there: true, may: []arrow{
-		{"internal/wakeup", "wakes goroutines"},
+		{"internal/wakeup", "wakes goroutines"}, {"github.com/dustin/go-humanize", "large numbers"},
 		{"internal/neterr", "which hosts refuse connections"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/backoff", "pauses between attempts"},

@@ -83,7 +83,7 @@ var webTable = []box{
 		{"web/internal/unpack", "zstd for the viewers"},
 	}},
 	{pkg: "web", there: true, may: []arrow{
-		{"internal/webrole", "roles"},
+		{"internal/webrole", "roles"}, {"internal/version", "says to a caller who answers"},
 		{"internal/printable", "errors for people"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/history", "earlier states of znodes"},

@@ -47,7 +47,7 @@ func auditKeys(c *Config) []key {
 		row("gozkd.audit.format", oneOf(AuditJSON, AuditZooKeeper), AuditJSON, &c.Audit.Format,
 			"zookeeper: ZooKeeper's line, for ZooKeeper's events only"),
 		row("gozkd.audit.file", text, "`audit.log` in dataDir", &c.Audit.File,
-			"file of the audit log; `-`: standard error. Opened again on SIGHUP"),
+			"file of the audit log; `-`: standard error. Opened again on SIGHUP; a missing directory is made"),
 		row("gozkd.audit.maxSizeMB", integer(1, 1<<20), "10", &c.Audit.MaxSizeMB,
 			"MiB above which a new file is begun"),
 		row("gozkd.audit.maxFiles", integer(0, maxInt), "10", &c.Audit.MaxFiles, "renamed files that are kept; 0: all"),

@@ -298,7 +298,7 @@ func TestLoad_SessionTimeouts(t *testing.T) {
 		t.Errorf("8 MiB of client memory became %d bytes", inv.Config.Server.ClientMemory)
 	}
 	wantLines(t, problems(t, "dataDir=d\nminSessionTimeout=70000", nil),
-		"zoo.cfg:2: minSessionTimeout: minSessionTimeout is 70000 ms, more than maxSessionTimeout, which is 60000 ms")
+		"zoo.cfg:2: minSessionTimeout: the shortest timeout, 70000 ms, is more than maxSessionTimeout, which is 60000 ms")
 }
 
 // ZooKeeper starts with any jute.maxbuffer.

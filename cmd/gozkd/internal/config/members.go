@@ -304,7 +304,7 @@ func (r *resolver) ensembleKeys(c *Config) {
 		}
 		if int64(limit.ticks)*c.Server.Tick.Milliseconds() > math.MaxInt32 {
 			w := r.firstOn(limit.key, "tickTime")
-			r.problem(w.from, w.key, "is %s: %s is %d ticks of %d ms, which exceeds %d ms", w.value, limit.key, limit.ticks, c.Server.Tick.Milliseconds(), math.MaxInt32)
+			r.problem(w.from, w.key, "is %s: %d ticks of %d ms for %s exceed %d ms", w.value, limit.ticks, c.Server.Tick.Milliseconds(), limit.key, math.MaxInt32)
 		}
 	}
 }

@@ -180,8 +180,8 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		{lines + "myid=1\ninitLimit=-1\nsyncLimit=x", []string{
 			`zoo.cfg:5: initLimit: is "-1"; allowed: a whole number from 0 to 2147483647`,
 			`zoo.cfg:6: syncLimit: is "x"; allowed: a whole number from 0 to 2147483647`}},
-		{lines + "myid=1\ninitLimit=2147483647", []string{"zoo.cfg:5: initLimit: is 2147483647: initLimit is 2147483647 ticks of 3000 ms, which exceeds 2147483647 ms"}},
-		{lines + "myid=1\ntickTime=99999999\nsyncLimit=1\ninitLimit=22", []string{"zoo.cfg:7: initLimit: is 22: initLimit is 22 ticks of 99999999 ms, which exceeds 2147483647 ms"}},
+		{lines + "myid=1\ninitLimit=2147483647", []string{"zoo.cfg:5: initLimit: is 2147483647: 2147483647 ticks of 3000 ms for initLimit exceed 2147483647 ms"}},
+		{lines + "myid=1\ntickTime=99999999\nsyncLimit=1\ninitLimit=22", []string{"zoo.cfg:7: initLimit: is 22: 22 ticks of 99999999 ms for initLimit exceed 2147483647 ms"}},
 		{"server.1=a:1:2\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is one of 2 servers, but only server.1 is a participant: add more, or set standaloneEnabled=false"}},
 		{"server.1=a:1:2:observer\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is an observer like all other servers, and an ensemble needs votes: make some of them participants"}},
 	} {

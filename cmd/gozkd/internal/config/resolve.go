@@ -333,7 +333,7 @@ func (r *resolver) sessionTimeouts(c *Config) {
 	}
 	if c.Server.MinSessionTimeout > c.Server.MaxSessionTimeout {
 		w := r.firstOn("minSessionTimeout", "maxSessionTimeout")
-		r.problem(w.from, w.key, "minSessionTimeout is %d ms, more than maxSessionTimeout, which is %d ms",
+		r.problem(w.from, w.key, "the shortest timeout, %d ms, is more than maxSessionTimeout, which is %d ms",
 			c.Server.MinSessionTimeout.Milliseconds(), c.Server.MaxSessionTimeout.Milliseconds())
 	}
 }

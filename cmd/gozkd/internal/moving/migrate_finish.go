@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/zkdata"
 	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -214,7 +216,8 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 		m.end(err)
 		return err
 	}
-	say("founded", "%s: zxid %v, %d znodes, %d of them ephemeral, %d sessions", m.into, tree.LastZxid(), tree.NumZnodes(), tree.NumEphemerals(), tree.NumSessions())
+	say("founded", "%s: zxid %v, %s znodes, %s of them ephemeral, %s sessions", m.into, tree.LastZxid(),
+		humanize.Comma(int64(tree.NumZnodes())), humanize.Comma(int64(tree.NumEphemerals())), humanize.Comma(int64(tree.NumSessions())))
 	if closed > 0 {
 		say("closed", "%d sessions that owned ephemerals but were not open", closed)
 	}
@@ -244,7 +247,7 @@ func (m *migration) verifyTail(r *zklearner.Replica, all []*zkdata.Directory, sa
 	if err != nil {
 		return err
 	}
-	last, n := r.Last(), 0
+	last, n := r.Last(), int64(0)
 	found, torn, err := zkdata.Tail(d, last, func(x *zkfiles.Record) error {
 		n++
 		return r.Apply(x)
@@ -256,7 +259,7 @@ func (m *migration) verifyTail(r *zklearner.Replica, all []*zkdata.Directory, sa
 		return fmt.Errorf("%s, the newest of the directories, does not have transaction %v, which the leader has sent: are these all servers of this ensemble?\n"+
 			"Name the others, or use gozkd import", d.Name, last)
 	}
-	say("tail", "%s: %d transactions after %v", d.Name, n, last)
+	say("tail", "%s: %s transactions after %v", d.Name, humanize.Comma(n), last)
 	for _, t := range torn {
 		say("left out", "%s: the server was killed while it wrote it, and acknowledged nothing of it", t)
 	}

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -109,7 +110,7 @@ func (m *model) hotLines() []string {
 	}
 	clients := []column[int]{
 		rate("READ/S", func(i int) float64 { return h.Clients[i].Reads }), rate("WRITE/S", func(i int) float64 { return h.Clients[i].Writes }),
-		name("CLIENT", 21, true, func(i int) string { return h.Clients[i].Address }),
+		name("CLIENT", 21, true, func(i int) string { return cmp.Or(h.Clients[i].Address, "(disconnected)") }),
 		name("SESSION", 18, false, func(i int) string { return h.Clients[i].Session }),
 	}
 	if m.width < tablesBeside {

@@ -41,7 +41,7 @@ func loaded() []*fake {
 	}
 	a.hot = facts.HotSpots{Window: 10, Paths: []facts.HotPath{{Path: "/kafka/brokers/ids", Reads: 812.4, Writes: 0.1}, {Path: "/locks/übergabe/\x1b[31mred", Reads: 3}},
 		Clients: []facts.HotClient{{Address: "10.1.0.10:40010", Session: "0x10000010000000a", Reads: 800, Writes: 12}}}
-	b.hot = facts.HotSpots{Window: 10, Paths: []facts.HotPath{{Path: "/kafka/brokers/ids", Reads: 100}, {Path: "/" + strings.Repeat("long/", 40) + "path", Writes: 17}}}
+	b.hot = facts.HotSpots{Window: 10, Paths: []facts.HotPath{{Path: "/kafka/brokers/ids", Reads: 100}, {Path: "/" + strings.Repeat("long/", 40) + "path", Writes: 17}}, Clients: []facts.HotClient{{Session: "0x30000010000000b", Reads: 1}}}
 	return []*fake{a, leader, b}
 }
 
