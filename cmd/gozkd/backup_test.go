@@ -50,11 +50,12 @@ func newTrio(t *testing.T) *trio {
 }
 
 // reservePorts returns ports for child processes. They are reserved until the test ends, where the
-// system can do that.
+// system can do that, on all addresses: a connection from another address that has the port would
+// keep a server from listening on all.
 func reservePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
 	for range n {
-		p, err := tcpport.Reserve("127.0.0.1:0")
+		p, err := tcpport.Reserve("0.0.0.0:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,6 +240,7 @@ func (tr *trio) hold(timeout time.Duration) (holder *zk.Conn, expired *atomic.In
 // others join with empty directories; clients learn that their sessions are over, and go on. The
 // backup is the beginning of yet another one.
 func TestBackupAndQuorumGone(t *testing.T) {
+	t.Parallel() // it waits for processes
 	tr := newTrio(t)
 	tr.start(0, 1, 2)
 	holder, expired := tr.hold(10 * time.Second)

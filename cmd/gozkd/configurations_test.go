@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/program"
@@ -118,16 +117,10 @@ func recordedFile(t *testing.T, name, extension string) []byte {
 	return b
 }
 
-// unusedPort returns a port of 127.0.0.1 that nobody else takes while the test runs.
+// unusedPort returns a port that nobody else takes while the test runs.
 func unusedPort(t *testing.T) int {
 	t.Helper()
-	p, err := tcpport.Reserve("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Release)
-	_, port, _ := net.SplitHostPort(p.Address())
-	number, err := strconv.Atoi(port)
+	number, err := strconv.Atoi(reservePorts(t, 1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

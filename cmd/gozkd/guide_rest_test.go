@@ -12,6 +12,7 @@ import (
 
 // The commands of docs/guide/rest.md succeed as they are written.
 func TestGuide_REST(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("the commands of docs/guide/rest.md need curl, which is not installed: ", err)
 	}

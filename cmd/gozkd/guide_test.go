@@ -24,8 +24,10 @@ import (
 )
 
 // startGuide starts the shell in which the commands of a page run. Its directory has these ones.
+// The test then runs beside others: most of the time it waits for processes.
 func startGuide(t *testing.T, dirs ...string) *guideShell {
 	t.Helper()
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range dirs {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {

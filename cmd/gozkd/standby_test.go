@@ -22,6 +22,7 @@ import (
 // load, the promoted standby has everything that it has shown, and clients go on with their
 // sessions, ephemerals and sequence counters; the other members join it.
 func TestStandby_AllMembersLost(t *testing.T) {
+	t.Parallel() // it waits for processes
 	tr := newTrio(t)
 	place, dir, port := t.TempDir(), filepath.Join(t.TempDir(), "standby"), reservePorts(t, 1)[0]
 	admin := reservePorts(t, 1)[0]
