@@ -35,12 +35,8 @@ type (
 // MinPeerSecret is the minimum size of Config.PeerSecret, in bytes.
 const MinPeerSecret = peer.MinSecret
 
-// The levels after that of versions without feature levels: see their comments in package core.
-const (
-	Level2 = core.Level2
-	Level3 = core.Level3
-	Level4 = core.Level4
-)
+// Level4 is the feature level of the first release.
+const Level4 = core.Level4
 
 // ErrLevel is wrapped by errors about data of a feature level that this program does not support.
 var ErrLevel = core.ErrLevel

@@ -47,7 +47,8 @@ func (s SavedState) FoundEnsemble(f Foundation, state Changes) (SavedState, erro
 	}
 	meta := s.meta
 	meta.Member, meta.Cluster = f.ID, f.Cluster
-	meta.Index, meta.Term = s.Index+1, s.Term+f.NewTerms // of an entry that no member has: the restore itself
+	meta.Level = cmp.Or(meta.Level, core.SupportedLevels.Min) // an imported state has none
+	meta.Index, meta.Term = s.Index+1, s.Term+f.NewTerms      // of an entry that no member has: the restore itself
 	meta.Conf = &raftpb.ConfState{Voters: []uint64{f.ID}}
 	return savedStateOf(meta), f.write(meta, state)
 }

@@ -43,22 +43,23 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 	}
 	this := core.SupportedLevels.Max
 	next := this + 1
-	if got := level(this, Config{Levels: toLevel(next), MaxLevel: this}); got != this {
+	upTo := func(most Level) LevelRange { return LevelRange{Min: this, Max: most} }
+	if got := level(this, Config{Levels: upTo(next), MaxLevel: this}); got != this {
 		t.Fatalf("held back, the level is %d", got)
 	}
-	if got := level(this, Config{Levels: toLevel(this)}); got != this {
+	if got := level(this, Config{Levels: upTo(this)}); got != this {
 		t.Fatalf("after the downgrade the level is %d", got)
 	}
-	if got := level(next, Config{Levels: toLevel(next)}); got != next {
+	if got := level(next, Config{Levels: upTo(next)}); got != next {
 		t.Fatalf("the level is %d", got)
 	}
 	refused := func(why string) {
 		t.Helper()
 		before := vfstest.Fingerprint(t, dir)
-		_, err := tryOpen(t, Config{Dir: dir, Levels: toLevel(this)})
+		_, err := tryOpen(t, Config{Dir: dir, Levels: upTo(this)})
 		_, readErr := ReadDir(dir, "", &list{})
 		for _, err := range []error{err, readErr} {
-			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), fmt.Sprintf("has level %d, this program supports 1 to %d:", next, this)) {
+			if !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), why) || !strings.Contains(err.Error(), fmt.Sprintf("has level %d, this program supports %d:", next, this)) {
 				t.Errorf("%v; want %s", err, why)
 			}
 		}
@@ -67,7 +68,7 @@ func TestLevel_OlderVersionRefusesTheDirectory(t *testing.T) {
 		}
 	}
 	refused("of the log in " + filepath.Join(dir, "wal"))
-	if got := level(next, Config{Levels: toLevel(next + 1), MaxLevel: next, CheckpointRequests: 1}); got != next {
+	if got := level(next, Config{Levels: upTo(next + 1), MaxLevel: next, CheckpointRequests: 1}); got != next {
 		t.Fatalf("after a restart the level is %d", got)
 	}
 	refused("the checkpoint " + filepath.Join(dir, "checkpoint.db"))
@@ -151,8 +152,8 @@ func TestLevel_AppliedAgain(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 {
 		var logs logbuf.Buffer
-		n := open(t, Config{Dir: dir, Logger: hclog.New(&hclog.LoggerOptions{Output: &logs})})
-		for n.Status().Level < core.SupportedLevels.Max {
+		n := open(t, Config{Dir: dir, Levels: toLevel(2), Logger: hclog.New(&hclog.LoggerOptions{Output: &logs})})
+		for n.Status().Level < 2 {
 			time.Sleep(time.Millisecond)
 		}
 		n.close(t)

@@ -7,7 +7,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.etcd.io/raft/v3/raftpb"
 
-	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/consensus/internal/turn"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
@@ -43,7 +42,7 @@ type simEntryFacts struct{ data, prevTerm uint64 }
 
 func newSimChecks() simChecks {
 	return simChecks{
-		ref:    []simApplied{{}, {digest: newSimMachine().digest(), level: core.Level1}},
+		ref:    []simApplied{{}, {digest: newSimMachine().digest(), level: simLevel}},
 		stream: map[simLife]uint64{}, lastLife: map[uint64]uint64{}, acked: map[simLife]uint64{},
 		leaderOf: map[uint64]simLife{}, entries: map[simEntry]simEntryFacts{},
 	}

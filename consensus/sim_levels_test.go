@@ -14,16 +14,19 @@ import (
 // Members of the simulator may be of a version that supports feature level 1 only, or of one that
 // also supports level 2. Upgrades and downgrades restart them as the other version.
 
+// simLevel is the level that the simulator's ensembles begin with.
+const simLevel Level = 1
+
 // level returns the highest level of a member's first version.
 func (p *plan) level(i int) Level {
 	if p.Levels == nil {
-		return core.Level1
+		return simLevel
 	}
 	return Level(p.Levels[i])
 }
 
 // supports makes the member one of a version with this highest level, from its next start on.
-func (m *simMember) supports(most Level) { m.levels = LevelRange{Min: core.Level1, Max: most} }
+func (m *simMember) supports(most Level) { m.levels = LevelRange{Min: simLevel, Max: most} }
 
 // levelInfo is what a member says in its hello.
 func (w *simWorld) levelInfo(m *simMember) core.LevelInfo {
@@ -41,11 +44,11 @@ func (w *simWorld) compatible(a, b *simMember) bool {
 
 // changeVersion restarts a member as another version.
 func (w *simWorld) changeVersion(m *simMember, up bool, ms int64) bool {
-	if w.plan.Levels == nil || (m.levels.Max > core.Level1) == up || !w.kill(m, false, ms) {
+	if w.plan.Levels == nil || (m.levels.Max > simLevel) == up || !w.kill(m, false, ms) {
 		return false
 	}
 	if m.supports(2); !up {
-		m.supports(core.Level1)
+		m.supports(simLevel)
 		m.downgradedAt = w.now
 	}
 	return true
@@ -53,7 +56,7 @@ func (w *simWorld) changeVersion(m *simMember, up bool, ms int64) bool {
 
 // upgrade makes a member one of the newest version.
 func (w *simWorld) upgrade(m *simMember) {
-	if w.plan.Levels == nil || m.levels.Max > core.Level1 {
+	if w.plan.Levels == nil || m.levels.Max > simLevel {
 		return
 	}
 	m.stop(false)
@@ -63,7 +66,7 @@ func (w *simWorld) upgrade(m *simMember) {
 // refused ends the life of a member that found its data to be of another version's level, and lets
 // the operator start the newer version.
 func (m *simMember) refused(err error) {
-	if m.levels.Max > core.Level1 {
+	if m.levels.Max > simLevel {
 		m.w.fatalf("member %d stops: %v", m.id, err)
 	}
 	m.w.stats.levelRefused++

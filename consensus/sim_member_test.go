@@ -433,7 +433,7 @@ func (m *simMember) propose(r *simRequest) {
 // write proposes a random request.
 func (m *simMember) write() {
 	w := m.w
-	if m.core.Levels.Active() > core.Level1 && w.rng.IntN(4) == 0 {
+	if m.core.Levels.Active() > simLevel && w.rng.IntN(4) == 0 {
 		m.propose(&simRequest{kind: kindLevel2})
 		return
 	}

@@ -47,16 +47,12 @@ func (t *Tree) deleteZnode(x *txn, path string, version int32) proto.ErrCode {
 // [Tree.Collectable] returns.
 type DeleteContainerBody struct {
 	Path  string
-	Czxid proto.Zxid // of the znode that is meant; 0: any, which servers propose below feature level 4
+	Czxid proto.Zxid // of the znode that is meant
 }
 
-// Append appends the encoding: ustring and, unless it is 0, long.
+// Append appends the encoding: ustring, long.
 func (c DeleteContainerBody) Append(b []byte) []byte {
-	b = jute.AppendString(b, c.Path)
-	if c.Czxid != 0 {
-		b = jute.AppendLong(b, int64(c.Czxid))
-	}
-	return b
+	return jute.AppendLong(jute.AppendString(b, c.Path), int64(c.Czxid))
 }
 
 // deleteContainer deletes a container or TTL znode. Servers propose this operation, see
@@ -72,10 +68,7 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 	var b proto.PathRequest
 	d := t.body(x)
 	b.Decode(d)
-	created := proto.Zxid(0)
-	if len(d.Rest()) > 0 {
-		created = proto.Zxid(d.Long())
-	}
+	created := proto.Zxid(d.Long())
 	if d.Err() != nil {
 		return proto.ErrMarshallingError
 	}
@@ -90,7 +83,7 @@ func (t *Tree) deleteContainer(x *txn) proto.ErrCode {
 		return proto.ErrNotEmpty
 	}
 	r := t.record(n)
-	if r.kind != container && !r.expired(x.TimeMs) || created != 0 && created != r.czxid {
+	if r.kind != container && !r.expired(x.TimeMs) || created != r.czxid {
 		return proto.ErrBadVersion
 	}
 	t.unlink(x, n)

@@ -310,7 +310,7 @@ func (m *model) deleteContainer(e env, path string, czxid proto.Zxid) ([]modelEv
 		return nil, proto.ErrNoNode
 	case len(m.children(path)) > 0:
 		return nil, proto.ErrNotEmpty
-	case n.kind != container && !(n.kind == ttl && e.h.TimeMs-n.mtime > n.ttl), czxid != 0 && czxid != n.czxid:
+	case n.kind != container && !(n.kind == ttl && e.h.TimeMs-n.mtime > n.ttl), czxid != n.czxid:
 		return nil, proto.ErrBadVersion
 	}
 	return m.remove(e, path), proto.OK

@@ -37,7 +37,8 @@ func TestDeleteContainer_Bodies(t *testing.T) {
 		"no body":            {nil, proto.ErrMarshallingError},
 		"a part of a path":   {whole[:5], proto.ErrMarshallingError},
 		"a part of the zxid": {whole[:7], proto.ErrMarshallingError},
-		"no path":            {(&proto.PathRequest{}).Append(nil), proto.ErrBadArguments},
+		"no path":            {append((&proto.PathRequest{}).Append(nil), make([]byte, 8)...), proto.ErrBadArguments},
+		"no zxid":            {whole[:6], proto.ErrMarshallingError},
 		"a path after a NUL": {DeleteContainerBody{Path: "\x00/c"}.Append(nil), proto.ErrBadArguments},
 	} {
 		if res := l.apply(proto.OpDeleteContainer, c.body); res.Err != c.want {

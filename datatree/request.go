@@ -22,8 +22,7 @@ const (
 	FlagEnforceQuota RequestFlags = 1 << iota
 	// FlagSkipACL lets every ACL check pass.
 	FlagSkipACL
-	// FlagX509 lets ACLs name ids of the scheme x509. A server sets this flag and those below only
-	// from feature level 2 on: older versions ignore them.
+	// FlagX509 lets ACLs name ids of the scheme x509.
 	FlagX509
 	// FlagSASL lets ACLs name ids of the scheme sasl.
 	FlagSASL
@@ -34,7 +33,7 @@ const (
 	// FlagX509Text lets ids of the scheme x509 be any text, and not only distinguished names. It
 	// has no effect without FlagX509.
 	FlagX509Text
-	// FlagMultiAddress lets the server lines of a reconfig have several addresses: feature level 3.
+	// FlagMultiAddress lets the server lines of a reconfig have several addresses.
 	FlagMultiAddress
 )
 

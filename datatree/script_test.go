@@ -139,7 +139,11 @@ func (s *script) server(t *testing.T, out *strings.Builder, line string, w *word
 		slices.Sort(paths)
 		fmt.Fprintf(out, "%s: %v\n", line, paths)
 	case "deletecontainer":
-		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: DeleteContainerBody{w.pos[2], proto.Zxid(w.num("czxid", 0))}.Append(nil)})
+		var stat proto.Stat
+		if n := s.tree.get(w.pos[2]); n != nil {
+			stat, _ = s.tree.Exists(w.pos[2], Caller{SkipACL: true})
+		}
+		s.apply(out, line, &Request{Op: proto.OpDeleteContainer, Body: DeleteContainerBody{w.pos[2], proto.Zxid(w.num("czxid", int64(stat.Czxid)))}.Append(nil)})
 	case "init":
 		s.apply(out, line, &Request{Op: proto.OpInitConfig, Body: []byte(w.opt["members"])})
 	case "done":

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/proto"
@@ -147,25 +146,16 @@ func (c newcomer) identifyCertificate(leaf *x509.Certificate) {
 	c.server.trail.Auth(c.conn, identity.SchemeX509, code)
 }
 
-// hasLevel reports whether requests may use a feature level.
-func (s *shared) hasLevel(l consensus.Level) bool { return s.node.Status().Level >= l }
-
 // requestFlags returns the settings that are part of a client's request.
-func (s *shared) requestFlags() (f datatree.RequestFlags) {
+func (s *shared) requestFlags() datatree.RequestFlags {
 	cfg := s.live.Load()
 	names := func(scheme string) bool { return slices.Contains(cfg.Auth.ACLSchemes, scheme) }
-	f = onlyIf(cfg.EnforceQuota, datatree.FlagEnforceQuota) | onlyIf(cfg.SkipACL, datatree.FlagSkipACL)
-	level2 := onlyIf(names(identity.SchemeX509), datatree.FlagX509) |
+	return onlyIf(cfg.EnforceQuota, datatree.FlagEnforceQuota) | onlyIf(cfg.SkipACL, datatree.FlagSkipACL) |
+		onlyIf(names(identity.SchemeX509), datatree.FlagX509) |
 		onlyIf(names(identity.SchemeX509) && cfg.Auth.X509.TextIDs, datatree.FlagX509Text) |
 		onlyIf(names(identity.SchemeSASL), datatree.FlagSASL) |
-		onlyIf(cfg.RefuseTTL, datatree.FlagRefuseTTL) | onlyIf(cfg.OneVoter, datatree.FlagOneVoter)
-	if level2 != 0 && s.hasLevel(consensus.Level2) {
-		f |= level2
-	}
-	if cfg.MultiAddress && s.hasLevel(consensus.Level3) {
-		f |= datatree.FlagMultiAddress
-	}
-	return f
+		onlyIf(cfg.RefuseTTL, datatree.FlagRefuseTTL) | onlyIf(cfg.OneVoter, datatree.FlagOneVoter) |
+		onlyIf(cfg.MultiAddress, datatree.FlagMultiAddress)
 }
 
 // onlyIf returns f if the condition holds, otherwise no flag.

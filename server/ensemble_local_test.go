@@ -349,22 +349,6 @@ func TestLocalSession_UpgradeRefused(t *testing.T) {
 	})
 }
 
-// Older versions do not know how to make a local session a global one. As long as one of them may
-// come back, sessions are global from the beginning.
-func TestLocalSession_UpgradesNeedLevel3(t *testing.T) {
-	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
-		e.each(func(c *server.Config) { c.LocalSessions, c.LocalSessionUpgrades, c.MaxFeatureLevel = true, true, 2 })
-		e.startAll()
-		c := e.connect(1, 10*time.Second)
-		if c.id&localBit != 0 {
-			t.Fatalf("%v is a local session at level %d", c.id, server.StatusOf(e.m(1).s).Level)
-		}
-		if code := c.code(proto.OpCreate, create{path: "/e", mode: proto.ModeEphemeral}); code != proto.OK {
-			t.Error(code)
-		}
-	})
-}
-
 // Who leaves local sessions behind does not keep others out: their sessions are global meanwhile.
 func TestLocalSession_CrowdedOut(t *testing.T) {
 	withLocal(t, true, func(t *testing.T, e *ensemble) {

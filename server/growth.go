@@ -249,7 +249,7 @@ func (g *growth) take(from uint64, b []byte) error {
 
 // lead proposes the limit if it must change.
 func (g *growth) lead(st consensus.Status, weight int64, now datatree.Limit) {
-	if st.Level < consensus.Level4 || g.proposing.Load() {
+	if g.proposing.Load() {
 		return
 	}
 	set, _, _ := g.state.membership()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fourletter"
@@ -185,9 +184,6 @@ func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	switch {
 	case req.SessionID == 0:
 		w.req.Op = proto.OpCreateSession
-		if s.cfg.ZooKeeperPasswords { // a new leader may not have raised the level yet
-			s.await(func() bool { return s.hasLevel(consensus.Level3) })
-		}
 		if w.req.Session, body.Passwd, err = s.sessions.newSession(); err != nil {
 			return false, err
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/zkfiles"
@@ -15,11 +14,8 @@ import (
 	"github.com/gozkd/gozkd/server/internal/trail"
 )
 
-// opensLocal reports whether new sessions are local: if the configuration says so and, where local
-// sessions can become global, if all members know how.
-func (s *sessions) opensLocal() bool {
-	return s.cfg.LocalSessions && !s.alone() && (!s.cfg.LocalSessionUpgrades || s.hasLevel(consensus.Level3))
-}
+// opensLocal reports whether new sessions are local.
+func (s *sessions) opensLocal() bool { return s.cfg.LocalSessions && !s.alone() }
 
 // attachLocal opens a local session, or resumes one that this server knows. done is false if the
 // ensemble must decide about the request. readOnly: this server is read-only.

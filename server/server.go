@@ -77,7 +77,6 @@ func New(cfg Config) (*Server, error) {
 	s.identities.Set(cfg.identities())
 	s.identities.Init(identity.Hooks{
 		Granted: s.state.rootGrants,
-		Level2:  func() bool { return s.life.Accepting.Load() && s.hasLevel(consensus.Level2) },
 		Failed:  func() { s.meter.Count(meter.AuthFailed) },
 	})
 	s.life.Init()

@@ -228,50 +228,20 @@ func TestCloseIsAnsweredBeforeReset(t *testing.T) {
 	}
 }
 
-// A client that connects before the feature level of such passwords is reached waits for it.
-func TestZooKeeperPasswords_FirstSession(t *testing.T) {
-	cfg := ticks
-	cfg.ZooKeeperPasswords, cfg.MaxFeatureLevel = true, 2
-	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
-		r := dial()
-		r.send((&proto.ConnectRequest{TimeoutMs: 10_000}).Append(nil))
-		synctest.Wait()
-		if restart, err := s.Reload(server.ReloadedWith(s, func(c *server.Config) { c.MaxFeatureLevel = 0 })); err != nil || restart != nil {
-			t.Fatal(restart, err)
-		}
-		d := jute.NewDecoder(r.recv())
-		var resp proto.ConnectResponse
-		if resp.Decode(&d); d.Err() != nil {
-			t.Fatal(d.Err())
-		}
-		if want := zkfiles.Password(resp.SessionID); !bytes.Equal(resp.Passwd, want[:]) {
-			t.Errorf("session %v has password %x, of ZooKeeper it would be %x", resp.SessionID, resp.Passwd, want)
-		}
-	})
-}
-
 // TestZooKeeperPasswords: with the setting, a ZooKeeper can compute the password of each new
-// session from its id, and no two sessions have one id, also after a restart. Members of earlier
-// versions could not apply such a request, so below feature level 3 passwords are random.
+// session from its id, and no two sessions have one id, also after a restart.
 func TestZooKeeperPasswords(t *testing.T) {
 	cfg := ticks
-	for _, tc := range []struct {
-		on    bool
-		level uint64
-	}{{true, 3}, {true, 2}, {false, 3}} {
-		cfg.ZooKeeperPasswords = tc.on
-		server.SetLevels(&cfg, tc.level)
-		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
-			for uint64(server.StatusOf(s).Level) < tc.level { // a new ensemble activates its level at once
-				time.Sleep(time.Millisecond)
-			}
+	for _, on := range []bool{true, false} {
+		cfg.ZooKeeperPasswords = on
+		serverBubble(t, cfg, func(t *testing.T, _ *server.Server, dial func() *raw) {
 			ids := make(map[proto.SessionID]bool)
 			for range 20 {
 				r := dial()
 				resp := r.connect(10_000, 0, nil)
 				want := zkfiles.Password(resp.SessionID)
-				if ids[resp.SessionID] || resp.SessionID == 0 || bytes.Equal(resp.Passwd, want[:]) != (tc.on && tc.level == 3) {
-					t.Fatalf("%+v: session %v has password %x, of ZooKeeper it would be %x", tc, resp.SessionID, resp.Passwd, want)
+				if ids[resp.SessionID] || resp.SessionID == 0 || bytes.Equal(resp.Passwd, want[:]) != on {
+					t.Fatalf("%t: session %v has password %x, of ZooKeeper it would be %x", on, resp.SessionID, resp.Passwd, want)
 				}
 				ids[resp.SessionID] = true
 				if h, _ := r.call(1, proto.OpCreate, create{path: fmt.Sprintf("/e%d", len(ids)), mode: proto.ModeEphemeral}); h.Err != proto.OK {
@@ -279,7 +249,7 @@ func TestZooKeeperPasswords(t *testing.T) {
 				}
 				again := dial()
 				if resumed := again.connect(10_000, resp.SessionID, resp.Passwd); resumed.SessionID != resp.SessionID {
-					t.Errorf("%+v: %+v instead of session %v", tc, resumed, resp.SessionID)
+					t.Errorf("%t: %+v instead of session %v", on, resumed, resp.SessionID)
 				}
 			}
 		})

@@ -41,7 +41,7 @@ const aheadIDs = 1 << 20
 // newSession returns the password of a new session. It is random, and the tree chooses the id,
 // unless ZooKeeper should be able to compute the password from the id.
 func (s *sessions) newSession() (id proto.SessionID, passwd [proto.PasswdBytes]byte, err error) {
-	if !s.cfg.ZooKeeperPasswords || !s.hasLevel(consensus.Level3) {
+	if !s.cfg.ZooKeeperPasswords {
 		if _, err := s.cfg.Rand.Read(passwd[:]); err != nil {
 			return 0, passwd, fmt.Errorf("session password: %w", err)
 		}
@@ -366,11 +366,7 @@ func (s *sessions) collectable(now time.Time, limit int) (requests []datatree.Re
 	s.state.RLock()
 	found := s.state.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)
 	s.state.RUnlock()
-	named := s.hasLevel(consensus.Level4)
 	for _, body := range found {
-		if !named {
-			body.Czxid = 0
-		}
 		requests = append(requests, datatree.Request{Op: proto.OpDeleteContainer, Body: body.Append(nil)})
 	}
 	return requests

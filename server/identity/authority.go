@@ -155,8 +155,6 @@ type Authority struct {
 type Hooks struct {
 	// Granted reports whether the ACL of the root znode gives all permissions to ids by name.
 	Granted func(ids []proto.ID) bool
-	// Level2 reports whether the ensemble has feature level 2.
-	Level2 func() bool
 	// Failed counts a proof that failed.
 	Failed func()
 }
@@ -273,13 +271,11 @@ func (a *Authority) IdentifySASL(id string) []proto.ID {
 	if slices.Contains(s.SASLSupers, id) {
 		ids = append(ids, superID)
 	}
-	if a.hooks.Level2() { // older versions would not know these, and apply the client's writes otherwise
-		if id == "super" { // the name, not the setting
-			ids = append(ids, proto.ID{Scheme: proto.SchemeSASLAll})
-		}
-		if x := s.LetAnySASLUserDoX; x != "" {
-			ids = append(ids, proto.ID{Scheme: proto.SchemeSASLAny, ID: x})
-		}
+	if id == "super" { // the name, not the setting
+		ids = append(ids, proto.ID{Scheme: proto.SchemeSASLAll})
+	}
+	if x := s.LetAnySASLUserDoX; x != "" {
+		ids = append(ids, proto.ID{Scheme: proto.SchemeSASLAny, ID: x})
 	}
 	return ids
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ type result struct {
 // begin starts the ensemble as the old version.
 func (r *roll) begin(ctx context.Context) {
 	keys := server.Defaults()
-	keys[holdKey] = "1"       // ignored by versions without levels
+	keys[holdKey] = fmt.Sprint(r.versions.nextLevel - 1)
 	keys["snapCount"] = "500" // so that each version starts with checkpoints of the other
 	from := server.KindNamed(ctx, server.Gozkd, r.versions.from, "")
 	r.ensemble = must.Get(from.StartEnsemble(ctx, server.EnsembleOptions{Members: 3, Keys: keys}))
@@ -55,7 +54,7 @@ func (r *roll) stages(ctx context.Context) {
 		name string
 		act  func(ctx context.Context)
 	}{
-		{"nothing is restarted", func(context.Context) {}},
+		{"nothing is restarted", func(ctx context.Context) { r.levelIs(ctx, v.nextLevel-1) }},
 		{"upgrade", r.to(v.this, keepDisks)},
 		{"downgrade", r.to(v.from, keepDisks)},
 		{"upgrade, one with an emptied disk", r.to(v.this, emptyOne)},
@@ -83,8 +82,8 @@ const (
 )
 
 // to restarts all members as another version, the leader last, and checks that the level is still
-// 1. With empty, the data of the first of them is deleted: it receives a checkpoint of the leader,
-// which is of the other version.
+// that of this tree. With empty, the data of the first of them is deleted: it receives a checkpoint
+// of the leader, which is of the other version.
 func (r *roll) to(binary string, empty bool) func(ctx context.Context) {
 	return func(ctx context.Context) {
 		leader := must.Get(r.ensemble.Leader(ctx))
@@ -97,7 +96,7 @@ func (r *roll) to(binary string, empty bool) func(ctx context.Context) {
 			r.start(ctx, m, binary)
 			must.Sleep(ctx, r.rest)
 		}
-		r.levelIs(ctx, 1)
+		r.levelIs(ctx, r.versions.nextLevel-1)
 	}
 }
 
@@ -126,7 +125,7 @@ func (r *roll) start(ctx context.Context, m *server.Member, binary string) {
 func (r *roll) raise(ctx context.Context) {
 	for _, m := range r.ensemble.Members {
 		text := string(must.Get(os.ReadFile(m.ConfigFile())))
-		next := strings.ReplaceAll(text, holdKey+"=1\n", "")
+		next := strings.ReplaceAll(text, fmt.Sprintf("%s=%d\n", holdKey, r.versions.nextLevel-1), "")
 		if next == text {
 			must.Failf("%s does not contain %s", m.ConfigFile(), holdKey)
 		}
@@ -172,13 +171,13 @@ func (r *roll) refused(ctx context.Context) {
 	r.levelIs(ctx, r.versions.nextLevel)
 }
 
-// levelIs waits until all members that know levels have this level.
+// levelIs waits until all members have this level.
 func (r *roll) levelIs(ctx context.Context, want int) {
 	must.Await(ctx, startLimit, fmt.Sprintf("the level is %d", want), func() error {
 		return must.Try(func() {
 			for _, m := range r.ensemble.Members {
 				level := must.Get(server.Monitored(ctx, m.Addr()))["zk_gozkd_feature_level"]
-				if cmp.Or(level, "1") != fmt.Sprint(want) { // "" is of a version without levels
+				if level != fmt.Sprint(want) {
 					must.Failf("member %d has level %s", m.ID, level)
 				}
 			}

@@ -65,7 +65,7 @@ func TestMembership_NewMembersBeginAsLearners(t *testing.T) {
 	w := newWorld(t, 1, 3)
 	first := w.members[0].checkpoint
 	first.Member = 4
-	absent := &member{w: w, id: 4, cut: true, state: LogState{Term: 1, Commit: 1}, checkpoint: first}
+	absent := &member{w: w, id: 4, levels: w.members[0].levels, cut: true, state: LogState{Term: 1, Commit: 1}, checkpoint: first}
 	absent.start()
 	w.members = append(w.members, absent)
 	w.calm(func() bool { l := w.leader(); return l != nil && l.core.Current() })
@@ -217,7 +217,7 @@ func newOutdated(t *testing.T, term uint64) *Core {
 		t.Fatal(err)
 	}
 	c, err := New(Config{
-		ID: 1, Incarnation: 9, Past: 4, Nonce: 7, Storage: storage, Meta: Meta{Member: 1, Index: 1, Term: 1, Conf: conf},
+		ID: 1, Incarnation: 9, Past: 4, Nonce: 7, Storage: storage, Meta: Meta{Member: 1, Level: Level4, Index: 1, Term: 1, Conf: conf},
 		Retention: DefaultRetention(1 << 40), Random: func() uint64 { return 0 }, Logger: quiet,
 	})
 	if err != nil {

@@ -441,7 +441,7 @@ func startOutdated(t *testing.T, voters ...uint64) *Core {
 		t.Fatal(err)
 	}
 	c, err := New(Config{
-		ID: 1, Incarnation: 9, Past: 4, Outdated: true, Nonce: 7, Storage: storage, Meta: Meta{Member: 1, Index: 1, Term: 1, Conf: conf},
+		ID: 1, Incarnation: 9, Past: 4, Outdated: true, Nonce: 7, Storage: storage, Meta: Meta{Member: 1, Level: Level4, Index: 1, Term: 1, Conf: conf},
 		Retention: DefaultRetention(1 << 40), Random: func() uint64 { return 0 }, Logger: quiet,
 	})
 	if err != nil {

@@ -18,10 +18,7 @@ const (
 	// logStateOutdated is the version of the state of an outdated directory. Versions that do not
 	// know the mark must not ignore it: the member would vote without what it acknowledged.
 	logStateOutdated = 2
-	// metaVersion is that of a meta at Level1, which versions without levels read. From the next
-	// version on, a meta begins with the level.
-	metaVersion      = 2
-	metaVersionLevel = 3
+	metaVersion      = 3
 )
 
 var errBadFormat = errors.New("consensus: malformed record")
@@ -103,12 +100,7 @@ type Meta struct {
 // Append encodes the meta, with a checksum at the end.
 func (m *Meta) Append(b []byte) []byte {
 	start := len(b)
-	if m.Level > Level1 {
-		b = binary.AppendUvarint(append(b, metaVersionLevel), uint64(m.Level))
-	} else {
-		b = append(b, metaVersion)
-	}
-	b = appendUvarints(b, m.Member, m.Index, m.Term, uint64(m.TimeMs), m.Cluster)
+	b = appendUvarints(append(b, metaVersion), uint64(m.Level), m.Member, m.Index, m.Term, uint64(m.TimeMs), m.Cluster)
 	var autoLeave byte
 	if m.Conf.GetAutoLeave() {
 		autoLeave = 1
@@ -140,32 +132,23 @@ func DecodeMeta(b []byte) (Meta, error) {
 	}
 	version := body[0]
 	r := Uvarints{Rest: body[1:]}
-	level := Level1
-	if version >= metaVersionLevel {
-		level = Level(r.Next())
-	}
+	level := Level(r.Next())
 	switch {
-	case version == 0:
-		return Meta{}, fmt.Errorf("%w: checkpoint meta of version 0", errBadFormat)
-	case version > metaVersionLevel:
+	case version < metaVersion:
+		return Meta{}, fmt.Errorf("consensus: %w: the checkpoint's format %d is of a version before the first release: start that version", ErrLevel, version)
+	case version > metaVersion:
 		return Meta{}, fmt.Errorf("consensus: %w: the checkpoint has level %d, and its format %d is not known here: start a version of gozkd that supports that level",
 			ErrLevel, level, version)
 	}
-	m := Meta{Level: level, Member: r.Next(), Index: r.Next(), Term: r.Next(), TimeMs: int64(r.Next()), Conf: &raftpb.ConfState{}, Streams: Streams{}}
-	if version >= 2 { // version 1 is from before there were ensembles
-		m.Cluster = r.Next()
-		m.Conf.AutoLeave = proto.Bool(r.Next() == 1)
-	}
+	m := Meta{Level: level, Member: r.Next(), Index: r.Next(), Term: r.Next(), TimeMs: int64(r.Next()), Cluster: r.Next(), Streams: Streams{}}
+	m.Conf = &raftpb.ConfState{AutoLeave: proto.Bool(r.Next() == 1)}
 	ids := func() (ids []uint64) {
 		for n := r.Next(); n > 0 && !r.Bad; n-- {
 			ids = append(ids, r.Next())
 		}
 		return ids
 	}
-	m.Conf.Voters, m.Conf.Learners = ids(), ids()
-	if version >= 2 {
-		m.Conf.VotersOutgoing, m.Conf.LearnersNext = ids(), ids()
-	}
+	m.Conf.Voters, m.Conf.Learners, m.Conf.VotersOutgoing, m.Conf.LearnersNext = ids(), ids(), ids(), ids()
 	for n := r.Next(); n > 0 && !r.Bad; n-- {
 		id := r.Next()
 		m.Streams[id] = StreamPosition{r.Next(), r.Next()}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -19,10 +20,8 @@ import (
 func TestFormat_Examples(t *testing.T) {
 	batch := appendRun(appendBatchHeader(nil, 1_700_000_000_000),
 		&RequestRun{Server: 1, Incarnation: 7, First: 300, Payloads: [][]byte{[]byte("ab"), {}}})
-	meta := Meta{Member: 2, Level: Level1, Cluster: 77, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
+	meta := Meta{Member: 2, Level: Level4, Cluster: 77, Index: 300, Term: 5, TimeMs: 1_700_000_000_000,
 		Conf: &raftpb.ConfState{Voters: []uint64{1, 2}, Learners: []uint64{3}}, Streams: Streams{2: {4, 9}, 1: {7, 301}}}
-	raised := meta
-	raised.Level = 2
 	for _, tc := range []struct {
 		name string
 		got  []byte
@@ -32,8 +31,7 @@ func TestFormat_Examples(t *testing.T) {
 		{"log entry", AppendEntry(nil, &raftpb.Entry{Term: proto.Uint64(300), Data: []byte("ab")}), "ac02006162"},
 		{"log state", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7}.Append(nil), "01ac0202e80707"},
 		{"log state of an outdated member", LogState{Term: 300, Vote: 2, Commit: 1000, Incarnation: 7, Outdated: true}.Append(nil), "02ac0202e80707"},
-		{"meta", meta.Append(nil), "0202ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
-		{"meta of level 2", raised.Append(nil), "0302" + "02ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
+		{"meta", meta.Append(nil), "0304" + "02ac020580d095ffbc31" + "4d00" + "020102" + "0103" + "00" + "00" + "020107ad02020409" + "META"},
 		{"level change", appendLevelChange(nil, 1_700_000_000_000, 2), "0280d095ffbc31" + "02"},
 		{"levels of a member", LevelInfo{LevelRange{1, 3}, 2, 1}.Append(nil), "01030201"},
 	} {
@@ -47,15 +45,16 @@ func TestFormat_Examples(t *testing.T) {
 	}
 }
 
-// A data directory of the version from before there were ensembles.
-func TestFormat_ReadsMetaOfVersion1(t *testing.T) {
-	b, err := hex.DecodeString("0102ac020580d095ffbc31" + "020102" + "0103" + "020107ad02020409")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := DecodeMeta(binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)))
-	if err != nil || m.Member != 2 || m.Index != 300 || m.Cluster != 0 || len(m.Conf.GetVoters()) != 2 || m.Streams[1] != (StreamPosition{7, 301}) {
-		t.Fatalf("%+v, %v", m, err)
+// A meta of a version before the first release, or of a later version, is refused.
+func TestFormat_RefusesMetaOfOtherVersions(t *testing.T) {
+	meta := Meta{Member: 2, Level: Level4, Conf: &raftpb.ConfState{}}
+	b := meta.Append(nil)
+	for version, want := range map[byte]error{0: ErrLevel, 1: ErrLevel, 2: ErrLevel, 3: nil, 4: ErrLevel} {
+		b[0] = version
+		body := b[:len(b)-4]
+		if _, err := DecodeMeta(binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))); !errors.Is(err, want) {
+			t.Errorf("version %d: %v, want %v", version, err, want)
+		}
 	}
 }
 

@@ -15,22 +15,12 @@ import (
 // falls. See docs/adr/0006-feature-levels.md.
 type Level uint64
 
-// The levels. A level is never changed or reused.
-const (
-	// Level1 is everything that versions without feature levels read and write.
-	Level1 Level = 1
-	// Level2 has the request flags FlagX509, FlagSASL, FlagRefuseTTL, FlagOneVoter and FlagX509Text
-	// of package datatree, and identities with proto.SchemeSASLAll and proto.SchemeSASLAny.
-	Level2 Level = 2
-	// Level3 has the request flag FlagMultiAddress, and createSession for a local session.
-	Level3 Level = 3
-	// Level4 has the request setLimit, the record of a limit in checkpoints, and the creation zxid
-	// of the znode in deleteContainer.
-	Level4 Level = 4
-)
+// Level4 is everything that the first release reads and writes. A level is never changed or reused:
+// lower ones were those of versions before it.
+const Level4 Level = 4
 
 // SupportedLevels are the levels of this program.
-var SupportedLevels = LevelRange{Min: Level1, Max: Level4}
+var SupportedLevels = LevelRange{Min: Level4, Max: Level4}
 
 // LevelRange is a range of levels, including both ends.
 type LevelRange struct{ Min, Max Level }
@@ -72,11 +62,8 @@ func (i LevelInfo) Append(b []byte) []byte {
 	return appendUvarints(b, uint64(i.Supported.Min), uint64(i.Supported.Max), uint64(i.Ready), uint64(i.Active))
 }
 
-// DecodeLevelInfo reads the output of Append. No bytes stand for a version without levels.
+// DecodeLevelInfo reads the output of Append.
 func DecodeLevelInfo(r *Uvarints) LevelInfo {
-	if len(r.Rest) == 0 {
-		return LevelInfo{Supported: LevelRange{Level1, Level1}, Ready: Level1}
-	}
 	next := func() Level { return Level(r.Next()) }
 	return LevelInfo{Supported: LevelRange{next(), next()}, Ready: next(), Active: next()}
 }
@@ -116,7 +103,6 @@ func newLevels(m *raftState, cfg *Config) (*Levels, error) {
 	if cfg.Meta.Conf == nil {
 		l.active = l.supported.Min
 	}
-	l.active = max(l.active, Level1)
 	return l, l.supported.Check(l.active, "the data")
 }
 
@@ -188,7 +174,7 @@ func (l *Levels) propose(nowMs int64, t Target) error {
 }
 
 // levelChangeVersion is the first byte of an entry that changes the level, where a batch has
-// batchVersion. Versions without levels stop at such an entry instead of ignoring it.
+// batchVersion.
 const levelChangeVersion = 2
 
 func appendLevelChange(b []byte, timeMs int64, l Level) []byte {

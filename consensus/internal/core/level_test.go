@@ -36,18 +36,16 @@ func TestLevel_Peers(t *testing.T) {
 }
 
 func TestLevel_InfoOfOtherVersions(t *testing.T) {
-	r := Uvarints{}
-	if got := DecodeLevelInfo(&r); got != (LevelInfo{LevelRange{1, 1}, 1, 0}) || r.Bad {
-		t.Errorf("a version without levels: %+v", got)
-	}
 	want := LevelInfo{LevelRange{1, 3}, 2, 1}
-	r = Uvarints{Rest: append(want.Append(nil), "later fields"...)}
+	r := Uvarints{Rest: append(want.Append(nil), "later fields"...)}
 	if got := DecodeLevelInfo(&r); got != want || r.Bad || string(r.Rest) != "later fields" {
 		t.Errorf("a later version: %+v", got)
 	}
-	r = Uvarints{Rest: want.Append(nil)[:3]}
-	if DecodeLevelInfo(&r); !r.Bad {
-		t.Error("half an info is accepted")
+	for n := range 4 {
+		r = Uvarints{Rest: want.Append(nil)[:n]}
+		if DecodeLevelInfo(&r); !r.Bad {
+			t.Errorf("%d bytes of an info are accepted", n)
+		}
 	}
 }
 
@@ -195,7 +193,7 @@ func TestLevel_OlderVersionStops(t *testing.T) {
 		t.Errorf("a state: %v", err)
 	}
 	later := meta.Append(nil)
-	later[0] = metaVersionLevel + 1
+	later[0] = metaVersion + 1
 	if _, err := DecodeMeta(withChecksum(later[:len(later)-4])); !errors.Is(err, ErrLevel) || !strings.Contains(err.Error(), "has level 2, and its format 4") {
 		t.Errorf("a later format: %v", err)
 	}
@@ -237,19 +235,18 @@ func TestLevel_Entries(t *testing.T) {
 // A member starts with the level of its state, or the lowest that it supports, and is ready for the
 // highest that it supports and is allowed.
 func TestLevel_AtTheStart(t *testing.T) {
-	conf := &raftpb.ConfState{}
+	conf, known := &raftpb.ConfState{}, LevelRange{1, 4}
 	for _, tc := range []struct {
 		what                   string
 		cfg                    Config
 		active, ready, claimed Level
 	}{
-		{"a state without levels", Config{Meta: Meta{Conf: conf}}, 1, SupportedLevels.Max, 1},
-		{"a state", Config{Meta: Meta{Conf: conf, Level: 3}}, 3, SupportedLevels.Max, 3},
-		{"no state", Config{}, 1, SupportedLevels.Max, 0},
+		{"a state", Config{Meta: Meta{Conf: conf, Level: 3}, Levels: known}, 3, 4, 3},
+		{"no state", Config{}, SupportedLevels.Min, SupportedLevels.Max, 0},
 		{"no state, and a later version", Config{Levels: LevelRange{2, 3}}, 2, 3, 0},
-		{"a limit", Config{Meta: Meta{Conf: conf, Level: 2}, LevelLimit: 3}, 2, 3, 2},
-		{"a limit below the state", Config{Meta: Meta{Conf: conf, Level: 3}, LevelLimit: 2}, 3, 3, 3},
-		{"a limit above all", Config{Meta: Meta{Conf: conf, Level: 2}, LevelLimit: 99}, 2, SupportedLevels.Max, 2},
+		{"a limit", Config{Meta: Meta{Conf: conf, Level: 2}, Levels: known, LevelLimit: 3}, 2, 3, 2},
+		{"a limit below the state", Config{Meta: Meta{Conf: conf, Level: 3}, Levels: known, LevelLimit: 2}, 3, 3, 3},
+		{"a limit above all", Config{Meta: Meta{Conf: conf, Level: 2}, Levels: known, LevelLimit: 99}, 2, 4, 2},
 	} {
 		l, err := newLevels(&raftState{conf: conf, fresh: tc.cfg.Meta.Conf == nil}, &tc.cfg)
 		if err != nil || l.Active() != tc.active || l.Info().Ready != tc.ready || l.Info().Active != tc.claimed || !l.checkDue {

@@ -105,7 +105,7 @@ func TestDecode_Refused(t *testing.T) {
 		"":         "checkpoint meta of 0 bytes",
 		"1234":     "checkpoint meta of 4 bytes",
 		"12345":    "checksum",
-		"\x00":     "version 0",
+		"\x00":     "format 0 is of a version before the first release",
 		"\x04\x63": "has level 99, and its format 4 is not known here",
 	} {
 		in := []byte(b)

@@ -210,11 +210,8 @@ func (c *Core) AppendIncarnations(b []byte) []byte {
 func (c *Core) Incarnations() uint64 { return c.incarnations }
 
 // ReadIncarnation reads the output of AppendIncarnations, and returns the incarnation of a server;
-// 0 if it is not known. Earlier versions of gozkd append nothing.
+// 0 if it is not known.
 func ReadIncarnation(r *Uvarints, server uint64) (incarnation uint64) {
-	if len(r.Rest) == 0 {
-		return 0
-	}
 	for n := r.Next(); n > 0 && !r.Bad; n-- {
 		if id, i := r.Next(), r.Next(); id == server {
 			incarnation = i

@@ -66,8 +66,8 @@ func newWorldWith(t testing.TB, seed uint64, n, learners int) *world {
 		}
 	}
 	for id := uint64(1); id <= uint64(n); id++ {
-		m := &member{w: w, id: id, state: LogState{Term: 1, Commit: 1},
-			checkpoint: Meta{Member: id, Index: 1, Term: 1, Conf: conf, Streams: Streams{}}}
+		m := &member{w: w, id: id, levels: LevelRange{1, SupportedLevels.Max}, state: LogState{Term: 1, Commit: 1},
+			checkpoint: Meta{Member: id, Level: 1, Index: 1, Term: 1, Conf: conf, Streams: Streams{}}}
 		w.members = append(w.members, m)
 		m.start()
 	}

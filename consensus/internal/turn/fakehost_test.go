@@ -91,7 +91,7 @@ func newLoopOf(t *testing.T, cfg Config, c core.Config, conf *raftpb.ConfState) 
 	c.ID, c.Incarnation, c.Past, c.Nonce, c.Logger = 1, 9, 4, 1, discarded
 	c.Storage, c.Random = raft.NewMemoryStorage(), func() uint64 { return 1 }
 	if len(conf.GetVoters()) > 0 {
-		c.Meta = core.Meta{Member: 1, Cluster: 5, Index: 1, Term: 1, Conf: conf}
+		c.Meta = core.Meta{Member: 1, Level: core.Level4, Cluster: 5, Index: 1, Term: 1, Conf: conf}
 		if err := c.Storage.ApplySnapshot(core.Snapshot(1, 1, conf)); err != nil {
 			t.Fatal(err)
 		}

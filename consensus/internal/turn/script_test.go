@@ -186,7 +186,7 @@ func (s *script) begin(td *datadriven.TestData) {
 	}
 	switch td.Cmd {
 	case "members":
-		s.cfg = scriptConfig{numbers, list("learners"), slices.Contains(words, "fresh"), levels(core.LevelRange{Min: core.Level3, Max: core.Level3}), int(number("keep", 1<<20))}
+		s.cfg = scriptConfig{numbers, list("learners"), slices.Contains(words, "fresh"), levels(core.LevelRange{Min: 3, Max: 3}), int(number("keep", 1<<20))}
 		idle := list("idle")
 		for _, id := range slices.Concat(numbers, s.cfg.learners, idle) {
 			s.members[id] = &scriptMember{s: s, id: id, levels: s.cfg.levels}

@@ -88,9 +88,7 @@ func (c *command) inspect(path, logDir string) (*source, error) {
 	c.Line("last entry", "term %d, index %d; known to be committed up to %d", h.Term, h.Index, h.Committed)
 	c.Line("member",
 		"%d of ensemble %016x, voters %v, learners %v", memberid.Number(h.Member), h.Cluster, memberid.Numbers(h.Voters), memberid.Numbers(h.Learners))
-	if h.Level > 1 {
-		c.Line("level", "%d; versions of gozkd that do not support this feature level cannot use it", h.Level)
-	}
+	c.Line("level", "%d; versions of gozkd that do not support this feature level cannot use it", h.Level)
 	if set, version := s.tree.Config(); len(set) > 0 {
 		c.Line("servers", "%s", strings.ReplaceAll(set.Text(version), "\n", "\n            "))
 	}

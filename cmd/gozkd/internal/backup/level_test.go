@@ -30,7 +30,7 @@ func (r *raised) Apply(batches []consensus.Batch) {
 func TestCommands_RefuseALaterLevel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	sm := &raised{replica.Replica{Tree: datatree.New(datatree.Options{})}, make(chan struct{})}
-	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: 1, Max: consensus.Level4 + 1}})
+	n, err := consensus.Open(consensus.Config{Dir: dir, StateMachine: sm, Levels: consensus.LevelRange{Min: consensus.Level4, Max: consensus.Level4 + 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestCommands_RefuseALaterLevel(t *testing.T) {
 			main = Restore
 		}
 		status, stdout, stderr := run(t, main, args...)
-		if status == 0 || !strings.Contains(stderr, "has level 5, this program supports 1 to 4: start a version of gozkd that supports level 5") ||
+		if status == 0 || !strings.Contains(stderr, "has level 5, this program supports 4: start a version of gozkd that supports level 5") ||
 			strings.Contains(stdout+stderr, "alone") {
 			t.Errorf("%s: %d\n%s%s", name, status, stdout, stderr)
 		}

@@ -104,7 +104,7 @@ func ensembleKeys(c *Config) []key {
 			"false: a single server line is an ensemble, and reconfig may leave a single voter"),
 		row("quorumListenOnAllIPs", boolean, "false", &c.ListenOnAllIPs, "listen for servers on all addresses"),
 		row("multiAddress.enabled", boolean, "false", &c.Server.MultiAddress,
-			"several addresses in a [server line](#an-ensemble); for reconfig from feature level 3"),
+			"several addresses in a [server line](#an-ensemble)"),
 		row("multiAddress.reachabilityCheckTimeoutMs", orNearest(1, maxInt), "1000", &c.Server.AddressPatience,
 			"ms to try each of several addresses, except the last"),
 		none("multiAddress.reachabilityCheckEnabled", boolean, "true", "servers try each address"),

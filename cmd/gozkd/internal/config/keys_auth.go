@@ -82,7 +82,7 @@ func authKeys(c *Config) []key {
 		live(enforceSchemes, nameList, "", &c.Auth.Schemes,
 			"sasl and x509 (which need their authProvider), digest, and ip, which everybody has"),
 		live("extendedTypesEnabled", boolean, "true", not{&c.Server.RefuseTTL},
-			"false, ZooKeeper's default: TTL znodes cannot be created (-6); from feature level 2"),
+			"false, ZooKeeper's default: TTL znodes cannot be created (-6)"),
 		{name: "requireClientAuthScheme", kind: anything, status: later,
 			note: "no version of ZooKeeper knows it. sessionRequireClientSASLAuth=true demands SASL of clients"},
 		none("jaasLoginRenew", anything, "", "an implementation detail of the Java server"),
