@@ -129,7 +129,7 @@ func (l *Levels) installed(active Level) { l.active, l.checkDue = max(l.active, 
 // Info returns this member's levels, for other members.
 func (l *Levels) Info() LevelInfo {
 	i := LevelInfo{Supported: l.supported, Ready: l.ready(), Active: l.active}
-	if l.fresh {
+	if l.applied == 0 { // also when the member was let in, until it has a checkpoint
 		i.Active = 0
 	}
 	return i

@@ -233,7 +233,8 @@ func TestLevel_Entries(t *testing.T) {
 }
 
 // A member starts with the level of its state, or the lowest that it supports, and is ready for the
-// highest that it supports and is allowed.
+// highest that it supports and is allowed. Without a state it claims no level, also when it was let
+// in: those that no longer support its lowest level would refuse it.
 func TestLevel_AtTheStart(t *testing.T) {
 	conf, known := &raftpb.ConfState{}, LevelRange{1, 4}
 	for _, tc := range []struct {
@@ -248,9 +249,16 @@ func TestLevel_AtTheStart(t *testing.T) {
 		{"a limit below the state", Config{Meta: Meta{Conf: conf, Level: 3}, Levels: known, LevelLimit: 2}, 3, 3, 3},
 		{"a limit above all", Config{Meta: Meta{Conf: conf, Level: 2}, Levels: known, LevelLimit: 99}, 2, 4, 2},
 	} {
-		l, err := newLevels(&raftState{conf: conf, fresh: tc.cfg.Meta.Conf == nil}, &tc.cfg)
+		m := &raftState{conf: conf, applied: 1}
+		if tc.cfg.Meta.Conf == nil {
+			m.applied, m.fresh = 0, true
+		}
+		l, err := newLevels(m, &tc.cfg)
 		if err != nil || l.Active() != tc.active || l.Info().Ready != tc.ready || l.Info().Active != tc.claimed || !l.checkDue {
 			t.Errorf("%s: %+v, %v", tc.what, l.Info(), err)
+		}
+		if m.fresh = false; l.Info().Active != tc.claimed {
+			t.Errorf("%s: let in, the member claims level %d", tc.what, l.Info().Active)
 		}
 		if l.installed(tc.active - 1); l.Active() != tc.active {
 			t.Errorf("%s: a checkpoint lowers the level to %d", tc.what, l.Active())
