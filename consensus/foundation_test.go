@@ -330,7 +330,7 @@ func TestWriteCheckpoint_AsksForRoom(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := open(t, Config{Dir: dir})
-	for range 24 {
+	for range 6 {
 		n.put(t, strings.Repeat("x", 1<<20))
 	}
 	n.close(t)

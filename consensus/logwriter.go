@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -31,9 +30,8 @@ type logWriter struct {
 	checkpoints checkpointReplacer
 	// done gets the responses of durable appends, and the checkpoint that they installed, if any.
 	done  func(responses []*raftpb.Message, installed *turn.Received)
-	size  atomic.Int64 // of the log; may be read at any time
-	watch *writeWatch  // may be nil
-	place *place       // nil: in memory
+	watch *writeWatch // may be nil
+	place *place      // nil: in memory
 
 	state   core.LogState // newest
 	written core.LogState // in the log
@@ -103,7 +101,6 @@ func (w *logWriter) work(items []turn.LogWork) error {
 		if err := w.log.Compact(compact); err != nil {
 			return err
 		}
-		w.size.Store(w.log.Size())
 	}
 	if !disk {
 		return nil
@@ -260,7 +257,6 @@ func (w *logWriter) append(batches ...wal.Batch) error {
 		return err
 	}
 	w.written = w.state
-	w.size.Store(w.log.Size())
 	return nil
 }
 

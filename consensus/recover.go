@@ -74,7 +74,6 @@ func (n *Node) recover(r *recovered) error {
 	n.log.writer.log = log
 	n.log.writer.place = &place{cfg: cfg, lock: n.lock, log: log}
 	n.checkpoints.place = n.log.writer.place
-	n.log.writer.size.Store(log.Size())
 	if loaded.found {
 		r.meta = loaded.meta
 	}

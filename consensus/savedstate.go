@@ -150,8 +150,8 @@ func savedStateOf(m core.Meta) SavedState {
 // to a new checkpoint file, and syncs it. An existing file is an error that wraps [fs.ErrExist].
 // After another error there may be an unusable file.
 //
-// room is called before each part of some megabytes, and its error ends the writing: others may
-// need the disk. A nil room means that there is room.
+// room is called before each megabyte, and its error ends the writing: others may need the disk. A
+// nil room means that there is room.
 func (s SavedState) WriteCheckpoint(path string, state Changes, room func() error) error {
 	return checkpoint.Create(vfs.OS{}, path, s.meta.Append(nil), state.Range, room)
 }

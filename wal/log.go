@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -16,7 +15,7 @@ import (
 // keepBufferBytes is the largest buffer that a log retains between appends.
 const keepBufferBytes = 1 << 20
 
-// Log is an open log. Except for Size, its methods must be called from one goroutine at a time.
+// Log is an open log. Its methods must be called from one goroutine at a time.
 type Log struct {
 	dir   string
 	cfg   Config
@@ -33,8 +32,7 @@ type Log struct {
 	prev  uint32 // CRC of the last frame, or of the tail's header if it has no frame
 
 	buf    []byte // for the next frame; reused
-	size   atomic.Int64
-	err    error // the first error of the disk; sticky
+	err    error  // the first error of the disk; sticky
 	closed bool
 }
 
@@ -127,10 +125,6 @@ func (l *Log) FirstIndex() uint64 { return l.pos.first }
 
 // LastIndex returns the index of the newest entry, or FirstIndex()-1 if there are no entries.
 func (l *Log) LastIndex() uint64 { return l.pos.last }
-
-// Size returns the size of the log on disk, in bytes, including preallocated space and spare files.
-// Size is safe for concurrent use.
-func (l *Log) Size() int64 { return l.size.Load() }
 
 // InPlace returns an error if the directory, its lock or the newest segment was removed, moved or
 // replaced while the log is open, as [vfs.Placed] says: the next Open would not find what is

@@ -157,22 +157,12 @@ func TestCompact_BoundsTheDiskAndRecycles(t *testing.T) {
 			m.compact(i - 20)
 		}
 	}
-	if limit := int64(8 * 8 << 10); l.Size() > limit {
-		t.Errorf("the log takes %d bytes, want at most %d", l.Size(), limit)
+	names, onDisk := listed(t, fs)
+	if limit := int64(8 * 8 << 10); onDisk > limit {
+		t.Errorf("the log takes %d bytes, want at most %d", onDisk, limit)
 	}
 	if created > 8 {
 		t.Errorf("%d files were made, want the old ones used again", created)
-	}
-	onDisk := int64(0)
-	names, err := fs.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		onDisk += int64(len(readAll(t, fs, dir+"/"+name)))
-	}
-	if onDisk != l.Size() {
-		t.Errorf("Size is %d, the files have %d", l.Size(), onDisk)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
@@ -182,8 +172,8 @@ func TestCompact_BoundsTheDiskAndRecycles(t *testing.T) {
 	if err := m.check(l, rec); err != nil {
 		t.Error(err)
 	}
-	if l.Size() != onDisk {
-		t.Errorf("Size after Open is %d, want %d", l.Size(), onDisk)
+	if again, bytes := listed(t, fs); !slices.Equal(again, names) || bytes != onDisk {
+		t.Errorf("after Open %q have %d bytes, before %q had %d", again, bytes, names, onDisk)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,6 @@ func (l *Log) readSegments(numbers []uint64) (content *replay, last *reader, err
 		last = r
 		content.forget(l.cfg.From, l.cfg.Keep)
 		s := segment{number: number, bytes: r.size, highest: content.last()}
-		l.size.Add(r.size)
 		if i < len(numbers)-1 {
 			l.sealed = append(l.sealed, s)
 			if err := r.f.Close(); err != nil {

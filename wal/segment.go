@@ -48,7 +48,6 @@ func (l *Log) begin(number uint64) error {
 	if n := len(l.spares); n > 0 {
 		path, size, recycled = l.spares[n-1].path, l.spares[n-1].bytes, true
 		l.spares = l.spares[:n-1]
-		l.size.Add(-size)
 	}
 
 	h := segmentHeader{number: number, salt: salt, firstSeq: l.seq, firstIndex: l.pos.last + 1, prevCRC: l.prev, recycled: recycled}
@@ -74,7 +73,6 @@ func (l *Log) begin(number uint64) error {
 	if err != nil {
 		return fmt.Errorf("wal: open segment %d: %w", number, err)
 	}
-	l.size.Add(size)
 	end := int64(len(head))
 	l.tail = tail{segment: segment{number: number, bytes: size}, f: f, salt: salt, start: end, end: end}
 	l.cfg.Logger.Debug("segment begun", "segment", number, "first_index", h.firstIndex, "recycled", recycled)
@@ -114,7 +112,6 @@ func (l *Log) extend(need int64) error {
 	if err := l.tail.f.Preallocate(l.tail.bytes, size-l.tail.bytes); err != nil {
 		return fmt.Errorf("wal: extend segment %d: %w", l.tail.number, err)
 	}
-	l.size.Add(size - l.tail.bytes)
 	l.tail.bytes = size
 	return nil
 }
@@ -151,7 +148,6 @@ func (l *Log) dropOldest() error {
 		if err := l.cfg.FS.Remove(name); err != nil {
 			return fmt.Errorf("wal: remove segment %d: %w", s.number, err)
 		}
-		l.size.Add(-s.bytes)
 	}
 	if err := l.cfg.FS.SyncDir(l.dir); err != nil {
 		return fmt.Errorf("wal: sync directory after dropping segment %d: %w", s.number, err)
@@ -178,7 +174,6 @@ func (l *Log) adoptSpares(numbers []uint64) error {
 		}
 		if len(l.spares) < maxSpares && l.fitsSpare(bytes) {
 			l.spares = append(l.spares, spare{path: path, bytes: bytes})
-			l.size.Add(bytes)
 			continue
 		}
 		if err := l.cfg.FS.Remove(path); err != nil {

@@ -12,8 +12,6 @@ const (
 	// syncBytes is how much is written between two syncs. A single sync at the end would have all
 	// the data to write, and the log's syncs would wait for that.
 	syncBytes = 1 << 20
-	// roomBytes is how much is written between two calls of room.
-	roomBytes = 8 << 20
 )
 
 type span struct{ first, pages uint64 }
@@ -22,7 +20,7 @@ type span struct{ first, pages uint64 }
 type pageWriter struct {
 	file     vfs.File
 	pageSize int
-	room     func() error // called before each roomBytes; nil: there is room
+	room     func() error // called before each syncBytes; nil: there is room
 
 	free     []span // pages that may be written to
 	firstRun int    // earlier spans are too short for more than one page
@@ -33,7 +31,6 @@ type pageWriter struct {
 	buf      []byte // adjacent pages that are not in the file yet
 	bufPage  uint64 // the first of them
 	unsynced int    // bytes since the last sync
-	unasked  int    // bytes since room was called
 }
 
 // release makes the pages of g free for the next transaction. Until this transaction is committed,
@@ -65,17 +62,15 @@ func (w *pageWriter) write() error {
 	if len(w.buf) == 0 {
 		return nil
 	}
-	if w.room != nil && w.unasked >= roomBytes {
+	if w.room != nil && w.unsynced == 0 {
 		if err := w.room(); err != nil {
 			return err
 		}
-		w.unasked = 0
 	}
 	if _, err := w.file.WriteAt(w.buf, int64(w.bufPage)*int64(w.pageSize)); err != nil {
 		return err
 	}
 	w.unsynced += len(w.buf)
-	w.unasked += len(w.buf)
 	w.bufPage, w.buf = w.bufPage+uint64(len(w.buf)/w.pageSize), w.buf[:0]
 	if w.unsynced >= syncBytes {
 		w.unsynced = 0

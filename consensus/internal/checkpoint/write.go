@@ -102,8 +102,8 @@ func revert(file vfs.File) error {
 // already, Create returns an error that wraps [io/fs.ErrExist]. After any other error there may be
 // a file, which [Open] refuses.
 //
-// room is called before each part of some megabytes, and its error ends Create: the disk may be
-// shared. A nil room means that there is room.
+// room is called before each megabyte, and its error ends Create: the disk may be shared. A nil
+// room means that there is room.
 func Create(disk vfs.FS, path string, meta []byte, pairs Pairs, room func() error) error {
 	exists, err := vfs.Exists(disk, path)
 	if exists {
@@ -117,7 +117,7 @@ func Create(disk vfs.FS, path string, meta []byte, pairs Pairs, room func() erro
 		return fmt.Errorf("create checkpoint: %w", err)
 	}
 	m := newMerge(file, os.Getpagesize())
-	m.room, m.unasked = room, roomBytes
+	m.room = room
 	err = pairs(m.put)
 	if err == nil {
 		err = m.commit(meta)
