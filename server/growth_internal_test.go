@@ -210,6 +210,38 @@ func TestGrowth_LeavesRoomForClients(t *testing.T) {
 	}
 }
 
+// Clients that a server has in excess go in the order in which they were heard from, a fiftieth of
+// the excess at a time: no caller within the program, none that waits for an answer, and none that
+// went in the last ten minutes. An eighth more than an equal part is no excess.
+func TestSpread(t *testing.T) {
+	const equal = 40
+	for sessions, want := range map[int]int{equal: 0, 45: 0, 46: 1, 90: 1, 91: 2} {
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, now, conns := &s.conns, time.Now(), []*conn(nil)
+		for i := range sessions { // the first is the quietest
+			nc, _ := net.Pipe() // nothing reads or writes
+			c := newConn(s, nc, portPlain, "client")
+			c.NoteHeard(now.Add(time.Hour + time.Duration(i)*time.Second))
+			conns, table.bySession[proto.SessionID(i)] = append(conns, c), c
+		}
+		conns[0].as = &Caller{}
+		conns[1].enqueue(testRequest{op: proto.OpGetData})
+		table.moved[2], table.moved[3] = now.Add(time.Minute-moveInterval), now.Add(-moveInterval)
+		for next := 3; next <= 3+want; next += max(1, want) {
+			table.spread(equal)
+			for i, c := range conns {
+				if c.Lock(); c.ClosedLocked() != (i >= 3 && i < next+want) {
+					t.Errorf("%d sessions: that of client %d is closed %v", sessions, i, c.ClosedLocked())
+				}
+				c.Unlock()
+			}
+		}
+	}
+}
+
 func first[T any](_ T, err error) error { return err }
 
 // A client whose request has come and waits, for whatever it waits, is not sent away: the answer

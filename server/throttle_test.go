@@ -75,42 +75,66 @@ func hangingDisk(t *testing.T, cfg server.Config) (server.Config, *atomic.Bool) 
 }
 
 // Behind a write that hangs, a write waits, and is then refused because it waited too long. A write
-// that waits for longer than its session's timeout is dropped with its connection.
+// that waits for longer than its session's timeout is dropped with its connection, if that is
+// configured, or counted.
 func TestRequestThrottle(t *testing.T) {
-	cfg, hang := hangingDisk(t, ticks)
-	cfg.Words = []string{"mntr"}
-	cfg.RequestThrottle = server.RequestThrottle{Limit: 1, OpWaitTime: 5 * time.Second, StaleLatency: true}
-	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
-		first, waits, late := dial(), dial(), dial()
-		for _, c := range []*raw{first, waits} {
-			c.connect(60_000, 0, nil)
-		}
-		late.connect(10_000, 0, nil)
-		hang.Store(true)
-		first.request(1, proto.OpCreate, create{path: "/first"})
-		time.Sleep(time.Second)
-		waits.requests(
-			create{path: "/waits"}.Append((&proto.RequestHeader{Xid: 1, Op: proto.OpCreate}).Append(nil)),
-			(&proto.PathWatchRequest{Path: "/waits"}).Append((&proto.RequestHeader{Xid: 2, Op: proto.OpExists}).Append(nil)),
-			create{path: "/next"}.Append((&proto.RequestHeader{Xid: 3, Op: proto.OpCreate}).Append(nil)),
-		)
-		late.request(1, proto.OpCreate, create{path: "/late"})
-		if took := late.closedIn(time.Minute); took < 10*time.Second || took > 11*time.Second {
-			t.Errorf("a stale write was dropped after %v", took)
-		}
-		for _, c := range []struct {
-			conn *raw
-			want proto.ErrCode
-		}{{first, proto.OK}, {waits, proto.ErrThrottledOp}, {waits, proto.ErrNoNode}, {waits, proto.OK}} {
-			if h, _ := c.conn.reply(); h.Err != c.want {
-				t.Errorf("%+v, want %v", h, c.want)
+	for _, tc := range []struct {
+		stale, keep, dropped bool
+		counts               []string
+	}{
+		{true, false, true, []string{"zk_stale_requests_dropped\t1", "zk_stale_requests\t0", "zk_request_throttle_wait_count\t2"}},
+		{true, true, false, []string{"zk_stale_requests_dropped\t0", "zk_stale_requests\t1", "zk_request_throttle_wait_count\t1"}},
+		{false, false, false, []string{"zk_stale_requests_dropped\t0", "zk_stale_requests\t0", "zk_request_throttle_wait_count\t1"}},
+	} {
+		cfg, hang := hangingDisk(t, ticks)
+		cfg.Words = []string{"mntr"}
+		cfg.RequestThrottle = server.RequestThrottle{Limit: 1, OpWaitTime: 5 * time.Second, StaleLatency: tc.stale, KeepStale: tc.keep}
+		serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
+			first, waits, late := dial(), dial(), dial()
+			for _, c := range []*raw{first, waits} {
+				c.connect(60_000, 0, nil)
 			}
-		}
-		if h, _ := first.call(2, proto.OpExists, &proto.PathWatchRequest{Path: "/late"}); h.Err != proto.ErrNoNode {
-			t.Errorf("the dropped write: %+v", h)
-		}
-		has(t, dial, "zk_throttled_ops\t1", "zk_stale_requests_dropped\t1", "zk_stale_requests\t0", "zk_request_throttle_wait_count\t2")
-	})
+			late.connect(10_000, 0, nil)
+			hang.Store(true)
+			first.request(1, proto.OpCreate, create{path: "/first"})
+			time.Sleep(time.Second)
+			type reply struct {
+				conn *raw
+				want proto.ErrCode
+			}
+			replies := []reply{{first, proto.OK}}
+			if tc.dropped { // otherwise it depends on who is first how often each waits
+				waits.requests(
+					create{path: "/waits"}.Append((&proto.RequestHeader{Xid: 1, Op: proto.OpCreate}).Append(nil)),
+					(&proto.PathWatchRequest{Path: "/waits"}).Append((&proto.RequestHeader{Xid: 2, Op: proto.OpExists}).Append(nil)),
+					create{path: "/next"}.Append((&proto.RequestHeader{Xid: 3, Op: proto.OpCreate}).Append(nil)),
+				)
+				replies = append(replies, reply{waits, proto.ErrThrottledOp}, reply{waits, proto.ErrNoNode}, reply{waits, proto.OK})
+			} else {
+				replies = append(replies, reply{late, proto.ErrThrottledOp})
+			}
+			late.request(1, proto.OpCreate, create{path: "/late"})
+			if tc.dropped {
+				if took := late.closedIn(time.Minute); took < 10*time.Second || took > 11*time.Second {
+					t.Errorf("a stale write was dropped after %v", took)
+				}
+			}
+			for _, c := range replies {
+				if h, _ := c.conn.reply(); h.Err != c.want {
+					t.Errorf("%+v: %+v, want %v", tc, h, c.want)
+				}
+			}
+			if h, _ := first.call(2, proto.OpExists, &proto.PathWatchRequest{Path: "/late"}); h.Err != proto.ErrNoNode {
+				t.Errorf("the dropped write: %+v", h)
+			}
+			has(t, dial, append(tc.counts, "zk_throttled_ops\t1", "zk_cnt_request_throttle_queue_time_ms\t1")...)
+			time.Sleep(time.Minute)
+			theirs := func(e *server.EndedSession) bool { return e.Session == late.id.String() }
+			if over := s.Facts().EndedSessions(theirs, 1); len(over) != 1 || strings.Contains(over[0].Story, "its write waited for too long") != tc.dropped {
+				t.Errorf("%+v: ended sessions: %+v", tc, over)
+			}
+		})
+	}
 }
 
 // Without the limit, a write waits as long as it takes.

@@ -141,13 +141,14 @@ func (c *Core) announces(ticks int) (to map[uint64]int, last joinRequest) {
 	return to, last
 }
 
-// A member without state announces itself to all every joinTicks, and so does an outdated one, once
-// its log says so; it shows that it could found nothing.
+// A member without state announces itself to all every joinTicks, however long nobody answers, and
+// so does an outdated one, once its log says so; it shows that it could found nothing.
 func TestAdmission_Announces(t *testing.T) {
-	want := map[uint64]int{2: 3, 3: 3}
+	const times = 1000
+	want := map[uint64]int{2: times, 3: times}
 	c := newFresh(t)
 	c.Admission.SetPeers([]uint64{3, 2})
-	if to, last := c.announces(3 * joinTicks); !maps.Equal(to, want) || last != (joinRequest{7, hashFounders(c.Admission.voters)}) {
+	if to, last := c.announces(times * joinTicks); !maps.Equal(to, want) || last != (joinRequest{7, hashFounders(c.Admission.voters)}) {
 		t.Errorf("a fresh member: %v, last %+v", to, last)
 	}
 	first := newFresh(t)
@@ -157,18 +158,18 @@ func TestAdmission_Announces(t *testing.T) {
 	}
 	o := newOutdated(t, 5)
 	o.Admission.SetPeers([]uint64{2, 3})
-	if to, _ := o.announces(3 * joinTicks); len(to) > 0 {
+	if to, _ := o.announces(times * joinTicks); len(to) > 0 {
 		t.Errorf("an outdated member whose log does not say so: %v", to)
 	}
 	if err := o.Persisted(o.Admission.MarkAppend().GetResponses()[0]); err != nil {
 		t.Fatal(err)
 	}
-	if to, last := o.announces(3 * joinTicks); !maps.Equal(to, want) || last != (joinRequest{7, 0}) {
+	if to, last := o.announces(times * joinTicks); !maps.Equal(to, want) || last != (joinRequest{7, 0}) {
 		t.Errorf("an outdated member: %v, last %+v", to, last)
 	}
 	young := newYoung(t)
 	young.Admission.SetPeers([]uint64{2, 3})
-	if to, _ := young.announces(3 * joinTicks); len(to) > 0 {
+	if to, _ := young.announces(times * joinTicks); len(to) > 0 {
 		t.Errorf("a member with state: %v", to)
 	}
 }
@@ -362,8 +363,10 @@ func TestAdmission_LateAnswers(t *testing.T) {
 	if err := o.Persisted(o.Admission.MarkAppend().GetResponses()[0]); err != nil {
 		t.Fatal(err)
 	}
-	if o.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: joinEnsembleExists}); o.Outdated() == "" {
-		t.Error("an outdated member is let in by an answer that there is an ensemble")
+	for _, state := range []joinState{joinEnsembleExists, joinFormed, joinFormedKnowing} {
+		if o.stepAnswer(t, 2, &joinAnswer{nonce: 7, state: state}); o.Outdated() == "" {
+			t.Errorf("an outdated member is let in by answer %d", state)
+		}
 	}
 }
 

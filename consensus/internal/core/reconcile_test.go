@@ -289,6 +289,9 @@ func TestMembership_DecidesWithoutTheLast(t *testing.T) {
 			if got := l.decides(); got != "target 8 reached: false" {
 				t.Errorf("the next target: %q", got)
 			}
+			if m.setTarget(Target{Voters: target.Voters}); m.idleTicks != 0 {
+				t.Errorf("the client has gone: nobody has made progress for %d ticks", m.idleTicks)
+			}
 		}
 	}
 }

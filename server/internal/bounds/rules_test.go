@@ -219,11 +219,11 @@ func TestWrites_BigMultis(t *testing.T) {
 func TestMemory(t *testing.T) {
 	var m Memory
 	m.Limit.Store(100)
-	for n, want := range map[int64][2]bool{50: {false, false}, 51: {false, true}, 100: {false, true}, 101: {true, true}} {
+	for n, want := range map[int64][2]bool{-1: {false, false}, 50: {false, false}, 51: {false, true}, 100: {false, true}, 101: {true, true}} {
 		m.Unread.Store(n)
 		m.Queued.Store(n)
-		if got := [2]bool{m.UnreadExceeded(), m.QueuesTight()}; got != want {
-			t.Errorf("%d of 100: exceeded %v, tight %v", n, got[0], got[1])
+		if got := [2]bool{m.UnreadExceeded(), m.QueuesTight()}; got != want || m.Waiting() != max(0, 2*n) {
+			t.Errorf("%d of 100: exceeded %v, tight %v, %d bytes wait", n, got[0], got[1], m.Waiting())
 		}
 	}
 	m.Unread.Store(0)

@@ -62,5 +62,5 @@ func (w *window) note(bytes int, proposed, now time.Time) {
 // resize begins a round with a window of that many bytes, or its least. w.mu is held.
 func (w *window) resize(bytes int, now time.Time) {
 	w.limit = max(bytes, min(leastWindow, w.most))
-	w.changed, w.round, w.fastest = now, now, 0
+	w.changed, w.round = now, now
 }

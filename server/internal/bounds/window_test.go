@@ -119,8 +119,55 @@ func TestWindow_Alone(t *testing.T) {
 			l.Answered(place, proposed, time.Now())
 			l.Free(place)
 		}
-		if l.Long.Held() != 0 || l.window.held() != 0 || l.window.limit != leastWindow {
+		place := l.Long.Take(100_000, &closer{}, time.Hour)
+		l.Enter(place, true, time.Hour)
+		l.Leave(place)
+		if place.HasEntered() || l.window.held() != 0 || l.big.held() != 0 || l.window.leave(&claim{}) {
+			t.Errorf("a write that has left: the window holds %d bytes, and there are %d big writes", l.window.held(), l.big.held())
+		}
+		l.Free(place)
+		if l.Long.Held() != 0 || l.window.held() != 0 || l.big.held() != 0 || len(l.Long.arriving) > 0 || l.window.limit != leastWindow {
 			t.Errorf("in the end places hold %d bytes, the window of %d holds %d", l.Long.Held(), l.window.limit, l.window.held())
 		}
 	})
+}
+
+// The window shrinks when the writes of a whole round were slow, by as much as the fastest of them:
+// a pause, and a slow write among fast ones, say nothing about its size. A round takes longer than
+// its last write. Writes of before the window shrank do not count. Every fathomInterval, and if the
+// clock is set back, the window and what is known of it begin again. Here it has size bytes before
+// each write.
+func TestWindow_Rounds(t *testing.T) {
+	const size = 16 << 20
+	var l Writes
+	l.Init(1000, 32<<20, 0, 0)
+	w, start := &l.window, time.Now()
+	note := func(bytes, proposed, answered, want int) {
+		t.Helper()
+		at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+		w.limit = size
+		if w.note(bytes, at(proposed), at(answered)); w.limit != want {
+			t.Errorf("after a write from %d to %d ms the window has %d bytes, want %d", proposed, answered, w.limit, want)
+		}
+	}
+	for _, write := range [][3]int{
+		{0, 0, leastWindow}, {-5, 0, size}, {1, 2, size}, {2, 60, size}, {60, 61, size}, // the first round
+		{62, 360, size}, {361, 362, size}, // a pause
+		{363, 364, size}, {415, 445, size}, // a slow write
+		{446, 546, size}, {470, 570, size}, {495, 595, size * 11 / 100}, // all are slow
+		{594, 605, size}, {595, 605, size}, // of before
+		{620, 642, size}, {650, 672, size / 2},
+		{9000, 9001, size}, {9002, 9999, size}, {9003, 10_000, leastWindow},
+		{10_001, 10_002, size}, {10_003, 10_070, size}, {10_020, 10_090, size}, {10_053, 10_120, size},
+		{20_000, 20_120, leastWindow}, {20_121, 20_221, size}, {20_130, 20_270, size}, {20_171, 20_271, size}, // no write is faster
+		{20_272, 20_273, size}, {20_274, 20_374, size}, {20_330, 20_430, size}, {20_431, 20_531, size}, {20_481, 20_581, size * 11 / 100},
+	} {
+		note(1, write[0], write[1], write[2])
+	}
+	w.taken, w.lines = size, []*line{{"host", []*claim{{25, make(chan struct{})}}}}
+	w.waiting.Store(true)
+	if note(100, 20_600, 20_611, size+25); w.taken != size+25 {
+		t.Error("the window has grown, and who waits does not enter")
+	}
+	note(1, 1, -1000, leastWindow)
 }

@@ -96,6 +96,24 @@ func TestPasses_Late(t *testing.T) {
 	}
 }
 
+// When requests are committed again, the time since the last jump of the clock counts for no
+// session: once, and not that before the jump.
+func TestResetAll_AfterJumps(t *testing.T) {
+	e, now := NewExpiry(1, second), begin
+	e.ResetAll(now)
+	e.Attached(1, timeout, true, now)
+	for range 2 {
+		e.Jump(func() (time.Time, time.Time, []int64) { return now, now.Add(second), nil })
+		now = now.Add(3 * second)
+		e.ResetAll(now)
+		e.ResetAll(now)
+	}
+	due := begin.Add(timeout + 4*second)
+	if early, late := e.Due(due.Add(-time.Millisecond)), e.Due(due.Add(second)); len(early) > 0 || len(late) != 1 {
+		t.Errorf("due are %v in the last moment, and %v afterwards", early, late)
+	}
+}
+
 // After a jump of the clock by its timeout a silent session is due, however late passes are before
 // and after the jump, and also if nothing could be committed meanwhile.
 func TestGiveBack_AroundAJump(t *testing.T) {

@@ -139,7 +139,7 @@ func TestAddresses_File(t *testing.T) {
 	}
 	failing = vfstest.OpCreate
 	p, err = OpenAddresses(disk, "", set)
-	if err != nil || p.Update(set, 1, nil) != nil {
+	if err != nil || p.Update(set, 60, nil) != nil {
 		t.Error("a server without a directory fails")
 	}
 	if m, ok := p.Local(1); !ok || m.Host != "a" {

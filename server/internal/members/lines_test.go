@@ -36,6 +36,7 @@ func TestAgreed(t *testing.T) {
 			map[uint64]string{2: one + two + three + "server.4=d:1:2:observer;2181"}, ""},
 		{"a server leaves", one + two + three + four, one + two + three, map[uint64]string{2: one + two + three, 3: one + two + three}, one + two + three},
 		{"a tie", one + two + three + four, one + two + three, map[uint64]string{2: one + two + three}, ""},
+		{"each leaves the other out", one + two, one + three, map[uint64]string{2: two + three}, ""},
 		{"own address is local", one + two + three, "server.1=local:1:2:participant;2181\n" + two + three, nil, ""},
 		{"own address is local, and a server comes", one + two + three, "server.1=local:1:2:participant;2181\n" + two + three + four,
 			map[uint64]string{2: one + "server.2=local:1:2:participant;2181\n" + three + four}, one + two + three + four},
