@@ -15,14 +15,13 @@ import (
 // No wake-up is lost: a sender adds to the inbox and then reads proposals and resting; the loop
 // stores both at the end of a turn, and then looks at the inbox (turns).
 type wakeups struct {
-	inbox     *inbox
 	proposals proposalTimer
 	yielder   yielder     // guarded by turns
 	resting   atomic.Bool // see mayWait
 }
 
 func newWakeups(inbox *inbox) *wakeups {
-	w := &wakeups{inbox: inbox}
+	w := new(wakeups)
 	w.proposals.init(inbox.signal)
 	return w
 }
