@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/program"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
@@ -122,36 +120,14 @@ var (
 	freePort = regexp.MustCompile(`\b(\d{4})([1234])\b`)
 )
 
-// reserveGuidePorts finds 50 ports for the servers. The first one is listened at until the test
-// ends, so that no other process that runs this test takes the same 50.
+// reserveGuidePorts finds ports for the servers.
 func reserveGuidePorts(t *testing.T) guidePorts {
 	t.Helper()
-	prefixes := []string{"218", "288", "388", "808", "700"}
-	const blocks = 240 // from 20000 to the range of outgoing connections
-next:
-	for i := range blocks {
-		first := 20000 + (os.Getpid()+i)%blocks*50
-		lock, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(first))
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = lock.Close() })
-		ports := guidePorts{}
-		for j, prefix := range prefixes {
-			ports[prefix] = strconv.Itoa(first/10 + j)
-			for n := 1; n <= 4; n++ {
-				p, err := tcpport.Reserve("127.0.0.1:" + ports[prefix] + strconv.Itoa(n))
-				if err != nil {
-					continue next
-				}
-				t.Cleanup(p.Release)
-				p.Yield()
-			}
-		}
-		return ports
+	ports, first := guidePorts{}, reserveRange(t, 49)
+	for i, prefix := range []string{"218", "288", "388", "808", "700"} {
+		ports[prefix] = strconv.Itoa(first/10 + i)
 	}
-	t.Fatal("no free ports")
-	return nil
+	return ports
 }
 
 func (p guidePorts) toFree(text string) string {

@@ -210,21 +210,30 @@ func word(t *testing.T, address, w string) string {
 	return string(answer)
 }
 
-// reserveRange returns the first of n consecutive ports for child processes. They are reserved
-// until the test ends, where the system can do that, and below the range of outgoing connections.
+// reserveRange returns the first of n consecutive ports for child processes, at most 49, whose number
+// ends in 1. They are reserved until the test ends, where the system can do that, and below the
+// range of outgoing connections. The port before them is listened at, so that no other process that
+// runs these tests takes the same ones.
 func reserveRange(t *testing.T, n int) int {
 	t.Helper()
+	const ranges, each = 240, 50
 next:
-	for first := 20000 + os.Getpid()%1000*10; first < 32000; first += n {
-		for i := range n {
-			p, err := tcpport.Reserve("127.0.0.1:" + strconv.Itoa(first+i))
+	for i := range ranges {
+		first := 20000 + (os.Getpid()+i)%ranges*each
+		lock, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(first))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = lock.Close() })
+		for port := first + 1; port <= first+n; port++ {
+			p, err := tcpport.Reserve("127.0.0.1:" + strconv.Itoa(port))
 			if err != nil {
 				continue next
 			}
 			t.Cleanup(p.Release)
 			p.Yield()
 		}
-		return first
+		return first + 1
 	}
 	t.Fatal("no free ports")
 	return 0
