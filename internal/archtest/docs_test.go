@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
@@ -114,23 +115,30 @@ func TestDocsListTheModules_Finds(t *testing.T) {
 	}
 }
 
-// scope declares what the tables of docs/guide/testing.md talk about.
+// scope declares what the tables of docs/guide/testing.md and blocks of Go in pages talk about.
 const scope = `package scope
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 	"github.com/gozkd/gozkd/zktest"
 )
 
 func _(t *testing.T, s *zktest.Server, e *zktest.Ensemble, m *zktest.Member, conn *zk.Conn, adapt func(member int, c *server.Config),
-	callback func(zk.Event), d time.Duration, cond func(map[string]string) bool, snapshot zktest.Snapshot, port int, dir, archive string) {
-	_ = proto.ErrNoAuth
+	callback func(zk.Event), d time.Duration, cond func(map[string]string) bool, snapshot zktest.Snapshot, port int, dir, archive string,
+	ctx context.Context, own tls.Certificate, pool *x509.CertPool) {
+	_, _, _, _ = proto.ErrNoAuth, fmt.Sprint, slog.Default, client.Connect
 	here()
 }
 
@@ -167,8 +175,19 @@ func calls(page string) map[int][]string {
 // method that is renamed, or takes something else, must be renamed there.
 func TestDocsCallWhatIsThere(t *testing.T) {
 	load(t) // NB: opens every source file, so that a cached result of this test dies with any change of them
-	check := checker(t)
-	n := 0
+	check, compile := checker(t)
+	n, snippets := 0, 0
+	for _, name := range []string{"guide/client.md", "guide/embedding.md", "guide/testing.md"} {
+		for _, snippet := range goSnippet.FindAllStringSubmatch(pages(t)[name], -1) {
+			snippets++
+			if err := compile(snippet[1]); err != nil {
+				t.Errorf("docs/%s:\n%s%v", name, snippet[1], err)
+			}
+		}
+	}
+	if err := compile("s.NoSuchMethod()\n"); snippets < 5 || err == nil {
+		t.Errorf("%d blocks of Go, and with a call of what is not there: %v", snippets, err)
+	}
 	for line, code := range calls(pages(t)["guide/testing.md"]) {
 		for _, c := range code {
 			n++
@@ -198,8 +217,12 @@ func TestDocsCallWhatIsThere_Finds(t *testing.T) {
 	}
 }
 
-// checker returns a function that reports what is wrong with an expression in scope.
-func checker(t *testing.T) func(code string) error {
+// goSnippet matches a block of statements.
+var goSnippet = regexp.MustCompile("(?s)\n```go\n(.*?\n)```\n")
+
+// checker returns functions that report what is wrong with an expression in scope, and with
+// statements there, of which results may be unused.
+func checker(t *testing.T) (expression, statements func(code string) error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-export", "-f", "{{if .Export}}{{.ImportPath}}\t{{.Export}}{{end}}", "./zktest")
 	cmd.Dir = root
@@ -232,8 +255,20 @@ func checker(t *testing.T) func(code string) error {
 		}
 		return true
 	})
+	statements = func(code string) error {
+		code = strings.ReplaceAll(code, "{ ... }", "{}")
+		file, err := parser.ParseFile(fset, "snippet.go", strings.Replace(scope, "here()", "{\n"+code+"}", 1), 0)
+		wrong := []error{err}
+		lenient := types.Config{Importer: config.Importer, Error: func(err error) {
+			if e, ok := errors.AsType[types.Error](err); !ok || !e.Soft {
+				wrong = append(wrong, err)
+			}
+		}}
+		_, _ = lenient.Check("snippet", fset, []*ast.File{file}, nil) // wrong has the errors
+		return errors.Join(wrong...)
+	}
 	return func(code string) error {
 		_, err := types.Eval(fset, pkg, here, code)
 		return err
-	}
+	}, statements
 }
