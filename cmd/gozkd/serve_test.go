@@ -210,10 +210,10 @@ func word(t *testing.T, address, w string) string {
 	return string(answer)
 }
 
-// reserveRange returns the first of n consecutive ports for child processes, at most 49, whose number
-// ends in 1. They are reserved until the test ends, where the system can do that, and below the
-// range of outgoing connections. The port before them is listened at, so that no other process that
-// runs these tests takes the same ones.
+// reserveRange returns the first of n consecutive ports for child processes, at most 49, whose
+// number ends in 1. They are reserved until the test ends, where the system can do that, and below
+// the range of outgoing connections. The port before them is listened at, so that no other process
+// that runs these tests takes the same ones.
 func reserveRange(t *testing.T, n int) int {
 	t.Helper()
 	const ranges, each = 240, 50
