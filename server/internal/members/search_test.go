@@ -121,13 +121,16 @@ func TestSearch(t *testing.T) {
 						t.Fatalf("member %d is not tried", id)
 					}
 				}
+				if own.Replicated() != (applied.version > 0) {
+					t.Fatalf("the state had members %v, version %v", own.Replicated(), applied.version)
+				}
 			},
 		})
 	})
 }
 
 // What is no list of members teaches nothing. An address of all interfaces is not tried, also if
-// nothing else is known. The newest members come first.
+// nothing else is known. The newest members come first. What has not changed is not told again.
 func TestSearch_Nowhere(t *testing.T) {
 	own, err := OpenAddresses(vfstest.NewMem(), "", parseSet(t, "server.1=a:1:2\nserver.2=b:1:2"))
 	if err != nil {
@@ -149,5 +152,11 @@ func TestSearch_Nowhere(t *testing.T) {
 	s.Seek(true, s.tell)
 	if !maps.Equal(s.told, map[uint64]string{1: "a:1", 2: "b:1"}) || !slices.Equal(s.further[2], []string{"b:3", "b:2"}) || len(s.further) != 1 {
 		t.Errorf("the members are at %v %v", s.told, s.further)
+	}
+	for i, told := range []bool{false, true, false} { // once for each change
+		s.told = nil
+		if s.Seek(i == 0, s.tell); (s.told != nil) != told {
+			t.Errorf("Seek %d tells where the members are: %v", i, s.told)
+		}
 	}
 }

@@ -85,8 +85,6 @@ func run(ctx context.Context, args []string) {
 	}
 }
 
-const survived = "SURVIVES    " // how a line about a survivor begins
-
 // equivalentFile lists mutants that change nothing that matters, with the reasons.
 const equivalentFile = "equivalent.txt"
 
@@ -147,6 +145,7 @@ var detectorsOf = map[string][]detector{
 		{pkg: "consensus", args: "-test.run=^TestSim$ -rapid.checks=100"},
 	},
 	"server/internal/liveness": {{pkg: "server/internal/liveness"}, {pkg: "server", args: "-test.run=Session|Expir|Local"}},
+	"server":                   {{pkg: "server", args: "-test.run=Throttle|Stale|LongFrames|Refus|Pause|Budget|SASL|Queue|^TestSpread$"}},
 	"session":                  {{pkg: "session"}, {pkg: "server/internal/liveness"}},
 	"wal":                      {{pkg: "wal"}, {pkg: "consensus", args: "-test.run=^TestSim -test.short"}},
 	"datatree":                 {{pkg: "datatree"}, {pkg: "server"}},
@@ -268,9 +267,9 @@ func (b *bench) all(ctx context.Context, mutants []mutant, workers int, verbose 
 				fmt.Printf("%-12s%s (%s)\n", "found", mutants[i].key, by)
 			}
 		case reached:
-			fmt.Printf("%s%s\n", survived, mutants[i].key)
+			fmt.Printf("%-12s%s\n", "SURVIVES", mutants[i].key)
 		default:
-			fmt.Printf("%s%s\n%-12sno detector reaches it\n", survived, mutants[i].key, "")
+			fmt.Printf("%-12s%s\n", "UNREACHED", mutants[i].key)
 		}
 	})
 	return found
