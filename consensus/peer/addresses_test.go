@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -11,21 +13,28 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/pipenet"
 )
 
+// dialSilent makes a member's dials of the address "silent" hang. At "mute", nothing is answered.
+func (w *world) dialSilent(_ *member, cfg *Config) {
+	cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+		if address == "silent" {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		if address == "mute" {
+			conn, other := net.Pipe()
+			go io.Copy(io.Discard, other) //nolint:errcheck // until conn is closed
+			return conn, nil
+		}
+		return w.dial(ctx, address)
+	}
+}
+
 // A peer with several addresses is reached at the first that answers. One that does not answer
 // costs AddressPatience.
 func TestDial_SeveralAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start(t, 1)
-		b := w.start(t, 2, func(_ *member, cfg *Config) {
-			cfg.AddressPatience = 300 * time.Millisecond
-			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-				if address == "silent" {
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}
-				return w.dial(ctx, address)
-			}
-		})
+		b := w.start(t, 2, w.dialSilent, func(_ *member, cfg *Config) { cfg.AddressPatience = 300 * time.Millisecond })
 		a.SetPeers(map[uint64]string{2: "nobody|" + b.address})
 		began := time.Now()
 		b.SetPeers(map[uint64]string{1: "nobody|silent|" + a.address})
@@ -50,17 +59,8 @@ func TestDial_SeveralAddresses(t *testing.T) {
 // it asks the peer whether a connection is its own.
 func TestDial_PatienceIsShared(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		patient := func(_ *member, cfg *Config) {
-			cfg.AddressPatience = time.Hour
-			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-				if address == "silent" {
-					<-ctx.Done()
-					return nil, ctx.Err()
-				}
-				return w.dial(ctx, address)
-			}
-		}
-		a, b := w.start(t, 1, patient), w.start(t, 2, patient)
+		patient := func(_ *member, cfg *Config) { cfg.AddressPatience = time.Hour }
+		a, b := w.start(t, 1, w.dialSilent, patient), w.start(t, 2, w.dialSilent, patient)
 		a.SetPeers(map[uint64]string{2: "silent|" + b.address})
 		b.SetPeers(map[uint64]string{1: "silent|silent|" + a.address})
 		a.await(2, "up")
@@ -121,35 +121,60 @@ func TestSetPeers_FormerAddress(t *testing.T) {
 	})
 }
 
-// A peer that is not at its own address is reached, asked and let in where it may be, too: after
-// about a second, since it may only be starting again. When it is back, it is reached again within
-// two seconds, although nobody answers at the further address.
+// A peer that is not at its own address is reached, asked and let in where it may be, too, within
+// a few seconds, also if nothing answers at its own: after one at least, since it may only be
+// starting again, and at once if its own belongs to somebody else.
 func TestSetFurther(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		silent := func(_ *member, cfg *Config) {
-			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-				if address == "silent" {
-					<-ctx.Done()
-					return nil, ctx.Err()
+		a, b, another := w.start(t, 1, w.dialSilent), w.start(t, 2), w.start(t, 3)
+		for _, own := range []string{"nowhere", "silent", "mute", another.address} {
+			for _, further := range [][]string{{b.address}, {"silent", b.address}} {
+				a.SetFurther(map[uint64][]string{2: further})
+				a.SetPeers(map[uint64]string{2: own})
+				b.SetPeers(map[uint64]string{1: a.address})
+				for range 3 {
+					began := time.Now()
+					if own == "nowhere" {
+						a.await(2, "refused") // by its own address
+					}
+					a.await(2, "up")
+					b.await(1, "up") // as a asks b there
+					took := time.Since(began)
+					if took < furtherAfter/2 && own != another.address || took > 8*time.Second {
+						t.Errorf("own address %s, further addresses %v: reached after %v", own, further, took)
+					}
+					time.Sleep(time.Minute)
+					if n := len(a.statesOf(2)) + len(b.statesOf(1)); n > 0 {
+						t.Fatalf("own address %s: %d connections ended or were made", own, n)
+					}
+					a.Drop(2)
+					a.await(2, "down")
+					b.await(1, "down")
 				}
-				return w.dial(ctx, address)
+				a.SetPeers(nil)
+				b.SetPeers(nil)
+				time.Sleep(time.Minute)
+				for m, id := range map[*member]uint64{a: 2, b: 1} {
+					for len(m.statesOf(id)) > 0 {
+						<-m.statesOf(id)
+					}
+				}
 			}
 		}
-		a, b := w.start(t, 1, silent), w.start(t, 2)
+	})
+}
+
+// Further addresses that change end no connection. Those of before do not count any longer. Where
+// nobody answers they keep nobody waiting, and do not decide whether the peer is gone.
+func TestSetFurther_Nobody(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1, w.dialSilent), w.start(t, 2)
 		b.SetPeers(map[uint64]string{1: a.address})
-		a.SetFurther(map[uint64][]string{2: {"silent", b.address}})
-		began := time.Now()
+		a.SetFurther(map[uint64][]string{2: {b.address}})
 		a.SetPeers(map[uint64]string{2: "nowhere"})
-		a.await(2, "refused") // by its own address
-		b.await(1, "up")      // as a asks b there
 		a.await(2, "up")
-		if took := time.Since(began); took < time.Second/2 || took > 6*time.Second {
-			t.Errorf("reached after %v", took)
-		}
-		for len(a.statesOf(2))+len(b.statesOf(1)) > 0 {
-			t.Fatal("a connection ended")
-		}
-		a.SetFurther(map[uint64][]string{2: {"silent"}})
+		b.await(1, "up")
+		a.SetFurther(map[uint64][]string{2: {"silent", "mute"}})
 		time.Sleep(time.Minute)
 		if n := len(a.statesOf(2)) + len(b.statesOf(1)); n > 0 {
 			t.Fatalf("%d changes of the connections as the further addresses change", n)
@@ -160,25 +185,26 @@ func TestSetFurther(t *testing.T) {
 		if s := w.call(t, a.address); s.exchangeGreetings(kindFrames, 2, 1).kind != kindRefused {
 			t.Error("a caller was confirmed at what is no further address any longer")
 		}
+		connected := func(want bool) (after time.Duration) {
+			began := time.Now()
+			for a.status(2).Connected != want && time.Since(began) < time.Minute {
+				time.Sleep(time.Millisecond)
+			}
+			return time.Since(began)
+		}
 		for range 20 {
 			time.Sleep(time.Duration(1+rand.N(10_000)) * time.Millisecond)
 			w.mu.Lock()
 			w.listeners["nowhere"] = b.cfg.Listener.(*pipenet.Listener)
 			w.mu.Unlock()
-			began := time.Now()
-			for !a.status(2).Connected {
-				time.Sleep(time.Millisecond)
-			}
-			if took := time.Since(began); took > 2*time.Second {
+			if took := connected(true); took > 3*time.Second { // a dial or a hello, and a wait
 				t.Fatalf("back after %v", took)
 			}
 			w.mu.Lock()
 			delete(w.listeners, "nowhere")
 			w.mu.Unlock()
 			a.Drop(2)
-			for a.status(2).Connected {
-				time.Sleep(time.Millisecond)
-			}
+			connected(false)
 		}
 		for own, want := range map[string]string{"nowhere": "refused", "silent": "down"} { // it may be there
 			a.SetFurther(map[uint64][]string{2: {"nowhere", "silent"}})
@@ -192,6 +218,23 @@ func TestSetFurther(t *testing.T) {
 			}
 			a.SetPeers(nil)
 			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// A server of another ensemble with the peer's id answers at the peer's new address: the connection
+// at the former one is not given up for it again and again.
+func TestSetPeers_AnotherWithTheID(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1), w.start(t, 2)
+		know(a, b)
+		another := w.start(t, 2, func(m *member, _ *Config) {
+			m.judges = func(uint64, bool) error { return errors.New("another ensemble") }
+		})
+		a.SetPeers(map[uint64]string{2: another.address})
+		time.Sleep(10 * time.Minute)
+		if n := len(a.statesOf(2)); n == 0 || n > 400 || !a.status(2).Connected { // two for each trial
+			t.Errorf("%d changes of the connection: %+v", n, a.status(2))
 		}
 	})
 }

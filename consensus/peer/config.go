@@ -29,6 +29,8 @@ const (
 	// connection a member is of no use, so a message that was lost, or damaged in a way that makes
 	// the other side wait for more of it, must not take as long as a silent peer.
 	helloTimeout = 2 * time.Second
+	// furtherAfter is after which time without a connection a peer is tried at further addresses.
+	furtherAfter = time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
 	// maxIncoming is the default of Config.MaxIncoming. Each of at most 255 members has a

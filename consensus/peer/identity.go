@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -180,8 +181,7 @@ func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if p := n.peers[id]; p != nil && !p.guest && p.address != "" {
-		addresses, _ = p.addresses()
-		return p.questions, addresses
+		return p.questions, slices.Concat(p.addresses())
 	}
 	return nil, nil
 }
@@ -201,8 +201,12 @@ func (n *Network) confirm(caller context.Context, v *visitor, from uint64, quest
 		return false, n.unconfirmed(from, "too many questions to member %d are under way", from)
 	}
 	defer end()
+	share := confirmTimeout
 	for i, address := range addresses {
-		within, cancel := context.WithTimeout(wait, confirmTimeout/time.Duration(len(addresses)))
+		if i < len(addresses)-1 { // the first, at which the member should be, has half of the time
+			share /= 2
+		}
+		within, cancel := context.WithTimeout(wait, share)
 		var answered bool
 		var failed error
 		answered, proven, failed = n.confirmAt(within, v, from, address, id)

@@ -27,7 +27,9 @@ func (n *Network) moveLinks() {
 				}
 				continue
 			}
-			n.moveLink(p)
+			if !n.moveLink(p) { // whoever answers there may be another server, since a trial proves nothing
+				tried[p.id], rejected = true, true
+			}
 			continue
 		}
 		var again <-chan time.Time
@@ -46,10 +48,10 @@ func (n *Network) moveLinks() {
 	}
 }
 
-// outdated reports whether the peer is connected at a former address, or whether the connection's
+// outdated reports whether the peer is connected at its former address, or whether the connection's
 // use of TLS differs from the mode: dials is that of the mode. The caller must hold net.mu.
 func (p *peer) outdated(dials bool) bool {
-	return p.connected && (p.at != p.address || (p.tls != "") != dials)
+	return p.connected && (p.at == p.former || (p.tls != "") != dials)
 }
 
 // outdatedLink returns a peer, not in except, whose connection is outdated, or nil.
@@ -90,31 +92,31 @@ func (n *Network) tryLink(p *peer) error {
 	return nil
 }
 
-// moveLink ends the connection to a peer, and waits until it is made again, or silenceTimeout.
-func (n *Network) moveLink(p *peer) {
-	n.mu.RLock()
-	end, before := p.endLink, p.links
-	outdated := p.outdated(n.encryption.Load().Mode.dials())
-	n.mu.RUnlock()
+// moveLink ends the connection to a peer, waits until it is made again, or silenceTimeout, and
+// reports whether it is not outdated any longer.
+func (n *Network) moveLink(p *peer) bool {
+	state := func() (end context.CancelCauseFunc, links int, outdated bool) {
+		n.mu.RLock()
+		defer n.mu.RUnlock()
+		return p.endLink, p.links, p.outdated(n.encryption.Load().Mode.dials())
+	}
+	end, before, outdated := state()
 	if !outdated {
-		return
+		return true
 	}
 	end(errChanged)
 	timeout := time.NewTimer(silenceTimeout)
 	defer timeout.Stop()
 	for {
-		n.mu.RLock()
-		again := p.links != before
-		n.mu.RUnlock()
-		if again {
-			return
+		if _, links, outdated := state(); links != before {
+			return !outdated
 		}
 		select {
 		case <-n.linksChanged:
 		case <-timeout.C:
-			return
+			return false
 		case <-n.life.Done():
-			return
+			return false
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 }
 
 // SetFurther replaces the further addresses of the peers: a peer that is not reached at its own for
-// about a second is also tried there, and one that does not answer is also asked there whether a
+// a second is also tried there, in turn, and one that does not answer is also asked there whether a
 // connection is its own. A change ends no connection and no attempt. SetFurther retains the map.
 func (n *Network) SetFurther(addresses map[uint64][]string) {
 	n.mu.Lock()

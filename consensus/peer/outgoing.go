@@ -83,37 +83,47 @@ func (p *peer) readdress(life context.Context, address string) {
 	p.net.signalLinks()
 }
 
-// addresses returns where the peer may be reached, in the order in which to try: at the first own
-// of them, and also at its further ones. net.mu is held.
-func (p *peer) addresses() (all []string, own int) {
-	all = append(all, p.address)
+// addresses returns where the peer may be reached, in the order in which to try: at its own
+// addresses, and at further ones. net.mu is held.
+func (p *peer) addresses() (own, further []string) {
+	own = append(own, p.address)
 	if p.former != "" {
-		all = append(all, p.former)
+		own = append(own, p.former)
 	}
-	own = len(all)
-	for _, address := range p.net.further[p.id] {
-		if !slices.Contains(all, address) {
-			all = append(all, address)
-		}
-	}
-	return all, own
+	known := func(address string) bool { return slices.Contains(own, address) }
+	return own, slices.DeleteFunc(slices.Clone(p.net.further[p.id]), known)
 }
 
 // run connects again and again until the peer is removed or the network closed.
 func (p *peer) run() {
 	var retry backoff
 	patience := helloTimeout
+	lost := time.Now() // when there last was a connection
+	turn := 0          // whose is next, of the further addresses
 	for {
-		ctx, addresses, own, ok := p.target()
+		ctx, own, further, ok := p.target()
 		if !ok {
 			return
 		}
-		if retry.wait < longestWait { // it may just be starting again
-			addresses = addresses[:own]
+		dialTime := silenceTimeout
+		if len(further) > 0 {
+			dialTime = min(dialTime, p.net.cfg.AddressPatience)
 		}
-		up, err := p.connectAndSend(ctx, addresses, own, patience)
+		up, err := p.connectAndSend(ctx, own, dialTime, patience, false)
 		if patience = min(2*patience, silenceTimeout); !errors.Is(err, errUnanswered) {
 			patience = helloTimeout
+		}
+		switch {
+		case up > 0:
+			lost = time.Now()
+		case ctx.Err() != nil || len(further) == 0:
+		case time.Since(lost) >= furtherAfter || isRejection(err): // it is not just starting again
+			next := further[turn%len(further):][:1]
+			if lasted, ended := p.connectAndSend(ctx, next, dialTime, helloTimeout, true); lasted > 0 {
+				up, err, lost = lasted, ended, time.Now()
+			} else {
+				turn++
+			}
 		}
 		p.forgetGuest(ctx)
 		if ctx.Err() != nil || errors.Is(err, errChanged) {
@@ -129,16 +139,16 @@ func (p *peer) run() {
 // target returns the addresses to try, and a context that ends when they change. Without an
 // address, target removes p under the same lock. So SetPeers either finds p, and run continues, or
 // starts a new peer after the last call of Down.
-func (p *peer) target() (ctx context.Context, addresses []string, own int, ok bool) {
+func (p *peer) target() (ctx context.Context, own, further []string, ok bool) {
 	p.net.mu.Lock()
 	defer p.net.mu.Unlock()
 	if p.net.closed || p.address == "" {
 		p.cancel(ErrMoved)
 		delete(p.net.peers, p.id)
-		return nil, nil, 0, false
+		return nil, nil, nil, false
 	}
-	addresses, own = p.addresses()
-	return p.ctx, addresses, own, true
+	own, further = p.addresses()
+	return p.ctx, own, further, true
 }
 
 // pause waits, and reports whether the wait ended early because the peer has connected.
@@ -156,17 +166,15 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // connectAndSend connects to the first address at which the peer answers, sends frames until the
-// connection ends, and returns how long the connection lasted and why it ended: without one, why
-// there is none at the first own addresses. patience bounds the TLS handshake, and then the wait
-// for the answer to the hello.
-func (p *peer) connectAndSend(ctx context.Context, addresses []string, own int, patience time.Duration) (up time.Duration, err error) {
+// connection ends, and returns how long the connection lasted and why it ended. dialTime bounds
+// each dial, and patience the TLS handshake and then the wait for the answer to the hello. That a
+// peer is not at a further address says nothing.
+func (p *peer) connectAndSend(
+	ctx context.Context, addresses []string, dialTime, patience time.Duration, further bool,
+) (up time.Duration, err error) {
 	var began time.Time
 	var address string // of the connection, or that err is about
-	for i, a := range addresses {
-		dialTime := silenceTimeout
-		if i >= own { // which must not keep the peer waiting that is at its own address again
-			dialTime = min(dialTime, p.net.cfg.AddressPatience)
-		}
+	for _, a := range addresses {
 		failed := p.net.with(ctx, p.id, a, kindFrames, dialTime, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
 			began = time.Now()
 			p.setConnected(a, linkTLS(conn), cancel)
@@ -179,7 +187,7 @@ func (p *peer) connectAndSend(ctx context.Context, addresses []string, own int, 
 			return err
 		})
 		wasUp := !began.IsZero()
-		if address == "" || wasUp || i < own && connectionRefused(err) { // it is gone only if its own addresses refuse
+		if address == "" || wasUp || connectionRefused(err) { // the peer is gone only if all addresses refuse
 			address, err = a, failed
 		}
 		if wasUp || ctx.Err() != nil {
@@ -188,7 +196,7 @@ func (p *peer) connectAndSend(ctx context.Context, addresses []string, own int, 
 	}
 	wasUp := !began.IsZero()
 	switch {
-	case ctx.Err() != nil && !wasUp:
+	case (ctx.Err() != nil || further) && !wasUp:
 		return 0, err // not an error of the peer
 	case ctx.Err() != nil:
 		p.logger.Info("disconnected from peer", "address", address, "reason", context.Cause(ctx))

@@ -22,6 +22,7 @@ type Search struct {
 	state   serverlist.Set // the newest members that the state had
 	version proto.Zxid     // of state
 	heard   map[uint64]heard
+	calm    int  // calls of Seek without seeking, since the last with it
 	changed bool // heard, since a Tell was called
 }
 
@@ -62,15 +63,25 @@ func (s *Search) Learn(from uint64, text string) error {
 	if s.heard == nil {
 		s.heard = make(map[uint64]heard)
 	}
-	s.heard[from], s.changed = heard{set, version}, true
+	if s.calm < keptFor { // otherwise the answer is late
+		s.heard[from], s.changed = heard{set, version}, true
+	}
 	return nil
 }
 
-// Seek makes this server use what was learned, or, without seeking, forgets it. Connections stay.
+// keptFor is after how many calls of Seek without seeking this server has the newer members in its
+// state, or those who named them were wrong.
+const keptFor = 60
+
+// Seek makes this server use what was learned. Without seeking, keptFor calls later, that is
+// forgotten.
 func (s *Search) Seek(seeking bool, tell Tell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !seeking && len(s.heard) > 0 {
+	if s.calm++; seeking {
+		s.calm = 0
+	}
+	if s.calm >= keptFor && len(s.heard) > 0 {
 		s.heard, s.changed = nil, true
 	}
 	if s.changed {
