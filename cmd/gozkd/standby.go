@@ -52,12 +52,11 @@ func standby(ctx context.Context, args []string, env cli.Env) int {
 		flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 		flags.StringVar(&follows.Into, "into", "", "")
 		flags.StringVar(&follows.Ensemble, "ensemble-id", "", "")
-		inv, cfg, err := config.LoadFlags(flags, args, env.Getenv, env.Names())
-		cfg.Standby = follows
-		s := backup.Standby{Into: follows.Into}
-		cfg.Server.Dir, cfg.Server.LogDir, cfg.Server.Standby, cfg.Server.ReadOnlyMode = s.Dir(), s.Dir(), true, true
+		dir := func() string { return (&backup.Standby{Into: follows.Into}).Dir() }
+		inv, cfg, err := config.LoadStandby(flags, args, env.Getenv, env.Names(), dir)
+		cfg.Standby, cfg.Server.Standby, cfg.Server.ReadOnlyMode = follows, true, true
 		cfg.Server.Words = append(cfg.Server.Words, "mntr") // for gozkd status
-		cfg.MyID, cfg.Members, cfg.Archive.URL, cfg.ScaleURL, cfg.Found = backup.StandbyID, nil, "", "", false
+		cfg.MyID, cfg.Archive.URL, cfg.ScaleURL, cfg.Found = backup.StandbyID, "", "", false
 		return inv, cfg, err
 	}
 	inv, cfg, err := load()

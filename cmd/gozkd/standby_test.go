@@ -182,3 +182,26 @@ func TestStandby_NoArchive(t *testing.T) {
 		}
 	}
 }
+
+// No key of the data directory or of the ensemble has an effect: with the zoo.cfg of a member, with
+// one that names a data directory that cannot be, and with one that names none.
+func TestStandby_KeysWithoutEffect(t *testing.T) {
+	dir := t.TempDir()
+	members := "server.1=a:1:2;2181\nserver.2=b:1:2\nserver.3=c:1:2\n"
+	for _, text := range []string{
+		"", members, members + "dataDir=" + filepath.ToSlash(os.Args[0]) + "\ndataLogDir=no\\such\ndatadir.autocreate=true\n",
+		"standaloneEnabled=false\nmyid=x\n", "dynamicConfigFile=missing\ngroup.1=1\n", "server.1=\n",
+	} {
+		file := filepath.Join(dir, "z.cfg")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		status := run("gozkd", []string{
+			"standby", "file:///" + filepath.ToSlash(filepath.Join(dir, "missing")), "--into", filepath.Join(dir, "into"), file,
+		}, outside(&said, &said))
+		if status != 1 || !strings.HasPrefix(said.String(), "gozkd: the directory ") || !strings.Contains(said.String(), "missing does not exist") {
+			t.Errorf("%q: status %d, %s", text, status, &said)
+		}
+	}
+}

@@ -79,6 +79,14 @@ func Load(args []string, getenv func(string) string, names []string) (*Invocatio
 
 // LoadFlags is Load for a command line that may contain the flags of fs as well.
 func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, names []string) (*Invocation, Config, error) {
+	return LoadStandby(fs, args, getenv, names, nil)
+}
+
+// LoadStandby is LoadFlags for a standby: dir returns its data directory, after the flags of fs are
+// set, and keys of the data directory and of the ensemble have no effect. If dir is nil, they have.
+func LoadStandby(
+	fs *flag.FlagSet, args []string, getenv func(string) string, names []string, dir func() string,
+) (*Invocation, Config, error) {
 	inv, memory, fromCommandLine, problems := parseFlags(fs, args)
 	if inv.Command == ShowHelp || inv.Command == ShowVersion {
 		return inv, Config{}, nil // even if other flags are wrong
@@ -99,6 +107,9 @@ func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, name
 	}
 	for _, s := range fromCommandLine {
 		r.set(s)
+	}
+	if dir != nil {
+		r.standby(dir())
 	}
 	if inv.Ensemble > 0 && !r.ensembleFlag(inv) {
 		return inv, Config{}, &Error{Problems: r.problems}

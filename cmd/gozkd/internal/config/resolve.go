@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -172,6 +173,15 @@ func (r *resolver) set(s setting) {
 		r.order = append(r.order, canonical)
 	}
 	r.won[canonical] = won{setting: s, row: row, canonical: canonical}
+}
+
+// standby replaces the settings that have no effect on a standby.
+func (r *resolver) standby(dir string) {
+	r.order = slices.DeleteFunc(r.order, func(key string) bool {
+		return isMembership(key) || slices.Contains([]string{"dataDir", "dataLogDir", "myid", "dynamicConfigFile", "standaloneEnabled"}, key)
+	})
+	maps.DeleteFunc(r.won, func(key string, _ won) bool { return !slices.Contains(r.order, key) })
+	r.set(setting{key: "dataDir", value: dir, from: Origin{Source: "--into", layer: fromFlags}})
 }
 
 // resolve checks the effective settings and returns the Config, which is valid if there are no
