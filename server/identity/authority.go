@@ -93,7 +93,7 @@ var digestHashes = map[string]crypto.Hash{
 
 // IsDigest reports whether text is the base64 of a hash by an algorithm of the digest scheme.
 func IsDigest(text, algorithm string) bool {
-	b, err := base64.StdEncoding.DecodeString(text)
+	b, err := base64.StdEncoding.Strict().DecodeString(text)
 	return err == nil && len(b) == digestHashes[algorithm].Size()
 }
 

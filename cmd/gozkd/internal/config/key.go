@@ -88,6 +88,8 @@ type kind struct {
 	property bool
 	// optional: as in ZooKeeper, an empty value has the effect of none, with a warning.
 	optional bool
+	// powerless: as in ZooKeeper, any invalid value has the effect of none, with a warning.
+	powerless bool
 	// nearest returns the allowed number next to a number that ZooKeeper starts with. It is nil if
 	// other numbers are refused.
 	nearest func(string) (string, bool)
@@ -104,7 +106,7 @@ func (k *key) ignored(value string) bool {
 		return false
 	}
 	_, err := decode(value)
-	return k.kind.property && err != nil || k.kind.optional && value == ""
+	return k.kind.property && err != nil || k.kind.optional && value == "" || k.kind.powerless
 }
 
 // integer is a decimal number from low to high.
@@ -324,11 +326,11 @@ var (
 		},
 	}
 	digestID = kind{
-		allowed: "user:base64 of the digest of user:password",
+		allowed: "user:base64 of the digest of user:password", powerless: true, // nobody is the superuser then
 		parse: func(v string) (string, bool) {
-			user, hash, ok := strings.Cut(v, ":")
+			_, hash, ok := strings.Cut(v, ":")
 			_, err := base64.StdEncoding.DecodeString(hash)
-			return v, ok && user != "" && hash != "" && err == nil
+			return v, ok && hash != "" && err == nil
 		},
 	}
 )

@@ -59,7 +59,7 @@ func workingKeys(c *Config) []key {
 		live("reconfigEnabled", boolean, "false", &c.Server.ReconfigEnabled, "clients may change the members"),
 		row("skipACL", onlyYes, "no", &c.Server.SkipACL, "disables all ACL checks"),
 		live("enforceQuota", boolean, "false", &c.Server.EnforceQuota, "hard quotas refuse writes"),
-		live("DigestAuthenticationProvider.superDigest", orEmpty(digestID), "", &c.Server.SuperDigest,
+		live("DigestAuthenticationProvider.superDigest", digestID, "", &c.Server.SuperDigest,
 			"the superuser").hidden(),
 		live("DigestAuthenticationProvider.enabled", boolean, "true", not{&c.Server.DisableDigest},
 			"enables the digest scheme"),

@@ -87,7 +87,7 @@ var values = map[string]struct{ good, bad []string }{
 	sizeOrPercent.allowed:     {[]string{"0", "0x400", "2147483647", "1%", "60%", "100%"}, []string{"", "%", "x", "-1", "2147483648", "0%", "101%", "1.5%", "7 %"}},
 	fraction.allowed:          {[]string{"0", "1", "0.02", "1e-3"}, []string{"", "x", "-0.1", "1.01", "NaN", "1,5"}},
 	archiveURL.allowed:        {[]string{"file:///backup", "s3://bucket/a/b?region=eu&endpoint=http://h:1"}, []string{"", "/backup", "http://h/b", "s3://key:secret@b/", "s3://b?x=1"}},
-	digestID.allowed:          {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs="}, []string{"", "super", "super:", ":xQJm", "super:secret!"}},
+	digestID.allowed:          {[]string{"super:xQJmxLMiHGwaqBvst5y6rkB6HQs=", ":xQJm"}, []string{"", "super", "super:", "super:secret!"}},
 	digestAlg.allowed:         {[]string{"SHA1", "sha-1", "SHA-256", "sha3-512"}, []string{"", "RipeMD160"}},
 }
 

@@ -179,7 +179,6 @@ func TestLoad_AllProblemsAtOnce(t *testing.T) {
 		"zoo.cfg:2: has a value without a key",
 		`zoo.cfg:1: tickTime: is "fast"; allowed: a whole number from 1 to 107374182`,
 		`zoo.cfg:3: clientPort: is "2181 # for clients"; allowed: a whole number from 0 to 65535 (a comment needs a line of its own)`,
-		`zoo.cfg:5: DigestAuthenticationProvider.superDigest: is "(hidden)"; allowed: user:base64 of the digest of user:password`,
 		`zoo.cfg:6: fips-mode: is "on"; allowed: true, false`,
 		"dataDir: is not set: set it in zoo.cfg, or use --data-dir or --memory",
 		"zoo.cfg:4: secureClientPort: is 2281, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)")
@@ -232,6 +231,8 @@ func TestLoad_Doubtful(t *testing.T) {
 	const twice = "the server will not start; choose another port for one of them"
 	const prometheus = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 	const digest = "DigestAuthenticationProvider.superDigest=super:"
+	const noDigest = `zoo.cfg:2: DigestAuthenticationProvider.superDigest: is "(hidden)", which has no effect, as in ZooKeeper; ` +
+		"allowed: user:base64 of the digest of user:password"
 	for text, want := range map[string]string{
 		"clientPort=8080\n": "zoo.cfg:2: clientPort: is 8080, and so is admin.serverPort: " +
 			"the server will not start; choose another port for one of them",
@@ -257,6 +258,7 @@ func TestLoad_Doubtful(t *testing.T) {
 		"clientPort=8080\nadmin.serverPort=8081\n":                      "",
 		"clientPort=2181\nadmin.serverPort=2181\n": "zoo.cfg:2: clientPort: is 2181, and so is admin.serverPort: " +
 			"the server will not start; choose another port for one of them",
+		digest + "s3cret!\n": noDigest, "DigestAuthenticationProvider.superDigest=secret\n": noDigest,
 		digest + "secret12\n": "zoo.cfg:2: DigestAuthenticationProvider.superDigest: " +
 			"has a digest of super that is not as long as one by SHA1, so no password fits: write user:base64 of the digest of user:password",
 		"gozkd.dataLimitKB=8192\n": "zoo.cfg:2: gozkd.dataLimitKB: is 8192: a server takes about 8 MiB of that without any data, " +
