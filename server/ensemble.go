@@ -160,6 +160,8 @@ func (c *conn) reconfig(r *received) proto.ErrCode {
 	case !c.server.live.Load().ReconfigEnabled:
 		return proto.ErrReconfigDisabled
 	case c.server.alone():
+		c.logger().Info("reconfig refused: this server is standalone; " +
+			"with its server line and standaloneEnabled=false it becomes an ensemble of one, which can grow")
 		return proto.ErrUnimplemented
 	}
 	return proto.OK

@@ -46,3 +46,21 @@ func TestLogFlood_LaterState(t *testing.T) {
 		}
 	})
 }
+
+// Nor do reconfigs of a standalone server, which the log answers with what to set.
+func TestLogFlood_Reconfig(t *testing.T) {
+	var said logbuf.Buffer
+	cfg := server.Config{ReconfigEnabled: true, Logger: hclog.New(&hclog.LoggerOptions{Output: &said})}
+	bubble(t, cfg, func(t *testing.T, dial func() *raw) {
+		c := dial()
+		c.connect(10_000, 0, nil)
+		for range 1000 {
+			if h, _ := c.call(1, proto.OpReconfig, &proto.ReconfigRequest{}); h.Err != proto.ErrUnimplemented {
+				t.Fatal(h.Err)
+			}
+		}
+		if n := said.Count("with its server line and standaloneEnabled=false"); n < 1 || n > 25 {
+			t.Errorf("%d lines for 1000 refused reconfigs", n)
+		}
+	})
+}

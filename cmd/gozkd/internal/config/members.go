@@ -128,6 +128,10 @@ func (r *resolver) soleMember(c *Config, line won) {
 		return
 	}
 	r.clientAddress(c, line, m)
+	if line.from.layer > fromImage {
+		r.warn(line.from, line.key, "is the only server line, so this server is standalone: of the line only "+
+			"a client port has an effect; add the other servers, or set standaloneEnabled=false for an ensemble of one")
+	}
 }
 
 // clientAddress uses the client addresses of this server's own line, unless a flag sets them.

@@ -22,7 +22,8 @@ func TestLoad_SoleMember(t *testing.T) {
 		{"server.1=a:1:2;[::1]:2182\nclientPortAddress=0:0:0:0:0:0:0:1", "[::1]:2182"},
 	} {
 		inv := good(t, "dataDir=d\n"+c.lines, nil)
-		if got := inv.Config.ListenAddress(); got != c.listens || len(inv.Warnings) > 0 || len(inv.Config.Members) > 0 || inv.Config.PeerListenAddress() != "" {
+		if got := inv.Config.ListenAddress(); got != c.listens || len(inv.Warnings) != 1 || !strings.Contains(inv.Warnings[0], "zoo.cfg:2: server.") ||
+			len(inv.Config.Members) > 0 || inv.Config.PeerListenAddress() != "" {
 			t.Errorf("%s: listens on %s, members %v, warnings %q; want %s", c.lines, got, inv.Config.Members, inv.Warnings, c.listens)
 		}
 	}
@@ -30,7 +31,9 @@ func TestLoad_SoleMember(t *testing.T) {
 		t.Errorf("flags must win over a server line: %s", inv.Config.ListenAddress())
 	}
 	inv := good(t, "dataDir=d\nserver.1=a:1:2\npeerType=observer", nil)
-	wantLines(t, inv.Warnings, "zoo.cfg:3: peerType: observer has no effect: the role is that of the server line, participant")
+	wantLines(t, inv.Warnings, "zoo.cfg:2: server.1: is the only server line, so this server is standalone: "+
+		"of the line only a client port has an effect; add the other servers, or set standaloneEnabled=false for an ensemble of one",
+		"zoo.cfg:3: peerType: observer has no effect: the role is that of the server line, participant")
 	const allowed = "; allowed: server.N=" + serverlist.LineFormat
 	for _, c := range []struct{ lines, want string }{
 		{"server.one=a:1:2", `zoo.cfg:2: server.one: is not server.N with a number N`},
