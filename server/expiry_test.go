@@ -143,6 +143,44 @@ func (r *raw) livesUntil(path string, since time.Time) time.Duration {
 	return time.Since(since)
 }
 
+// A server that was paused or cut off serves a client again, and fails at once: the session of that
+// client has its whole timeout.
+func TestEnsemble_BackForAMoment(t *testing.T) {
+	const timeout = 4 * time.Second
+	for name, away := range map[string]func(e *ensemble, id int){
+		"paused": func(e *ensemble, id int) {
+			e.m(id).pause(true)
+			time.Sleep(timeout * 7 / 10)
+			e.m(id).pause(false)
+		},
+		"cut off while another leads": func(e *ensemble, id int) {
+			leads, other := e.leader(), e.followers()[1]
+			e.m(id).isolate(true)
+			if _, err := e.m(leads).s.HandOver(e.t.Context(), other); err != nil {
+				e.t.Fatal(err)
+			}
+			time.Sleep(1700 * time.Millisecond)
+			e.m(id).isolate(false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withEnsemble(t, 3, func(t *testing.T, e *ensemble) {
+				e.startAll()
+				id := e.followers()[0]
+				c := e.connect(id, timeout)
+				c.call(1, proto.OpCreate, create{path: "/alive", mode: proto.ModeEphemeral})
+				away(e, id)
+				at := time.Now()
+				c.call(2, proto.OpSetData, &proto.SetDataRequest{Path: "/alive", Version: -1})
+				e.m(id).kill()
+				if lived := e.connect(e.leader(), time.Hour).livesUntil("/alive", at); lived < timeout {
+					t.Errorf("the session ended %v after its server served it, with a timeout of %v", lived, timeout)
+				}
+			})
+		})
+	}
+}
+
 // All servers are paused at once for longer than the timeouts, as when a host is suspended or
 // swaps: the clients' pings wait unread in the sockets. No session of these clients expires, and a
 // session without a client expires after its timeout and the time of the pause.

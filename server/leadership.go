@@ -41,6 +41,7 @@ type leadership struct {
 	caughtUp   <-chan struct{}
 	catchingUp atomic.Bool
 	outOfTouch bool      // for more than two ticks
+	greeted    time.Time // Status.Since of the leadership in which this server last reported
 	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
 	log        transitions
 }

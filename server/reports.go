@@ -31,12 +31,31 @@ const (
 // report tells the leader which sessions were heard from since the last report that has arrived,
 // and the newest digest.
 func (s *leadership) report(st consensus.Status, now time.Time) {
-	after, leaderMs := s.contact.NextReport(st.Since, now)
+	after, leaderMs := s.contact.NextReport(termOf(st), now)
 	b := members.AppendHeard(members.AppendState([]byte{reportHeard}, s.digests.Newest()), members.LeaderTime, leaderMs)
 	s.conns.heardSince(after, func(id proto.SessionID, heard time.Time) {
 		b = members.AppendHeard(b, id, uint64(max(0, now.Sub(heard).Milliseconds())))
 	})
 	s.node.Send(st.Leader, b)
+	s.greeted = st.Since
+}
+
+// termOf returns the leader's term, or 0 before that is known.
+func termOf(st consensus.Status) uint64 {
+	if !st.Current {
+		return 0
+	}
+	return st.Term
+}
+
+// greet reports at once to a leader that is found, or found again. A leader lets the sessions of a
+// server that does not report live for a tick longer than their timeout. A server that serves
+// clients again after a pause, or after it was cut off, and fails before its next report, must not
+// leave less to those clients.
+func (s *leadership) greet(st consensus.Status) {
+	if st.Current && !st.Leading && !st.Since.Equal(s.greeted) {
+		s.report(st, s.cfg.Now())
+	}
 }
 
 // received takes a message of another member.
@@ -59,7 +78,7 @@ func (s *leadership) received(from uint64, b []byte) {
 	case reportTaken:
 		if st := s.node.Status(); st.Leader == from {
 			ms, n := binary.Uvarint(b[1:])
-			s.contact.Answered(st.Since, ms, n > 0, time.Now())
+			s.contact.Answered(termOf(st), ms, n > 0, time.Now())
 		}
 	case reportAbility:
 		err = s.growth.take(from, b[1:])

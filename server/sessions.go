@@ -88,11 +88,10 @@ func (s *Server) runSessions(ctx context.Context) {
 		s.leader.seek(s.leader.outOfTouch)
 		s.lines.follow(st)
 		switch {
-		case !judges:
-		case st.Leading:
+		case st.Leading && judges:
 			s.leader.log.logPeers(st)
 			s.sessions.judge(st, now)
-		case st.Leader != 0:
+		case !st.Leading && st.Leader != 0: // also when time was lost: see greet
 			s.leader.report(st, now)
 		}
 	}
@@ -102,6 +101,7 @@ func (s *Server) followLeader(st consensus.Status) {
 	s.sessions.expiry.Lead(st.Leading, st.Since, s.cfg.Now())
 	s.endings.Led(st.Leader, s.cfg.Now())
 	s.leader.watch(st)
+	s.leader.greet(st)
 	if st.Leading {
 		s.beginEnsemble()
 	}

@@ -101,7 +101,7 @@ func serveOne(
 	}
 	r := &reloader{
 		server: s, tls: secure, logins: logins, again: again,
-		file: inv.File, started: c, last: c, manager: manager, log: log,
+		file: inv.File, started: c, last: c, manager: manager, log: log, hangup: hangup, reopen: trail.reopen,
 	}
 	// Before the start, so that clients can ask for the progress.
 	ends := openEndpoints(stop, inv, c, s, r, archiver, log)
@@ -130,10 +130,7 @@ func serveOne(
 	for {
 		select {
 		case <-hangup:
-			if err := trail.reopen(); err != nil {
-				log.Warn("the audit log was not closed well before it is opened again", "error", err)
-			}
-			_, _ = r.reload() // reload logs the outcome
+			r.hungUp()
 		case <-stop.Done():
 			kill()
 			log.Info("stopping")
@@ -219,6 +216,8 @@ type reloader struct {
 	file    string // the zoo.cfg of the start, or empty
 	manager systemd
 	log     hclog.Logger
+	hangup  <-chan os.Signal // SIGHUP
+	reopen  func() error     // the audit log
 
 	stopping atomic.Bool
 
@@ -235,7 +234,8 @@ const patience = 5
 // whileStarting returns the result of start. A server that has read its data and waits for the
 // others counts as ready for the service manager: an operator who starts one server after the other
 // would otherwise wait for the first to find a majority. whileStarting looks at the server once per
-// interval.
+// interval. The start may last as long as the quorum is away, that of a standby as long as it runs:
+// SIGHUP has its effect meanwhile.
 func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, start func(context.Context) error) error {
 	started := make(chan error, 1)
 	// Ends when the start succeeds or fails, or ctx ends; awaited below.
@@ -250,6 +250,8 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 		select {
 		case err := <-started:
 			return err
+		case <-r.hangup:
+			r.hungUp()
 		case <-look.C:
 			// A server that is read-only serves, although it has not started.
 			if err := r.server.NotServing(); err != nil && !errors.Is(err, server.ErrNoLeader) {
@@ -259,6 +261,14 @@ func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, st
 			}
 		}
 	}
+}
+
+// hungUp opens the audit log again, which another program may have renamed, and reloads.
+func (r *reloader) hungUp() {
+	if err := r.reopen(); err != nil {
+		r.log.Warn("the audit log was not closed well before it is opened again", "error", err)
+	}
+	_, _ = r.reload() // reload logs the outcome
 }
 
 // servesWeb registers the handler whose logins a reload ends.

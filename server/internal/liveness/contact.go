@@ -15,9 +15,8 @@ type Contact struct {
 	// this server started or led.
 	followedSince time.Time
 	confirmed     time.Time // when a leader last said that it hears this server
-	// The leader whose leadership began at ledSince has named the time leaderMs in its last answer.
-	leaderMs uint64
-	ledSince time.Time
+	// The leader of the term has named the time leaderMs in its last answer.
+	leaderMs, term uint64
 	// Everything that was heard before reportedUntil has reached the leader. reportedAt is the time
 	// of the last report, which was answered, or not yet. Both times are by Config.Now.
 	reportedUntil, reportedAt time.Time
@@ -47,28 +46,28 @@ func (c *Contact) Last(leading, known bool, since, now time.Time) time.Time {
 	return since
 }
 
-// Answered records that the leader, whose leadership began at since, has answered a report. ms is
+// Answered records that the leader of a term, 0 if it is not known, has answered a report. ms is
 // the time that the answer names, if it names one. Under another leader that time means nothing.
-func (c *Contact) Answered(since time.Time, ms uint64, named bool, now time.Time) {
+func (c *Contact) Answered(term, ms uint64, named bool, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.confirmed, c.answered = now, true
-	if named {
-		c.leaderMs, c.ledSince = ms, since
+	if named && term != 0 {
+		c.leaderMs, c.term = ms, term
 	}
 }
 
-// NextReport begins a report at now, by Config.Now. It returns after which time the sessions in the
-// report were heard from, and the time in the leader's last answer, or 0. Each report begins a tick
-// before the last report, because the leader's answer may be to an earlier one.
-func (c *Contact) NextReport(since, now time.Time) (heardAfter time.Time, leaderMs uint64) {
+// NextReport begins a report at now, by Config.Now, to the leader of a term. It returns after which
+// time the sessions in the report were heard from, and the time in the leader's last answer, or 0.
+// Each report begins a tick before the last, because the leader's answer may be to an earlier one.
+func (c *Contact) NextReport(term uint64, now time.Time) (heardAfter time.Time, leaderMs uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.answered {
 		c.reportedUntil = c.reportedAt.Add(-c.Tick)
 	}
 	c.reportedAt, c.answered = now, false
-	if c.ledSince.Equal(since) {
+	if c.term == term {
 		leaderMs = c.leaderMs
 	}
 	return c.reportedUntil, leaderMs

@@ -28,7 +28,7 @@ func TestLast(t *testing.T) {
 		{"a new one", true, 20, 5, 20},
 	} {
 		if step.confirmed > 0 {
-			c.Answered(at(step.since), 0, false, at(step.confirmed))
+			c.Answered(0, 0, false, at(step.confirmed))
 		}
 		if got := c.Last(false, step.known, at(step.since), at(step.since)); !got.Equal(at(step.want)) {
 			t.Errorf("%s: %v, want %ds", step.what, got.Sub(begin), step.want)
@@ -46,14 +46,14 @@ func TestLast(t *testing.T) {
 // that the leader's answer names is repeated to that leader only.
 func TestNextReport(t *testing.T) {
 	c, mono, wall := Contact{Tick: 2 * time.Second}, time.Unix(1_000_000, 0), time.Unix(2_000_000, 0)
-	first, second := mono, mono.Add(time.Minute) // when two leaderships began
+	const first, second, unknown = 3, 4, 0 // terms
 	never := time.Duration(-1)
 	for _, step := range []struct {
 		what     string
 		at       time.Duration
 		answered time.Duration // never: no answer came since the last step
 		names    uint64        // the time in the answer; 0: none
-		leader   time.Time
+		leader   uint64
 		after    time.Duration // never: the report names every session
 		repeats  uint64
 	}{
@@ -64,6 +64,8 @@ func TestNextReport(t *testing.T) {
 		{"an answer without a time", 8 * time.Second, 7 * time.Second, 0, first, 4 * time.Second, 7},
 		{"another leader", 90 * time.Second, never, 0, second, 4 * time.Second, 0},
 		{"it answers", 92 * time.Second, 91 * time.Second, 9, second, 88 * time.Second, 9},
+		{"a leader whose term is not known", 94 * time.Second, 93 * time.Second, 5, unknown, 90 * time.Second, 0},
+		{"the same as before", 96 * time.Second, never, 0, second, 90 * time.Second, 9},
 	} {
 		if step.answered != never {
 			c.Answered(step.leader, step.names, step.names > 0, mono.Add(step.answered))
