@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -68,6 +70,7 @@ func TestServe_Systemd(t *testing.T) {
 }
 
 // The first of several servers is ready for the service manager while it waits for the others.
+// SIGHUP makes it reload its configuration and open its audit log again meanwhile.
 func TestReloader_SystemdWaiting(t *testing.T) {
 	l := manage(t)
 	peers, err := net.Listen("tcp", "127.0.0.1:0")
@@ -80,11 +83,30 @@ func TestReloader_SystemdWaiting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, log: hclog.NewNullLogger(), manager: systemd{hclog.NewNullLogger()}}
+	hangup, done := make(chan os.Signal, 1), make(chan string, 2)
+	r := &reloader{
+		server: s, log: hclog.NewNullLogger(), manager: systemd{hclog.NewNullLogger()},
+		hangup: hangup, reopen: func() error { done <- "reopened"; return nil },
+		again: func() (*config.Invocation, config.Config, error) {
+			done <- "read again"
+			return nil, config.Config{}, errors.New("not there")
+		},
+	}
+	hangup <- syscall.SIGHUP
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	// Ends when ctx does; awaited below.
 	go func() { ended <- r.whileStarting(ctx, 10*time.Millisecond, s.Start) }()
+	for _, want := range []string{"reopened", "read again"} {
+		select {
+		case got := <-done:
+			if got != want {
+				t.Errorf("SIGHUP: %s, want %s", got, want)
+			}
+		case <-watchdog.After(t, time.Minute):
+			t.Fatalf("SIGHUP: not %s", want)
+		}
+	}
 	_ = l.SetReadDeadline(time.Now().Add(10 * time.Minute))
 	buf := make([]byte, 4096)
 	n, err := l.Read(buf)
