@@ -177,7 +177,8 @@ func TestServe_EnsembleCannot(t *testing.T) {
 		text   string
 	}{
 		{"--client-port " + port, 1, "address already in use; stop what listens there, or choose another port: --client-port, "},
-		{"--client-port 1 --client-address *", 1, "no such host; choose another address, 0.0.0.0 for all: --client-port, clientPort, clientPortAddress, the server lines\n"},
+		{"--client-port 1 --client-address *", 2, "allowed: a host name or an IP address, without a port\n"},
+		{"--client-port 1 --client-address " + strings.Repeat("x", 64), 1, "no such host; choose another address, 0.0.0.0 for all: --client-port, clientPort, clientPortAddress, the server lines\n"},
 		{"--ensemble 3 --client-port " + port, 1, "member 1: client port: listen tcp 127.0.0.1:" + port + ": bind: address already in use; stop what listens there, or "},
 		{"--ensemble 3 --client-port 0 --faults-port 0", 2, "--faults-port: is a flag of gozkd-testkit"},
 		{"--ensemble 3 --client-port 0 --port-file no/such/dir", 1, "port file: "},
