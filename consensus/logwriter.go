@@ -109,7 +109,7 @@ func (w *logWriter) work(items []turn.LogWork) error {
 }
 
 // enqueue queues an append for the next flush. If the entries of that write would be longer than
-// most, what is queued is written now. An append that is longer by itself is written in parts, as
+// most, the queue is flushed first. An append that is longer by itself is written in parts, as
 // if raft had given several appends: a crash may leave the first parts alone. Therefore
 //
 //   - each part has the term and the vote of the whole append: no entry is in the log before its

@@ -27,7 +27,7 @@ func (n *Network) moveLinks() {
 				}
 				continue
 			}
-			if !n.moveLink(p) { // whoever answers there may be another server, since a trial proves nothing
+			if !n.moveLink(p) { // another server with this id may have answered: a trial proves no identity
 				tried[p.id], rejected = true, true
 			}
 			continue

@@ -122,9 +122,9 @@ func (n *Network) SetPeers(addresses map[uint64]string) {
 	}
 }
 
-// SetFurther replaces the further addresses of the peers: a peer that is not reached at its own for
-// a second is also tried there, in turn, and one that does not answer is also asked there whether a
-// connection is its own. A change ends no connection and no attempt. SetFurther retains the map.
+// SetFurther replaces the further addresses of the peers, and retains the map. After a second
+// without a connection a peer is tried there, too, in turn; and a peer that does not answer
+// elsewhere is asked there whether it is making a connection. Connections and attempts continue.
 func (n *Network) SetFurther(addresses map[uint64][]string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

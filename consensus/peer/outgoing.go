@@ -98,8 +98,8 @@ func (p *peer) addresses() (own, further []string) {
 func (p *peer) run() {
 	var retry backoff
 	patience := helloTimeout
-	lost := time.Now() // when there last was a connection
-	turn := 0          // whose is next, of the further addresses
+	lost := time.Now() // the end of the last connection, or the beginning of the attempts
+	turn := 0          // counts the further addresses that were tried in vain
 	for {
 		ctx, own, further, ok := p.target()
 		if !ok {
@@ -167,8 +167,8 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 
 // connectAndSend connects to the first address at which the peer answers, sends frames until the
 // connection ends, and returns how long the connection lasted and why it ended. dialTime bounds
-// each dial, and patience the TLS handshake and then the wait for the answer to the hello. That a
-// peer is not at a further address says nothing.
+// each dial, and patience the TLS handshake and then the wait for the answer to the hello. further:
+// the addresses are further ones, and a failure there is neither logged nor reported.
 func (p *peer) connectAndSend(
 	ctx context.Context, addresses []string, dialTime, patience time.Duration, further bool,
 ) (up time.Duration, err error) {

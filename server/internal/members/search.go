@@ -11,10 +11,10 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Search finds the members that are not at the addresses that this server uses, for one whose lines
-// are old, or that has missed a reconfig. Further addresses of a member are those that the state
-// has, and for a server that is out of touch also those that other members name. See ADR 7. The
-// methods of a Search may be called from any goroutine.
+// Search finds members that have moved, for a server with old lines or that has missed a reconfig.
+// The address in the state is a further address of a member. While this server is out of touch, so
+// are the addresses that the other members know. See ADR 7. The methods of a Search may be called
+// from any goroutine.
 type Search struct {
 	mu      sync.Mutex // guards the fields, and is held while a Tell is called, so that the newest addresses stay
 	self    uint64
@@ -51,8 +51,8 @@ func (s *Search) Known(other uint64) proto.Zxid {
 	return max(s.version, s.heard[other].version)
 }
 
-// Learn takes the text of the members that another server has, for the next Seek. Of what it says
-// the last counts.
+// Learn takes the members that another server knows, as text, for the next Seek. They replace those
+// that the same server has sent before.
 func (s *Search) Learn(from uint64, text string) error {
 	set, version, err := serverlist.ParseConfig(text)
 	if err != nil {
@@ -69,12 +69,12 @@ func (s *Search) Learn(from uint64, text string) error {
 	return nil
 }
 
-// keptFor is after how many calls of Seek without seeking this server has the newer members in its
-// state, or those who named them were wrong.
+// keptFor is the number of calls of Seek without seeking after which learned members are forgotten:
+// by then they are in this server's state, or were wrong.
 const keptFor = 60
 
-// Seek makes this server use what was learned. Without seeking, keptFor calls later, that is
-// forgotten.
+// Seek makes this server use the learned members. After keptFor calls without seeking, it forgets
+// them.
 func (s *Search) Seek(seeking bool, tell Tell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *Search) Seek(seeking bool, tell Tell) {
 	}
 }
 
-// addresses returns what Tell takes. An address of all interfaces leads to no other server.
+// addresses returns the arguments for a Tell. An address of all interfaces is left out.
 func (s *Search) addresses() (all map[uint64]string, further map[uint64][]string) {
 	all, further = maps.Clone(s.own), make(map[uint64][]string)
 	newer := []heard{{s.state, s.version}}
