@@ -54,8 +54,7 @@ func runSetACL(ctx context.Context, c *call) error {
 	return c.showStat(path, st)
 }
 
-// setACLBelow sets the ACL of path and of all znodes below it. It prints an error for each znode
-// where that fails, and continues.
+// setACLBelow sets the ACL of path and all znodes below it. It prints errors, and continues.
 func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, version int32) error {
 	failed := false
 	err := visit(ctx, c.zk, path, false, func(p string) error {
@@ -79,8 +78,7 @@ func (c *call) setACLBelow(ctx context.Context, path string, acl []proto.ACL, ve
 // javaNull is how Java prints a missing path.
 const javaNull = "null"
 
-// emptyACL is the error of ZooKeeper's client for an ACL without entries. The client does not send
-// such a request.
+// emptyACL is the error of ZooKeeper's client, which does not send an ACL without entries.
 func emptyACL() *client.Error {
 	return &client.Error{Op: "setACL", Path: javaNull, Code: proto.ErrInvalidACL}
 }
@@ -137,8 +135,7 @@ func endsInPerms(part string) bool {
 	return i >= 0 && i < len(part)-1 && strings.Trim(part[i+1:], "cdrwa") == ""
 }
 
-// continues reports whether the comma between two parts belongs to a subject: it is escaped, or
-// followed by an attribute.
+// continues reports whether the comma belongs to a subject: escaped, or before an attribute.
 func continues(part, next string) bool {
 	name, _, ok := strings.Cut(next, "=")
 	return strings.HasSuffix(part, `\`) || ok && name != "" && !strings.ContainsAny(name, `: `)

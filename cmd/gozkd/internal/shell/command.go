@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// command is a command of the shell.
 type command struct {
 	name string
 	// args follows the name in the usage.
@@ -71,7 +70,6 @@ func (c *command) flagHelp() string {
 	return b.String()
 }
 
-// call is an execution of a command.
 type call struct {
 	*Shell
 	command *command
@@ -91,7 +89,6 @@ func (c *call) value(name string) string {
 	return ""
 }
 
-// wantedStat returns st for output if -s was given, or nil.
 func (c *call) wantedStat(st proto.Stat) *stat {
 	if !c.has("s") {
 		return nil
@@ -99,7 +96,6 @@ func (c *call) wantedStat(st proto.Stat) *stat {
 	return c.stat(st)
 }
 
-// showStat shows the new Stat of a znode if -s was given.
 func (c *call) showStat(path string, st proto.Stat) error {
 	if !c.has("s") {
 		return nil
@@ -107,7 +103,6 @@ func (c *call) showStat(path string, st proto.Stat) error {
 	return c.printStat(path, st)
 }
 
-// givenFlag is a flag on a line.
 type givenFlag struct{ name, value string }
 
 // parse separates the words after a command's name into flags and arguments, by the rules of
@@ -161,7 +156,6 @@ func (p *flagParser) word(w string) error {
 	return nil
 }
 
-// flags parses a word with one or more flags.
 func (p *flagParser) flags(w string) error {
 	name, value, hasValue := strings.Cut(w[1:], "=")
 	if hasValue {
@@ -243,8 +237,7 @@ func (p *flagParser) find(name string) (flag, bool) {
 	return flag{}, false
 }
 
-// looksLikeFlag reports whether a word cannot be the value of a flag because it begins like a flag
-// of the command and is not a number.
+// looksLikeFlag reports whether a word is no value, as it begins like a flag and is no number.
 func (p *flagParser) looksLikeFlag(w string) bool {
 	if len(w) < 2 || w[0] != '-' {
 		return false

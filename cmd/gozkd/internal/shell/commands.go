@@ -24,8 +24,7 @@ func shellCommands() []*command {
 	}
 }
 
-// zooKeeperCommands are zkCli.sh's commands that call the server. The descriptions of flags are
-// zkCli.sh's, which prints them.
+// zooKeeperCommands are zkCli.sh's that call the server, with its descriptions, which it prints.
 func zooKeeperCommands() []*command {
 	return []*command{
 		{name: "addauth", args: "scheme auth", minArgs: 1, about: "authenticate, for example: addauth digest user:password", run: runAddAuth},

@@ -3,6 +3,7 @@ package shell
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,7 @@ import (
 // completeTimeout bounds how long Tab waits for the server.
 var completeTimeout = time.Second
 
-// complete completes the line before the cursor: names of commands, flags, fixed values, and paths.
-// For paths it asks the server.
+// complete completes names of commands, flags, fixed values, and paths, which the server knows.
 func (s *Shell) complete(ctx context.Context, before string) console.Completion {
 	if s.zk == nil {
 		return completeLine(s.commands, nil, before)
@@ -98,38 +98,25 @@ type partialWord struct {
 	text   string   // without quotes
 }
 
-// lastWord finds the last word of a line. It follows the rules of split, except that a quote need
-// not be closed.
+// typedWord is wordPattern, except that a quote need not be closed.
+var typedWord = regexp.MustCompile("[ \\t\\n\\x0B\\f\\r]*(\"[^\"]*\"?|'[^']*'?|[^\"' \\t\\n\\x0B\\f\\r][^ \\t\\n\\x0B\\f\\r]*)")
+
+// lastWord finds the last word of a line as split does, except that a quote need not be closed.
 func lastWord(line string) partialWord {
-	var w partialWord
-	for i := 0; ; {
-		for i < len(line) && isBlank(line[i:i+1]) {
-			i++
+	w := partialWord{start: len(line)}
+	for _, at := range typedWord.FindAllStringSubmatchIndex(line, -1) {
+		text, quote := line[at[2]:at[3]], byte(0)
+		if text[0] == '"' || text[0] == '\'' {
+			quote = text[0]
+			text = strings.TrimSuffix(text[1:], string(quote))
 		}
-		w.start, w.quote = i, 0
-		end := i
-		if i < len(line) && (line[i] == '"' || line[i] == '\'') {
-			w.quote = line[i]
-			i++
-			length := strings.IndexByte(line[i:], w.quote)
-			if length < 0 {
-				w.text = line[i:]
-				return w
-			}
-			w.text = line[i : i+length]
-			end = i + length + 1
+		if at[3] == len(line) {
+			w.start, w.quote, w.text = at[2], quote, text
 		} else {
-			for end < len(line) && !isBlank(line[end:end+1]) {
-				end++
-			}
-			w.text = line[i:end]
+			w.before = append(w.before, text)
 		}
-		if end == len(line) {
-			return w
-		}
-		w.before = append(w.before, w.text)
-		i = end
 	}
+	return w
 }
 
 func (w partialWord) isFlagValue(c *command) bool {
@@ -146,8 +133,7 @@ func (w partialWord) completeFrom(words []string) console.Completion {
 	return console.Completion{Start: w.start, Text: text, List: list}
 }
 
-// completePath completes the word to the path of a znode. A slash follows if the znode has
-// children, otherwise a space.
+// completePath completes a path. A slash follows if the znode has children, otherwise a space.
 func (w partialWord) completePath(children func(path string) []string) console.Completion {
 	slash := strings.LastIndexByte(w.text, '/')
 	dir, begin := w.text[:slash], w.text[slash+1:]
@@ -173,9 +159,8 @@ func (w partialWord) completePath(children func(path string) []string) console.C
 	return console.Completion{Start: w.start, Text: text, List: names}
 }
 
-// quoteWord returns text as a single word of a line. ok is false if that is impossible, since
-// quotes cannot be escaped. quote is the word's opening quote, or 0, and is kept if possible. Only
-// a finished word gets a closing quote.
+// quoteWord returns text as a single word, not ok if that is impossible: quotes cannot be escaped.
+// It keeps quote, the opening one or 0, if possible, and closes only a finished word.
 func quoteWord(text string, quote byte, finished bool) (word string, ok bool) {
 	needs := text == "" || strings.ContainsAny(text, " \t\n\v\f\r") || text[0] == '"' || text[0] == '\''
 	quotes := []byte{'"', '\''}

@@ -50,8 +50,7 @@ func runCopy(ctx context.Context, c *call) error {
 	}{done, work.Counters.Behind}})
 }
 
-// showCounted shows a result. It fails if sequence counters could not be moved as far as the user
-// allowed.
+// showCounted shows a result. It fails if sequence counters stay behind against the user's wish.
 func (c *call) showCounted(counters *subtree.Counters, r result) error {
 	err := c.show(r)
 	if err == nil && counters.NBehind > 0 && counters.Limit > 0 {
@@ -107,7 +106,6 @@ func runDiff(ctx context.Context, c *call) error {
 	return nil
 }
 
-// difference is a line of diff.
 type difference struct {
 	Path   string   `json:"path"` // below both roots
 	Only   string   `json:"only,omitempty"`

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -65,8 +64,7 @@ func runCreate(ctx context.Context, c *call) error {
 	return c.show(result{value: map[string]string{"path": created}, err: "Created " + created + "\n"})
 }
 
-// invalidACL prints an error that the shell then prints again in other words, as zkCli.sh does
-// after create.
+// invalidACL prints an error that the shell then prints in other words, as zkCli.sh does.
 func (c *call) invalidACL(err error) error {
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		c.say(c.err, keeperMessage(e))
@@ -103,7 +101,8 @@ func runDeleteAll(ctx context.Context, c *call) error {
 		}
 		size = int(n)
 	}
-	tree, err := breadthFirst(ctx, c.zk, c.args[0])
+	var tree []string // parents before children
+	err := visit(ctx, c.zk, c.args[0], false, func(path string) error { tree = append(tree, path); return nil })
 	if err != nil {
 		return err
 	}
@@ -129,19 +128,4 @@ func runDeleteAll(ctx context.Context, c *call) error {
 		}
 	}
 	return nil
-}
-
-// breadthFirst returns the paths of a znode and of all znodes below it, parents before children.
-func breadthFirst(ctx context.Context, zk *client.Client, path string) ([]string, error) {
-	tree := []string{path}
-	for i := 0; i < len(tree); i++ {
-		names, _, err := subtree.Names(ctx, zk, tree[i])
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			tree = append(tree, subtree.Join(tree[i], name))
-		}
-	}
-	return tree, nil
 }

@@ -37,7 +37,6 @@ func runUsage(ctx context.Context, c *call) error {
 	return err
 }
 
-// usage counts znodes and the bytes of their data.
 type usage struct {
 	Znodes int64 `json:"znodes"`
 	Bytes  int64 `json:"bytes"`
@@ -53,7 +52,6 @@ func (u *usage) addAll(other usage) {
 	u.Bytes += other.Bytes
 }
 
-// usageLine is the usage of a subtree.
 type usageLine struct {
 	Path string `json:"path"`
 	usage

@@ -82,7 +82,6 @@ type editResult struct {
 	Stat    *stat  `json:"stat,omitempty"` // after the change
 }
 
-// explainNotWritten returns why the data was not written and what the user can do.
 func (c *call) explainNotWritten(ctx context.Context, path string, version int32, err error) string {
 	var e *client.Error
 	switch {
@@ -101,8 +100,7 @@ func (c *call) explainNotWritten(ctx context.Context, path string, version int32
 	return "edit: " + message(err) + ". Nothing was written."
 }
 
-// editFileName returns a file name similar to the znode's: editors derive the syntax from the
-// extension.
+// editFileName returns a name like the znode's: editors derive the syntax from the extension.
 func editFileName(znode string) string {
 	name := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>|`, r) {

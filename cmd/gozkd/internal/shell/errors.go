@@ -36,12 +36,10 @@ type unreachable struct{ failure }
 // errFailed is the error of a command that has already printed the reason.
 const errFailed = failure("")
 
-// printed is an error that the shell has already printed.
 type printed struct{ error }
 
 func (p printed) Unwrap() error { return p.error }
 
-// status returns the exit status of a process whose last command returned err.
 func status(err error) int {
 	switch {
 	case err == nil:
@@ -107,8 +105,7 @@ func keeperMessage(e *client.Error) string {
 	return m + " for " + e.Path
 }
 
-// codeMessage returns the words for an error code in a message. Source:
-// KeeperException.getCodeMessage.
+// codeMessage is KeeperException.getCodeMessage.
 func codeMessage(code proto.ErrCode) string {
 	others := map[proto.ErrCode]string{ // than the names of constants
 		proto.OK:                              "ok",

@@ -124,7 +124,6 @@ func runImport(ctx context.Context, c *call) error {
 	return c.showImported(l)
 }
 
-// showImported prints a summary.
 func (c *call) showImported(l *subtree.Loader) error {
 	text := fmt.Sprintf("Created %s", plural(l.Created, "znode"))
 	if l.Changed > 0 {
@@ -145,8 +144,7 @@ func (c *call) showImported(l *subtree.Loader) error {
 	}{l.Created, l.Changed, l.Kept, l.Skipped, l.Counters.Behind}})
 }
 
-// openImport opens the named file. Without a name it returns standard input, unless the shell reads
-// lines from there.
+// openImport opens the named file, or standard input unless the shell reads lines from there.
 func (c *call) openImport() (io.Reader, func(), error) {
 	if len(c.args) < 2 || c.args[1] == "-" {
 		if !c.singleCommand {

@@ -92,7 +92,6 @@ func runSet(ctx context.Context, c *call) error {
 	return c.showStat(path, st)
 }
 
-// version returns the value of -v, or client.AnyVersion.
 func (c *call) version() (int32, error) {
 	if !c.has("v") {
 		return client.AnyVersion, nil
@@ -114,7 +113,6 @@ type stat struct {
 	in *time.Location
 }
 
-// stat prepares a Stat for output.
 func (s *Shell) stat(st proto.Stat) *stat { return &stat{st, s.location} }
 
 // String returns a line per field.
@@ -151,8 +149,7 @@ func (c *call) printStat(path string, st proto.Stat) error {
 	return c.print(r, r.Stat.String())
 }
 
-// watchWanted reports whether to set a watch: -w was given, or an argument after the path, which is
-// the older form.
+// watchWanted reports whether to set a watch: by -w, or by a second argument, the older form.
 func (c *call) watchWanted(name string) bool {
 	if len(c.args) < 2 {
 		return c.has("w")

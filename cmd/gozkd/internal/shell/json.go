@@ -47,7 +47,6 @@ func (n noteWriter) Write(p []byte) (int, error) {
 	return len(p), writeJSON(n.to, map[string]string{"note": text})
 }
 
-// jsonError describes why a command failed.
 type jsonError struct {
 	Code    string `json:"code"`             // ZooKeeper's name, or a code below
 	Number  int32  `json:"number,omitempty"` // ZooKeeper's number
@@ -114,8 +113,8 @@ func jsonDate(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01
 // jsonData holds a znode's data under one of two keys, for embedding: "data" is a string, or null
 // if the znode has no data; "data_base64" is for data that is not UTF-8.
 type jsonData struct {
-	Data   json.RawMessage `json:"data,omitempty"`
-	Base64 *string         `json:"data_base64,omitempty"`
+	Data   any     `json:"data,omitempty"`
+	Base64 *string `json:"data_base64,omitempty"`
 }
 
 // dataOf returns data as it is if it can be and if encoded is false.
@@ -126,11 +125,7 @@ func dataOf(data []byte, encoded bool) jsonData {
 	case encoded || !utf8.Valid(data):
 		return base64Of(data)
 	}
-	quoted, err := marshal(string(data))
-	if err != nil {
-		panic(err) // marshalling a string cannot fail
-	}
-	return jsonData{Data: quoted}
+	return jsonData{Data: string(data)}
 }
 
 func base64Of(data []byte) jsonData {

@@ -62,8 +62,7 @@ func (c *call) listPages(ctx context.Context, path string) error {
 	})
 }
 
-// listBelow lists path and all znodes below it: text while the walk goes on, JSON as a single value
-// at the end.
+// listBelow lists path and all znodes below it: text as they come, JSON as a single value.
 func (c *call) listBelow(ctx context.Context, path string, watch bool) error {
 	if c.json != nil {
 		var paths []string

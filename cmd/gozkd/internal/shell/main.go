@@ -86,8 +86,7 @@ func (s *Shell) runCommand(ctx context.Context, words []string) int {
 	return status(err)
 }
 
-// runLines opens a session and executes all lines. Like zkCli.sh it returns the exit status of the
-// last command.
+// runLines executes all lines in a session. Like zkCli.sh it returns the last command's status.
 func (s *Shell) runLines(ctx context.Context, lines lineReader) int {
 	s.greet("Connecting to " + s.host)
 	connecting, connected := lines.running(ctx)
@@ -140,8 +139,7 @@ type lineReader interface {
 	running(ctx context.Context) (command context.Context, done func())
 }
 
-// scriptReader reads lines from standard input that is not a terminal, each line when the shell
-// needs it.
+// scriptReader reads standard input that is no terminal, each line when the shell needs it.
 type scriptReader struct{ lines *cli.Input[string] }
 
 func newScriptReader(from io.Reader) *scriptReader {
@@ -175,7 +173,6 @@ const Usage = `usage: gozkd cli [flags] [command [arguments]]
 ` + clientflags.Usage + `
 Without a command, gozkd cli reads lines from standard input. The command help lists all commands.`
 
-// settings are the flags of gozkd cli.
 type settings struct {
 	server   string
 	timeout  time.Duration

@@ -21,7 +21,6 @@ type result struct {
 	out, err string // for text: what zkCli.sh writes to each stream
 }
 
-// show prints the result of a command.
 func (s *Shell) show(r result) error {
 	if s.json != nil {
 		s.shown = true
@@ -33,7 +32,6 @@ func (s *Shell) show(r result) error {
 // print shows a result whose text goes to standard output.
 func (s *Shell) print(value any, text string) error { return s.show(result{value: value, out: text}) }
 
-// writeText writes text in one piece.
 func writeText(w io.Writer, text string) error {
 	if text == "" {
 		return nil
@@ -45,8 +43,7 @@ func writeText(w io.Writer, text string) error {
 // say writes a line and ignores an error: there is no other place to report it.
 func (s *Shell) say(w io.Writer, text string) { _ = writeText(w, text+"\n") }
 
-// note writes a line to standard output, as zkCli.sh does. With --output json, out is standard
-// error.
+// note writes a line as zkCli.sh does, to standard output, or with --output json standard error.
 func (s *Shell) note(text string) { s.say(s.out, text) }
 
 // fail prints the error of the command called name, or of the shell itself if name is empty.
@@ -72,8 +69,7 @@ func (s *Shell) fail(name string, err error) {
 	}
 }
 
-// explain prints a usage error and the usage of the command. If there is no such command, zkCli.sh
-// prints the usage of all commands.
+// explain prints a usage error and the usage of the command or, as zkCli.sh, of all commands.
 func (s *Shell) explain(name string, wrong usageError) {
 	c := s.find(name)
 	switch {
@@ -88,7 +84,6 @@ func (s *Shell) explain(name string, wrong usageError) {
 	}
 }
 
-// usage lists the usage of all commands under zkCli.sh's heading.
 func (s *Shell) usage() string {
 	var b strings.Builder
 	b.WriteString("ZooKeeper -server host:port -client-configuration properties-file cmd args\n")
@@ -108,8 +103,7 @@ func (s *Shell) printEvent(e client.Event) {
 		e.State.KeeperState(), eventName(e), cmp.Or(e.Path, javaNull), int64(e.Zxid)))
 }
 
-// lockedWriter passes on one Write at a time. Writers that share a lock do not split each other's
-// output on a terminal.
+// lockedWriter passes on one Write at a time of all writers that share its lock.
 type lockedWriter struct {
 	lock *sync.Mutex
 	to   io.Writer

@@ -25,8 +25,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// invalidInPath names the first invalid character in a path and its position in UTF-16 units, or
-// returns "".
+// invalidInPath names the first invalid character and its position in UTF-16 units, or is "".
 func invalidInPath(units []uint16) string {
 	last := uint16('/')
 	for i := 1; i < len(units); i++ {

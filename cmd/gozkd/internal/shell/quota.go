@@ -16,7 +16,6 @@ import (
 
 const quotaRoot = proto.QuotaRoot
 
-// quotaKeys maps the flags of setquota and delquota to keys.
 var quotaKeys = map[string]string{
 	"n": proto.QuotaCount, "b": proto.QuotaBytes, "N": proto.QuotaCountHard, "B": proto.QuotaBytesHard,
 	"r": proto.QuotaOps, "w": proto.QuotaByteRate,
@@ -34,7 +33,6 @@ func quotaTarget(arg string) string {
 	return proto.QuotaIdentities + url.PathEscape(arg)
 }
 
-// budgets reports whether the flag is one of budgets.
 func (c *call) budgets() bool {
 	return len(c.given) > 0 && (c.given[0].name == "r" || c.given[0].name == "w")
 }
@@ -51,12 +49,7 @@ func runSetQuota(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	if _, ok, err := c.zk.Exists(ctx, path, false); err != nil {
-		return err
-	} else if !ok {
-		return failure(path + " does not exist.")
-	}
-	for _, step := range []func(context.Context, string) error{c.checkNoQuotaBelow, c.checkNoQuotaAbove} {
+	for _, step := range []func(context.Context, string) error{c.mustExist, c.checkNoQuotaBelow, c.checkNoQuotaAbove} {
 		if err := step(ctx, path); err != nil {
 			return err
 		}
@@ -65,6 +58,14 @@ func runSetQuota(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.storeQuota(ctx, path, limits)
+}
+
+func (c *call) mustExist(ctx context.Context, path string) error {
+	_, ok, err := c.zk.Exists(ctx, path, false)
+	if err == nil && !ok {
+		err = failure(path + " does not exist.")
+	}
+	return err
 }
 
 // setBudget sets the operations or bytes per second of a path or an identity.
@@ -78,15 +79,10 @@ func (c *call) setBudget(ctx context.Context, arg string) error {
 		if id == "" || slices.Contains([]string{"", "world", "auth", "super"}, scheme) {
 			return failure(arg + " cannot have a budget: choose an identity of a client, such as sasl:batch, or a path")
 		}
-	} else {
-		switch _, ok, err := c.zk.Exists(ctx, arg, false); {
-		case err != nil:
-			return err
-		case !ok:
-			return failure(arg + " does not exist.")
-		case arg == "/" || strings.HasPrefix(arg+"/", "/zookeeper/"):
-			return failure(arg + " cannot have a budget: choose a znode below / that is not /zookeeper")
-		}
+	} else if err := c.mustExist(ctx, arg); err != nil {
+		return err
+	} else if arg == "/" || strings.HasPrefix(arg+"/", "/zookeeper/") {
+		return failure(arg + " cannot have a budget: choose a znode below / that is not /zookeeper")
 	}
 	if err := c.createAll(ctx, quotaRoot+target); err != nil {
 		return err
@@ -131,9 +127,6 @@ func (c *call) newLimits() (proto.Quota, error) {
 // checkNoQuotaBelow fails if a znode below path has a quota.
 func (c *call) checkNoQuotaBelow(ctx context.Context, path string) error {
 	top := quotaRoot + path
-	if err := checkPath(top); err != nil {
-		return err
-	}
 	err := visit(ctx, c.zk, top, false, func(p string) error {
 		names, _, err := c.zk.Children(ctx, p, false)
 		if errors.Is(err, proto.ErrNoNode) {
@@ -186,21 +179,15 @@ func (c *call) createAll(ctx context.Context, path string) error {
 
 // storeQuota creates the quota's znodes, or adds the limits to an existing quota.
 func (c *call) storeQuota(ctx context.Context, path string, limits proto.Quota) error {
-	_, exists, err := c.zk.Exists(ctx, limitPath(path), false)
-	if err != nil {
-		return err
-	}
-	if !exists {
-		if _, _, err := c.zk.Create(ctx, limitPath(path), []byte(limits.String()), client.CreateOptions{}); err != nil {
-			return err
-		}
-		zero := proto.Quota{proto.QuotaCount: 0, proto.QuotaBytes: 0}
-		if _, _, err := c.zk.Create(ctx, usedPath(path), []byte(zero.String()), client.CreateOptions{}); err != nil {
-			return err
-		}
-		limits = proto.Quota{}
-	}
 	q, err := c.readQuota(ctx, limitPath(path), false)
+	isNew := errors.Is(err, proto.ErrNoNode)
+	if isNew {
+		q = limits
+		if _, _, err = c.zk.Create(ctx, limitPath(path), []byte(q.String()), client.CreateOptions{}); err == nil {
+			zero := proto.Quota{proto.QuotaCount: 0, proto.QuotaBytes: 0}
+			_, _, err = c.zk.Create(ctx, usedPath(path), []byte(zero.String()), client.CreateOptions{})
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -214,15 +201,14 @@ func (c *call) storeQuota(ctx context.Context, path string, limits proto.Quota) 
 		return err
 	}
 	c.warnExceeded(q, used)
-	if !exists {
+	if isNew {
 		return nil
 	}
 	_, err = c.zk.Set(ctx, limitPath(path), []byte(q.String()), client.AnyVersion)
 	return err
 }
 
-// readQuota returns a quota or a budget. A malformed one is an error unless the caller replaces it:
-// then it has no limits.
+// readQuota returns a quota or a budget. If the caller replaces it, a malformed one is empty.
 func (c *call) readQuota(ctx context.Context, path string, replaces bool) (proto.Quota, error) {
 	data, _, err := c.zk.Get(ctx, path, false)
 	if err != nil {

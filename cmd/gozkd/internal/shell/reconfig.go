@@ -115,8 +115,7 @@ func (c *call) remarkMembers(ctx context.Context, before, after []byte) {
 	}
 }
 
-// readMembers reads the server lines of a file, which may also contain a version, and returns them
-// separated by commas.
+// readMembers returns the server lines of a file, which may have a version, with commas between.
 func readMembers(name string) (string, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {

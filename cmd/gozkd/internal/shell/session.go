@@ -48,9 +48,6 @@ func runEphemerals(ctx context.Context, c *call) error {
 	path := "/"
 	if len(c.args) > 0 {
 		path = c.args[0]
-		if err := checkPath(path); err != nil {
-			return err
-		}
 	}
 	paths, err := c.zk.Ephemerals(ctx, path)
 	if err != nil {
@@ -98,8 +95,7 @@ func runVersion(_ context.Context, c *call) error {
 	return c.print(map[string]string{"version": cli.Version()}, "ZooKeeper CLI version: "+cli.Version()+"\n")
 }
 
-// event passes an event of the session to the running watch. Without a running watch it prints the
-// event. The client's goroutine calls event.
+// event passes an event to the running watch, or prints it, on the client's goroutine.
 func (s *Shell) event(e client.Event) {
 	if to := s.watching.Load(); to != nil && to.put(e) {
 		return
@@ -124,12 +120,10 @@ func eventName(e client.Event) string {
 	return e.Type.String()
 }
 
-// maxQueuedEvents bounds the events in a queue.
 const maxQueuedEvents = 1 << 16
 
 // eventQueue holds events until a running watch prints them. put never blocks, because a running
-// command waits for the client's goroutine. If the queue is full, events are dropped, and take
-// reports the loss.
+// command waits for the client's goroutine: if the queue is full, events are dropped.
 type eventQueue struct {
 	path      string
 	recursive bool
@@ -166,7 +160,6 @@ func (q *eventQueue) put(e client.Event) bool {
 	return true
 }
 
-// take removes and returns the queued events, and reports whether later events were dropped.
 func (q *eventQueue) take() (events []client.Event, dropped bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -31,12 +31,10 @@ type Shell struct {
 	location *time.Location
 	commands []*command
 	settings settings
-	// singleCommand is set in a process that executes a single command: then only the result of
-	// that command goes to out.
+	// singleCommand: the process executes one command, whose result alone goes to out.
 	singleCommand bool
-	terminal      bool           // lines come from a person, who may have completed them with Tab
-	count         int            // number of executed lines
-	history       map[int]string // lines by number; redo adds the repeated line
+	terminal      bool     // lines come from a person, who may have completed them with Tab
+	history       []string // lines by number, with the running one; redo's is the repeated line
 
 	zk           *client.Client // nil before the first connect
 	auths        []client.Auth  // credentials that addauth gave to zk
@@ -50,7 +48,7 @@ func newShell(out, err io.Writer, set settings) *Shell {
 	lock := new(sync.Mutex)
 	s := &Shell{
 		out: &lockedWriter{lock, out}, err: &lockedWriter{lock, err}, location: time.Local,
-		commands: allCommands(), settings: set, host: set.server, history: map[int]string{},
+		commands: allCommands(), settings: set, host: set.server,
 	}
 	s.printWatches.Store(true)
 	slices.SortFunc(s.commands, func(a, b *command) int { return strings.Compare(a.name, b.name) })
@@ -61,7 +59,6 @@ func newShell(out, err io.Writer, set settings) *Shell {
 	return s
 }
 
-// find returns a command by its name, or nil.
 func (s *Shell) find(name string) *command {
 	if name == "exit" {
 		name = "quit"
@@ -149,15 +146,13 @@ func (s *Shell) close() {
 	}
 }
 
-// errQuit ends the shell.
 var errQuit = errors.New("quit")
 
-// line executes and counts a line with its words. All output is printed; the error is for the exit
+// line executes a line with its words. All output is printed; the error is for the exit
 // status, and is errQuit if the shell must end.
 func (s *Shell) line(ctx context.Context, text string, words []string) error {
-	s.history[s.count] = text
+	s.history = append(s.history, text)
 	err := s.execute(ctx, words)
-	s.count++
 	if s.connected() {
 		// Print the events that came before the answer, or drop them after "printwatches off",
 		// before the next line runs. On an error the wait was interrupted.
@@ -166,7 +161,6 @@ func (s *Shell) line(ctx context.Context, text string, words []string) error {
 	return err
 }
 
-// execute executes a command and prints its output.
 func (s *Shell) execute(ctx context.Context, words []string) error {
 	s.shown = false
 	err := s.dispatch(ctx, words)
@@ -183,7 +177,6 @@ func (s *Shell) execute(ctx context.Context, words []string) error {
 	return err
 }
 
-// dispatch finds the command, parses its flags and runs it.
 func (s *Shell) dispatch(ctx context.Context, words []string) error {
 	c := s.find(words[0])
 	if c == nil {
@@ -239,8 +232,7 @@ func (s *Shell) unknownCommand(name string) error {
 	return usageError("Command not found: " + name + "; " + advice)
 }
 
-// wordPattern matches a word as zkCli.sh does: a quote begins a quoted word only at the beginning
-// of a word, and a quote cannot be escaped.
+// wordPattern matches a word as zkCli.sh does: it may be quoted as a whole, without escapes.
 var wordPattern = regexp.MustCompile("[ \\t\\n\\x0B\\f\\r]*([^\"'][^ \\t\\n\\x0B\\f\\r]*|\"[^\"]*\"|'[^']*')[ \\t\\n\\x0B\\f\\r]*")
 
 // split splits a line into words and removes the quotes. A blank line has no words.

@@ -35,11 +35,9 @@ func runHistory(_ context.Context, c *call) error {
 	}
 	list := []line{}
 	var text strings.Builder
-	for i := max(0, c.count-historyLines+1); i <= c.count; i++ {
-		if l, ok := c.history[i]; ok {
-			list = append(list, line{i, l})
-			fmt.Fprintf(&text, "%d - %s\n", i, l)
-		}
+	for i := max(0, len(c.history)-historyLines); i < len(c.history); i++ {
+		list = append(list, line{i, c.history[i]})
+		fmt.Fprintf(&text, "%d - %s\n", i, c.history[i])
 	}
 	if err := c.print(list, text.String()); err != nil {
 		return err
@@ -55,7 +53,7 @@ func runRedo(ctx context.Context, c *call) error {
 	if err != nil {
 		return usageError(c.args[0] + " is not a number")
 	}
-	if i < 0 || i >= c.count {
+	if i < 0 || i >= len(c.history)-1 {
 		return failure("Command index out of range")
 	}
 	line := c.history[i]
@@ -63,7 +61,7 @@ func runRedo(ctx context.Context, c *call) error {
 	if len(words) == 0 || words[0] == "redo" {
 		return failure("No redoing redos")
 	}
-	c.history[c.count] = line
+	c.history[len(c.history)-1] = line
 	if err := c.execute(ctx, words); err != nil {
 		return printed{err}
 	}
@@ -86,8 +84,7 @@ func runPrintWatches(_ context.Context, c *call) error {
 	return c.stillConnected()
 }
 
-// stillConnected is the error that zkCli.sh prints after a command that needs no session if there
-// is no session.
+// stillConnected is zkCli.sh's error after a command that needs no session, without a session.
 func (s *Shell) stillConnected() error {
 	if s.singleCommand || s.connected() {
 		return nil
@@ -111,7 +108,6 @@ func runHelp(_ context.Context, c *call) error {
 	return c.print(jsonHelp([]*command{each}), usage+"\n"+each.about+"\n"+each.flagHelp())
 }
 
-// jsonCommand is a command in the output of help.
 type jsonCommand struct {
 	Name  string     `json:"name"`
 	Args  string     `json:"args"`

@@ -24,16 +24,14 @@ const (
 	progressEvery = 2 * time.Second
 )
 
-// listing shows the results of a command that has many: a line for each result as JSON, larger
-// pieces as text.
+// listing shows many results: a line for each result as JSON, larger pieces as text.
 type listing struct {
 	c       *call
 	text    bytes.Buffer
 	flushed time.Time
 }
 
-// list runs f with a listing and flushes the listing. An error of the flush takes precedence over
-// the error of f.
+// list runs f with a listing, which it flushes. The error of the flush takes precedence.
 func (c *call) list(f func(*listing) error) error {
 	l := &listing{c: c}
 	err := f(l)
@@ -43,7 +41,6 @@ func (c *call) list(f func(*listing) error) error {
 	return err
 }
 
-// add shows a result: value as JSON, or text.
 func (l *listing) add(value any, text func() string) error {
 	if l.c.json != nil {
 		return l.c.print(value, "")
@@ -106,8 +103,7 @@ func subtreeError(ctx context.Context, err error) error {
 	return failure(err.Error())
 }
 
-// walk is subtree.Walk with progress reports. Znodes that may not be read are skipped, and the
-// error at the end reports them.
+// walk is subtree.Walk with progress. Its error reports skipped znodes that may not be read.
 func (c *call) walk(ctx context.Context, path string, o subtree.Options, visit func(*subtree.Znode) error) error {
 	p := c.progress()
 	var znodes, dataBytes, denied int64
@@ -135,8 +131,7 @@ func (c *call) walk(ctx context.Context, path string, o subtree.Options, visit f
 	return nil
 }
 
-// number returns the value of a flag that is a number of at least least, or missing without the
-// flag.
+// number returns the value of a flag, at least least; missing without the flag.
 func (c *call) number(name string, least, missing int) (int, error) {
 	if !c.has(name) {
 		return missing, nil
@@ -148,8 +143,7 @@ func (c *call) number(name string, least, missing int) (int, error) {
 	return n, nil
 }
 
-// side opens the subtree that an argument names: a path in this session, or host:port/path on
-// another server. The caller must call end.
+// side opens a subtree: a path in this session, or host:port/path. The caller must call end.
 func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end func(), err error) {
 	if strings.HasPrefix(arg, "/") || !strings.ContainsAny(arg, ":,") {
 		return subtree.Side{ZK: c.zk, Path: arg, Connect: c.host}, func() {}, checkPath(arg)
@@ -170,7 +164,6 @@ func (c *call) side(ctx context.Context, arg string) (side subtree.Side, end fun
 	return subtree.Side{ZK: zk, Path: path, Connect: strings.Join(servers, ",")}, end, nil
 }
 
-// sides opens the subtrees that the first two arguments name.
 func (c *call) sides(ctx context.Context) (a, b subtree.Side, end func(), err error) {
 	a, endA, err := c.side(ctx, c.args[0])
 	if err != nil {

@@ -80,9 +80,8 @@ func (t *terminalReader) dropInterrupt() {
 	}
 }
 
-// running returns a ctx for a command, which Ctrl-C ends. A Ctrl-C since the end of the line
-// counts: output of the command may be on the screen already. The caller must call done when the
-// command has returned.
+// running returns a ctx for a command, which Ctrl-C ends, also a Ctrl-C since the end of the line:
+// output may be on the screen already. The caller must call done afterwards.
 func (t *terminalReader) running(ctx context.Context) (command context.Context, done func()) {
 	command, cancel := context.WithCancelCause(ctx)
 	var waiting sync.WaitGroup
@@ -103,10 +102,9 @@ func (s *Shell) prompt() string {
 	if s.zk != nil {
 		state = s.zk.State().String()
 	}
-	return fmt.Sprintf("[zk: %s(%s) %d] ", s.host, state, s.count)
+	return fmt.Sprintf("[zk: %s(%s) %d] ", s.host, state, len(s.history))
 }
 
-// historyFile returns the path of the file that keeps the history.
 func historyFile(getenv func(string) string) string {
 	if state := getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
 		return filepath.Join(state, "gozkd", "history")
@@ -115,8 +113,7 @@ func historyFile(getenv func(string) string) string {
 	return filepath.Join(home, ".gozkd_history")
 }
 
-// mayKeep reports whether a line may be written to the history file: addauth, even mistyped,
-// contains a password.
+// mayKeep reports whether the file may keep a line: addauth, even mistyped, has a password.
 func mayKeep(line string) bool {
 	words := split(line)
 	return len(words) == 0 || !strings.HasPrefix(strings.ToLower(words[0]), "addauth")

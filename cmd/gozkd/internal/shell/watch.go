@@ -52,9 +52,6 @@ func runWatch(ctx context.Context, c *call) error {
 		return errUsage
 	}
 	path := c.args[0]
-	if err := checkPath(path); err != nil {
-		return err
-	}
 	w := &runningWatch{call: c, path: path, mode: proto.AddWatchPersistent, kind: proto.WatcherPersistent, data: c.has("-data")}
 	if c.has("R") {
 		w.mode, w.kind = proto.AddWatchPersistentRecursive, proto.WatcherPersistentRecursive
@@ -66,7 +63,6 @@ func runWatch(ctx context.Context, c *call) error {
 	return err
 }
 
-// runningWatch is a running watch command.
 type runningWatch struct {
 	*call
 	path string
@@ -159,9 +155,8 @@ func (w *runningWatch) printEventOf(ctx context.Context, e client.Event) error {
 	return w.printReconnected(ctx)
 }
 
-// printReconnected reports that events may have been missed since the connection was lost. The
-// client sets its watches again before any other request, so the watch is set once a request is
-// answered.
+// printReconnected reports that events may have been missed. The client sets its watches again
+// before any other request, so the watch is set once a request is answered.
 func (w *runningWatch) printReconnected(ctx context.Context) error {
 	_, _, err := w.zk.Exists(ctx, w.path, false)
 	switch {
@@ -175,7 +170,6 @@ func (w *runningWatch) printReconnected(ctx context.Context) error {
 	return errors.Join(w.printLine(line), w.printCurrent(ctx))
 }
 
-// printCurrent prints the current data if --data was given.
 func (w *runningWatch) printCurrent(ctx context.Context) error {
 	if !w.data {
 		return nil
@@ -211,7 +205,6 @@ const (
 	watchMissed = "Missed"   // events since a time may have been missed
 )
 
-// watchLine is a line of the output of watch.
 type watchLine struct {
 	at    time.Time
 	kind  string
@@ -256,8 +249,7 @@ func (l watchLine) String() string {
 	return line + "\n"
 }
 
-// MarshalJSON adds data and Stat only if they were asked for; "stat" is null if the znode does not
-// exist.
+// MarshalJSON adds data and Stat if they were asked for; "stat" is null if there is no znode.
 func (l watchLine) MarshalJSON() ([]byte, error) {
 	type head struct {
 		Time  string `json:"time"`

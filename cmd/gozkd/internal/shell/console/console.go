@@ -30,8 +30,7 @@ type Config struct {
 	LineDone func()
 }
 
-// Console is a terminal. Write is safe for concurrent use, also during ReadLine. Only one goroutine
-// at a time may call ReadLine.
+// Console is a terminal. Write is safe for concurrent use, also during a (single) ReadLine.
 type Console struct {
 	cfg   Config
 	keys  keys
@@ -113,8 +112,7 @@ func (c *Console) begin(ctx context.Context, prompt func() string) (restore func
 	if err != nil {
 		return nil, err
 	}
-	// Each line gets a new editor: after an error the old editor still holds its line and pending
-	// keys.
+	// Each line gets a new editor: after an error the old one holds its line and keys.
 	c.editor = term.NewTerminal(&device{c, ctx}, prompt())
 	c.prompt = prompt
 	c.editor.History = c.cfg.History
@@ -133,8 +131,7 @@ func (c *Console) begin(ctx context.Context, prompt func() string) (restore func
 	}, nil
 }
 
-// resize tells the editor the size of the terminal. Not every system signals a change, so each key
-// checks.
+// resize tells the editor the size of the terminal, at each key: not every system has a signal.
 func (c *Console) resize() {
 	w, h, err := term.GetSize(int(c.cfg.Out.Fd()))
 	if err == nil && w > 0 {

@@ -6,7 +6,6 @@
 // differently, Ctrl-C, a history search, lists of completions, and a history file.
 // docs/adr/0005-libraries.md compares other editors.
 //
-// The terminal is in raw mode only during ReadLine. Between two calls the terminal has its original
-// mode, nothing reads from it, and Ctrl-C is a signal, so a program such as an editor can use the
-// terminal.
+// The terminal is in raw mode only during ReadLine. Between two calls it has its original mode,
+// nothing reads from it, and Ctrl-C is a signal, so a program such as an editor can use it.
 package console

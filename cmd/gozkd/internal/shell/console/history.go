@@ -12,12 +12,10 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// maxHistory is the number of lines that are kept. The file may grow to twice that before it is
-// truncated.
+// maxHistory is the number of lines that are kept. The file may grow to twice that meanwhile.
 const maxHistory = 1000
 
-// History is the list of previous lines. The zero value is empty and has no file. A History is safe
-// for concurrent use.
+// History is the list of previous lines, safe for concurrent use. The zero value has no file.
 type History struct {
 	mu    sync.Mutex
 	lines []string // oldest first
@@ -28,8 +26,7 @@ type History struct {
 // LoadHistory reads a history file, which need not exist. Lines that keep rejects are never written
 // to the file. Only the owner can read the file; several programs may append to the file.
 //
-// The History is always usable: after an error it holds the lines that could be read, and does not
-// write to the file.
+// The History is always usable: after an error it has the lines that were read, and no file.
 func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 	h := &History{keep: keep}
 	data, err := os.ReadFile(path)
@@ -54,7 +51,6 @@ func LoadHistory(path string, keep func(line string) bool) (*History, error) {
 	return h, nil
 }
 
-// rewrite replaces the file atomically.
 func rewrite(path string, lines []string) error {
 	return vfs.WriteWhole(path, filepath.Base(path)+".*", func(f *os.File) error {
 		_, err := f.WriteString(strings.Join(lines, "\n") + "\n")
@@ -90,8 +86,7 @@ func appendLine(path, line string) error {
 	return errors.Join(err, f.Chmod(0o600), f.Close()) // an existing file may be readable by others
 }
 
-// Add implements term.History. It does nothing, because the caller of ReadLine decides which lines
-// to Record.
+// Add implements term.History, and does nothing: the caller of ReadLine Records lines.
 func (h *History) Add(string) {}
 
 // Len returns the number of lines.

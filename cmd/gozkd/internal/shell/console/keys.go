@@ -17,8 +17,7 @@ const (
 	seqPasteEnd   = "\x1b[201~"
 )
 
-// keys translates the terminal's input for the editor, line by line. The zero value is ready to
-// use.
+// keys translates the terminal's input for the editor, by line. The zero value is ready.
 type keys struct {
 	raw         []byte // input that is not translated yet
 	ready       []byte // input for the editor
