@@ -40,7 +40,7 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 	columns := []column[*member]{
 		{title: "ID", width: 3, right: true, cell: plain(idText)},
 		{title: "SERVER", width: 15, grows: true, most: 28, cell: plain(func(m *member) string { return m.Address })},
-		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return roleText(e, m), roleStyle(m, th) }},
+		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return m.role(e, th) }},
 		number("ZXID", 13, 6, func(m *member) string { return m.last.State.Zxid.String() }),
 		number("LAG", 6, 1, func(m *member) string { return lagText(e.lag(m)) }),
 		number("REQ/S", 5, 0, func(m *member) string { return perSecond(m.rates.Requests) }),
@@ -64,7 +64,6 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 	return columns
 }
 
-// linksText returns how many connections to and from other members use TLS.
 func linksText(m *member) string {
 	tls, all := m.last.Monitor.PeerLinks()
 	if all == 0 {
@@ -80,32 +79,25 @@ func idText(m *member) string {
 	return strconv.FormatUint(memberid.Number(m.ID), 10)
 }
 
-func roleText(e *ensemble, m *member) string {
+// role returns the text of the column ROLE, and its style.
+func (m *member) role(e *ensemble, th theme) (text string, style lipgloss.Style) {
 	switch {
 	case !m.hasSample:
-		return "asking"
-	case m.last.Err == nil:
-		return m.last.State.Mode
+		return "asking", th.dim
 	case m.unasked():
-		return e.peer(m).Role
-	case probe.Reached(m.last.Err):
-		return "cut off"
-	}
-	return "down"
-}
-
-func roleStyle(m *member, th theme) lipgloss.Style {
-	switch {
-	case !m.hasSample, m.unasked():
-		return th.dim
+		return e.peer(m).Role, th.dim
+	case m.last.Err != nil && probe.Reached(m.last.Err):
+		return "cut off", th.bad
 	case m.last.Err != nil:
-		return th.bad
-	case m.last.State.Mode == probe.ModeLeader, m.last.State.Mode == probe.ModeStandalone:
-		return th.leader
-	case m.last.State.Mode == probe.ModeReadOnly:
-		return th.warn
+		return "down", th.bad
 	}
-	return lipgloss.Style{}
+	switch m.last.State.Mode {
+	case probe.ModeLeader, probe.ModeStandalone:
+		style = th.leader
+	case probe.ModeReadOnly:
+		style = th.warn
+	}
+	return m.last.State.Mode, style
 }
 
 func lagText(l lag) string {
@@ -136,7 +128,6 @@ func latencyText(m *member) string {
 	return millis(m.last.State.LatencyMs.Avg) + "*"
 }
 
-// A metric selects one of the rates.
 type metric func(*Rates) float64
 
 func requests(r *Rates) float64 { return r.Requests }
@@ -152,8 +143,7 @@ func (m *member) values(of metric) []float64 {
 // clientColumn is a column of the table of clients that the table can be sorted by.
 type clientColumn struct {
 	column[*session]
-	// compare orders rows as users want to see them first: numbers from the largest, names from the
-	// first.
+	// compare puts first what users want to see: the largest numbers, the first names.
 	compare func(a, b *session) int
 	// rises: compare sorts in ascending order.
 	rises bool
@@ -196,8 +186,7 @@ func clientColumns(now time.Time) []clientColumn {
 	}
 }
 
-// sorted returns the sessions in the order of a column. Equal sessions are sorted by address, so
-// that they keep their place.
+// sorted returns the sessions in the order of a column; equal ones keep their place, by address.
 func sorted(list []session, by clientColumn, reversed bool) []*session {
 	rows := make([]*session, len(list))
 	for i := range list {
@@ -259,7 +248,6 @@ func lay[T any](columns []column[T], width int) []column[T] {
 	return list
 }
 
-// maxRank is the highest rank of a column.
 const maxRank = 9
 
 // heading returns the titles. An arrow follows the title marked, upwards if rises is true.

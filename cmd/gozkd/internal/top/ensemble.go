@@ -16,7 +16,6 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// maxTrend is the number of rounds in a trend.
 const maxTrend = 240
 
 // ensemble holds everything that is known about the members. It is not safe for concurrent use.
@@ -25,7 +24,6 @@ type ensemble struct {
 	members []*member // in the order of the roster
 }
 
-// member is a member of the ensemble.
 type member struct {
 	Entry
 	hasSample bool   // there is a sample
@@ -38,7 +36,6 @@ type member struct {
 	clients []session
 }
 
-// session is a connection with a session.
 type session struct {
 	probe.Connection
 	Member *member
@@ -121,8 +118,7 @@ func (e *ensemble) leaders() []*member {
 	})
 }
 
-// leader returns the leader, or nil. If two members claim to lead, during a change of leaders, it
-// returns the member with the newer epoch.
+// leader returns the leader, that of the newer epoch if two claim to lead, or nil.
 func (e *ensemble) leader() *member {
 	list := e.leaders()
 	if len(list) == 0 {
@@ -141,8 +137,7 @@ func (e *ensemble) answers() (answers []probe.Monitor) {
 	return answers
 }
 
-// followed returns the leader, also if it does not answer: then it is the one that the others
-// follow.
+// followed returns the leader; if it does not answer, the one that the others follow.
 func (e *ensemble) followed() *member {
 	if l := e.leader(); l != nil {
 		return l
@@ -168,8 +163,7 @@ func (e *ensemble) zxid() (newest proto.Zxid) {
 type lag struct {
 	n     int64
 	known bool
-	// estimated: the difference of two zxids that were not read at the same time, not the leader's
-	// count.
+	// estimated: not the leader's count, but the difference of zxids read at different times.
 	estimated bool
 }
 
@@ -288,8 +282,7 @@ func (e *ensemble) problems() []string {
 	return list
 }
 
-// clients returns all connections with a session, and why some may be missing, one sentence per
-// cause.
+// clients returns all connections with a session, and for each cause why some may be missing.
 func (e *ensemble) clients() (list []session, missing []string) {
 	for _, m := range e.members {
 		list = append(list, m.clients...)
@@ -297,8 +290,7 @@ func (e *ensemble) clients() (list []session, missing []string) {
 	return list, e.missing(func(s *Sample) error { return s.ClientsErr })
 }
 
-// missing returns why information is missing and from which members. of selects the error of a
-// sample.
+// missing returns why information is missing and where, by the error that of selects.
 func (e *ensemble) missing(of func(*Sample) error) []string {
 	causes, members := e.groupBy(func(m *member) (string, bool) {
 		err := of(&m.last)
@@ -316,8 +308,7 @@ func (e *ensemble) missing(of func(*Sample) error) []string {
 	return causes
 }
 
-// groupBy returns the values of the members that serve, in the order of the members, and the names
-// of the members with each value.
+// groupBy returns the values of the members that serve, in their order, and who has each.
 func (e *ensemble) groupBy(of func(*member) (value string, ok bool)) (values []string, members map[string][]string) {
 	members = make(map[string][]string)
 	for _, m := range e.members {
@@ -346,6 +337,7 @@ func (m *member) name() string {
 
 // hot returns the sums of all members, hottest first.
 func (e *ensemble) hot() (h facts.HotSpots, missing []string) {
+	h.Paths, h.Clients = []facts.HotPath{}, []facts.HotClient{}
 	paths := make(map[string]int)
 	for _, m := range e.members {
 		if !m.up() {

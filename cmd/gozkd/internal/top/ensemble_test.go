@@ -139,7 +139,7 @@ func TestEnsemble_Unasked(t *testing.T) {
 		e, roster := new(ensemble), rosterOf([]*fake{asked, hidden})
 		e.observe(Report{Sample: s, Roster: roster})
 		e.observe(Report{Sample: hidden.sample(0), Roster: roster})
-		if got := roleText(e, e.members[1]); got != c.role {
+		if got, _ := e.members[1].role(e, theme{}); got != c.role {
 			t.Errorf("%s: role %q, want %q", c.name, got, c.role)
 		}
 		if text := e.text(); !strings.HasPrefix(text, "gozkd top  "+c.title+"  epoch") {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/memberid"
-	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -72,12 +71,6 @@ type clientJSON struct {
 func (e *ensemble) json() ensembleJSON {
 	clients, missing := e.clients()
 	hot, noHot := e.hot()
-	if hot.Paths == nil {
-		hot.Paths = []facts.HotPath{}
-	}
-	if hot.Clients == nil {
-		hot.Clients = []facts.HotClient{}
-	}
 	noMonitor := e.missing(func(s *Sample) error { return s.MonitorErr })
 	j := ensembleJSON{
 		At: e.now, Zxid: e.zxid().String(), Problems: append([]string{}, e.problems()...), Hot: hot,
@@ -99,7 +92,8 @@ func (e *ensemble) json() ensembleJSON {
 }
 
 func (m *member) json(e *ensemble) memberJSON {
-	j := memberJSON{Server: m.Address, Role: roleText(e, m), SinceS: e.now.Sub(m.since).Seconds()}
+	role, _ := m.role(e, theme{})
+	j := memberJSON{Server: m.Address, Role: role, SinceS: e.now.Sub(m.since).Seconds()}
 	if m.ID != 0 {
 		j.ID = new(memberid.Number(m.ID))
 	}
@@ -189,15 +183,8 @@ func stream(ctx context.Context, w *watcher, o options, out io.Writer) error {
 func (e *ensemble) text() string {
 	const wide = 200
 	m := newModel(theme{}, 0, nil)
-	m.ensemble, m.width = *e, wide
-	lines := []string{m.titleLine(), m.totalsLine()}
-	for _, p := range e.problems() {
-		lines = append(lines, "! "+printable.Dotted(p))
-	}
-	lines = append(lines, m.notes(e.info())...)
-	lines = append(lines, memberLines(e, m.theme, wide, len(e.members)+1)...)
-	lines = append(lines, m.notes(e.missing(func(s *Sample) error { return s.MonitorErr }))...)
-	lines = append(lines, "")
+	m.ensemble, m.width, m.height = *e, wide, 2*len(e.members)+2 // room for all members
+	lines := m.head()
 	fixed, rows := m.clientLines()
 	lines = append(append(lines, fixed...), rows...)
 	lines = append(lines, "")

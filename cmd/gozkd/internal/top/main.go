@@ -39,7 +39,6 @@ Press ? on the screen for the keys.
 Exit status: 0; 1 if no member answered with -once; 2 if the command line is wrong.
 `
 
-// options are the flags.
 type options struct {
 	servers           []string
 	interval, timeout time.Duration
@@ -132,7 +131,6 @@ func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOpt
 	return err
 }
 
-// environment returns the variables that describe the terminal.
 func environment(getenv func(string) string) []string {
 	var list []string
 	for _, name := range []string{

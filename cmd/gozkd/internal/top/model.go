@@ -1,6 +1,7 @@
 package top
 
 import (
+	"math"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -104,14 +105,11 @@ func (m *model) key(key string) (quits bool) {
 	case "home", "g":
 		m.scroll = 0
 	case "end", "G":
-		m.scroll = maxScroll
+		m.scroll = math.MaxInt // the last line, see below
 	}
 	m.scroll = max(0, min(m.scroll, m.panelLength()-1))
 	return false
 }
-
-// maxScroll exceeds the length of any panel.
-const maxScroll = 1 << 30
 
 func (m *model) show(p panel) {
 	if m.panel != p {
@@ -133,11 +131,9 @@ type Sample struct {
 	Address string
 	// At is when srvr was answered or failed.
 	At time.Time
-	// Asked is the number of words that this process has asked the member so far. Each counts as a
-	// packet.
+	// Asked is how many words this process has asked the member; each counts as a packet.
 	Asked int64
-	// Err is why there is no State: the member is down or does not serve. The other fields are
-	// empty then.
+	// Err is why the member is down or does not serve. The other fields are empty then.
 	Err   error
 	State probe.State
 
@@ -153,8 +149,7 @@ type Sample struct {
 // Entry is a server to watch.
 type Entry struct {
 	Address string
-	// ID is that of package memberid; 0 means that the number is unknown or the server is
-	// standalone.
+	// ID is that of package memberid; 0: it is unknown, or the server is standalone.
 	ID uint64
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 )
 
-// panelLines returns the lines of the panel that are always visible, including the tabs, and those
-// that scroll.
+// panelLines returns the lines that are always visible, including the tabs, and those that scroll.
 func (m *model) panelLines() (fixed, scrolled []string) {
 	switch m.panel {
 	case hotPanel:
@@ -24,7 +23,6 @@ func (m *model) panelLines() (fixed, scrolled []string) {
 	return append([]string{m.tabs()}, fixed...), scrolled
 }
 
-// panelLength returns the number of lines that scroll.
 func (m *model) panelLength() int {
 	_, scrolled := m.panelLines()
 	return len(scrolled)
@@ -122,7 +120,6 @@ func (m *model) hotLines() []string {
 	return append(lines, beside(table(half, len(h.Paths), paths), table(half, len(h.Clients), clients))...)
 }
 
-// beside joins two blocks of lines.
 func beside(left, right []string) []string {
 	text := lipgloss.JoinHorizontal(lipgloss.Top, strings.Join(left, "\n"), "  ", strings.Join(right, "\n"))
 	return strings.Split(text, "\n")

@@ -29,7 +29,6 @@ type poller struct {
 	settings settingsState
 }
 
-// denial is a refused word.
 type denial struct {
 	err   error
 	round int // when it was refused
@@ -37,8 +36,7 @@ type denial struct {
 
 // settingsState records how the member's settings were learned.
 type settingsState struct {
-	known bool
-	round int // when they were learned
+	round int // when they were learned; 0: they are not known
 	tried int // round of the last call of discover; 0: none since the member was down
 	// discovered: learned with a session, which is a write and therefore not repeated.
 	discovered bool
@@ -76,7 +74,7 @@ func (p *poller) sample(ctx context.Context) (s Sample, settings *probe.Settings
 	} else if errors.Is(s.HotErr, probe.ErrNoAnswer) {
 		s.HotErr = errOldGozkd
 	}
-	if s.State.Mode != probe.ModeStandalone && (!p.settings.known || p.round >= p.settings.round+retryRounds) {
+	if s.State.Mode != probe.ModeStandalone && (p.settings.round == 0 || p.round >= p.settings.round+retryRounds) {
 		settings = p.readSettings(ctx)
 	}
 	return s, settings
@@ -105,7 +103,7 @@ func (p *poller) readSettings(ctx context.Context) *probe.Settings {
 		}
 		p.settings.discovered = true
 	}
-	p.settings.known, p.settings.round = true, p.round
+	p.settings.round = p.round
 	return &s
 }
 
@@ -144,7 +142,6 @@ type watcher struct {
 	hurry <-chan struct{}
 }
 
-// answer is the result of asking one member.
 type answer struct {
 	sample   Sample
 	settings *probe.Settings
@@ -156,8 +153,7 @@ type runningPoller struct {
 	hurry  chan struct{} // capacity 1: a member that is being asked is asked again afterwards
 }
 
-// run asks and reports until ctx ends, and returns when all its goroutines have ended. Only a
-// single goroutine calls report.
+// run asks and reports, on one goroutine, until ctx ends and all its goroutines have ended.
 func (w *watcher) run(ctx context.Context, report func(Report)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -215,7 +211,6 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 	}
 }
 
-// poll asks a member until ctx ends.
 func (w *watcher) poll(ctx context.Context, p *poller, hurry <-chan struct{}, answers chan<- answer) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

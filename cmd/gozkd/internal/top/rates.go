@@ -12,8 +12,7 @@ var unknown = math.NaN()
 
 // Rates describe a member between two samples. Unknown values are NaN.
 type Rates struct {
-	// Requests, Reads and Writes are per second. Requests counts packets, including pings but not
-	// the words of this process.
+	// Requests, Reads and Writes are per second; Requests has pings, but not our words.
 	Requests, Reads, Writes float64
 	// LatencyMs and FsyncMs are averages over the interval, NaN if nothing happened.
 	LatencyMs, FsyncMs float64
@@ -25,8 +24,7 @@ func noRates() Rates {
 	return Rates{Requests: unknown, Reads: unknown, Writes: unknown, LatencyMs: unknown, FsyncMs: unknown, Outstanding: unknown}
 }
 
-// minInterval is the shortest interval for rates: the counters and the clock are not read at the
-// same instant.
+// minInterval is the shortest for rates: counters and clock are not read at the same instant.
 const minInterval = 50 * time.Millisecond
 
 // counters are the keys of mntr that only grow between resets and restarts.
@@ -35,8 +33,7 @@ var counters = []string{
 }
 
 // ratesBetween returns the rates from a to b. If a counter decreased, the member was restarted or
-// its counters were reset. Then no counter can be trusted, because a counter may have been reset
-// and have passed its old value since.
+// its counters reset. Then no counter can be trusted: it may have passed its old value since.
 func ratesBetween(a, b *Sample) Rates {
 	r := noRates()
 	if b.Err != nil {
@@ -57,7 +54,6 @@ func ratesBetween(a, b *Sample) Rates {
 	return r
 }
 
-// wereReset reports whether a counter decreased.
 func wereReset(a, b *Sample) bool {
 	if b.State.Received < a.State.Received || b.State.Sent < a.State.Sent || b.State.Version != a.State.Version {
 		return true

@@ -23,8 +23,7 @@ type roster struct {
 	given []string
 	// aliases maps other addresses of the given servers, by IP address, to the given addresses.
 	aliases map[string]string
-	// ids are the member numbers of the given addresses, otherIDs those of addresses in server
-	// lines.
+	// ids are the member numbers of the given addresses, otherIDs those of server lines.
 	ids, otherIDs map[string]uint64
 	set           serverlist.Set
 	port          int  // client port of the server that reported set, the default for members whose line has none
@@ -79,11 +78,10 @@ func securePort(s probe.Settings, dialed int) int {
 	return dialed
 }
 
-// entries returns the servers by number, followed by those without a number in the given order. A
-// number stands there once, and so does an address: if a member's line has no client port, and the
-// port of the server that reported the line is that server's own, or another member answered there,
-// the member's address is unknown. A given server that has not reported its number yet may be that
-// member.
+// entries returns the servers by number, then those without one as given. A number stands there
+// once, and so does an address: if a line has no client port, and the port of the server that
+// reported it is that server's own, or another member answered there, the address is unknown. A
+// given server that has not reported its number yet may be that member.
 func (r *roster) entries() []Entry {
 	ids := maps.Clone(r.ids)
 	for _, m := range r.set {
@@ -134,7 +132,6 @@ var errUnknownPort = errors.New("its server line has no client port: name this s
 // askUnknown is the ask of a poller for such an entry.
 func askUnknown(context.Context, string, string) (string, error) { return "", errUnknownPort }
 
-// address returns the address at which to ask a member.
 func (r *roster) address(m serverlist.Member) string {
 	if r.securePort != 0 {
 		m.ClientPort = r.securePort

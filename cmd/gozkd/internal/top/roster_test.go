@@ -124,7 +124,7 @@ func TestWatcher_UnknownAddress(t *testing.T) {
 	_, r.Sample.Err = askUnknown(t.Context(), "", "")
 	r.Sample.Address = "server.2 a:?"
 	e.observe(r)
-	if role := roleText(&e, e.members[1]); role != "unknown" {
+	if role, _ := e.members[1].role(&e, theme{}); role != "unknown" {
 		t.Errorf("role %q", role)
 	}
 	if got := e.problems(); len(got) != 1 || got[0] != "which member leads is unknown: name all with -server" {

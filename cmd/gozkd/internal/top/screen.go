@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/probe"
@@ -44,11 +45,8 @@ func (m *model) frame(lines, footer []string) string {
 		lines = append(lines, "")
 	}
 	lines = append(lines, footer...)
-	narrow := lipgloss.NewStyle().MaxWidth(m.width)
 	for i, l := range lines {
-		if lipgloss.Width(l) > m.width {
-			lines[i] = narrow.Render(l)
-		}
+		lines[i] = ansi.Truncate(l, m.width, "…")
 	}
 	return strings.Join(lines[:min(len(lines), m.height)], "\n")
 }
@@ -58,7 +56,7 @@ func (m *model) head() []string {
 	e, th := &m.ensemble, m.theme
 	lines := []string{m.titleLine(), m.totalsLine()}
 	for _, p := range e.problems() {
-		lines = append(lines, th.bad.Render(fit("! "+printable.Dotted(p), m.width, false)))
+		lines = append(lines, th.bad.Render("! "+printable.Dotted(p)))
 	}
 	lines = append(lines, m.notes(e.info())...)
 	lines = append(lines, memberLines(e, th, m.width, max(3, m.height/2))...)
@@ -155,8 +153,7 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 	return lines
 }
 
-// causeText returns why and for how long a member has not been serving, and the member's lag if the
-// leader knows it.
+// causeText returns why and for how long a member has not been serving, and its lag if known.
 func causeText(e *ensemble, m *member) string {
 	if !m.hasSample {
 		return ""
@@ -199,10 +196,10 @@ func helpLines(th theme) []string {
 		"  space, ?, q     ask all members now, this page, quit",
 		"",
 		"  REQ/S           requests per second since the last round, including pings",
-		"  LAG             log entries that the member lacks, as the leader reports; with ~",
-		"                  transactions that its zxid is behind, read at about the same time",
-		"  LAT ms          mean latency of the requests since the last round; with * since",
-		"                  the member's start, because mntr does not report it",
+		"  LAG             log entries that the member lacks, as the leader says; with ~",
+		"                  transactions its zxid is behind, read at about the same time",
+		"  LAT ms          mean latency of the requests since the last round; with *",
+		"                  since the member's start, because mntr does not report it",
 		"  FSYNC           mean duration of a sync of the log, in ms",
 		"  OUT CONN WATCH  unanswered requests, connections, watches",
 		"  cut off         the member runs, but has no leader",

@@ -90,8 +90,7 @@ func age(d time.Duration) string {
 // blocks are the heights of a chart, from 0.
 var blocks = [...]rune{'▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'}
 
-// sparkline draws the last width values as heights from 0 to top, the newest on the right. Unknown
-// values leave a gap.
+// sparkline draws the last values as heights up to top, with a gap for unknown ones.
 func sparkline(values []float64, width int, top float64) string {
 	if width <= 0 {
 		return ""
@@ -124,8 +123,7 @@ func peak(values []float64) (top float64) {
 	return top
 }
 
-// fit makes a text exactly width cells wide: it truncates the text with an ellipsis or pads it, on
-// the left if right is true.
+// fit truncates a text with an ellipsis, or pads it, on the left if right is true, to width cells.
 func fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""
