@@ -25,11 +25,9 @@ type content struct {
 	tickets      [][32]byte // the present key of session tickets, and the previous one; the same
 }
 
-// ticketLife is how long a key of session tickets is used to issue tickets. It decrypts them for as
-// long again.
+// ticketLife is how long a key issues session tickets; for as long again it decrypts them.
 const ticketLife = 24 * time.Hour
 
-// build parses all files.
 func build(o Options, in *input) (*content, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -71,7 +69,6 @@ func build(o Options, in *input) (*content, error) {
 	return c, nil
 }
 
-// base returns the settings of both sides.
 func (c *content) base() *tls.Config {
 	return &tls.Config{
 		MinVersion: c.protocol.min, MaxVersion: c.protocol.max, CipherSuites: c.protocol.suites,
@@ -103,8 +100,7 @@ func (c *content) keyStore() string {
 	return name
 }
 
-// flaws returns what is wrong with a certificate of this side: it has expired, it is not valid yet,
-// or own objects.
+// flaws returns what is wrong with this side's certificate: expired, not valid yet, own objects.
 func (c *content) flaws(now time.Time, own func(*x509.Certificate) error) (texts [3]string) {
 	leaf := c.cert.Leaf
 	if now.After(leaf.NotAfter) {
@@ -156,9 +152,8 @@ func (c *content) withCertificate(cert *tls.Certificate) *content {
 	return &mixed
 }
 
-// rotate changes the key of session tickets if it is too old. It replaces crypto/tls's own
-// rotation: keys that are not ours would survive a change of the content, and with them the
-// identities in tickets.
+// rotate changes the key of session tickets if it is too old. crypto/tls would keep its own keys,
+// and the identities in tickets, over a change of the content.
 func (c *content) rotate(now time.Time) error {
 	if c.server == nil || c.tickets != nil && now.Sub(c.ticketsSince) < ticketLife {
 		return nil

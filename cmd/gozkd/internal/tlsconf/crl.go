@@ -18,7 +18,6 @@ import (
 	"github.com/gozkd/gozkd/internal/neterr"
 )
 
-// revocationList is a list of an authority.
 type revocationList struct {
 	*x509.RevocationList
 	path    string
@@ -47,9 +46,8 @@ func crlFiles(location string) (paths []string, err error) {
 	return paths, err
 }
 
-// loadCRLs parses the lists, by issuer, and verifies the signatures of those whose issuer is
-// trusted. Those of other issuers are verified with the issuer's certificate when it is used. key
-// names the paths in errors and warnings.
+// loadCRLs parses the lists, by issuer, and verifies the signatures of trusted issuers, of others
+// when they are used. key names the paths in errors and warnings.
 func loadCRLs(key string, paths []string, in *input, trusted []*x509.Certificate) (map[string][]*revocationList, error) {
 	lists := make(map[string][]*revocationList)
 	for _, path := range paths {

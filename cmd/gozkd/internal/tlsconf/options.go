@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/internal/certhost"
 )
 
-// Role is the side of connections that a configuration is for. Different roles require different
-// stores.
+// Role is the side of connections that a configuration is for, which decides what stores it needs.
 type Role int
 
 const (
@@ -44,8 +43,7 @@ const (
 	Need = "need" // callers without a certificate are refused
 )
 
-// Options are the ssl.* keys. The zero value of a field is not always ZooKeeper's default: see
-// Defaults.
+// Options are the ssl.* keys. A zero value is not always ZooKeeper's default: see Defaults.
 type Options struct {
 	// Prefix is the beginning of the keys in messages: "ssl." or "ssl.quorum.".
 	Prefix string
@@ -70,9 +68,8 @@ type Options struct {
 	CRL, OCSP   bool
 	CRLLocation string
 
-	// Own reports why a certificate is not right for this server, such as for another host: others
-	// then refuse it. A nil Own has no objections, as for clients, who may know this server by any
-	// name.
+	// Own reports why others would refuse a certificate of this server, such as one for another
+	// host. A nil Own has no objections, as for clients, who may know it by any name.
 	Own func(*x509.Certificate) error
 
 	// Resolver answers for ReverseDNS; nil means that of the system.
@@ -123,8 +120,7 @@ func (o *Options) Check() error {
 	return errors.Join(o.KeyStore.check(o.key("keyStore.")), o.TrustStore.check(o.key("trustStore.")))
 }
 
-// clientAuth returns whether a server demands certificates of callers. Source: ZooKeeper's
-// X509Util.ClientAuth.
+// clientAuth returns whether callers need certificates. Source: ZooKeeper X509Util.ClientAuth.
 func (o *Options) clientAuth() tls.ClientAuthType {
 	switch strings.ToLower(o.ClientAuth) {
 	case None:

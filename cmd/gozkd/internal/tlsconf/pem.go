@@ -10,8 +10,7 @@ import (
 	"fmt"
 )
 
-// parsePEM returns the first private key of text and the chain of its certificate, in whatever
-// order they are in the text.
+// parsePEM returns the first private key and the chain of its certificate, in any order in text.
 func parsePEM(text []byte, password string) (*tls.Certificate, error) {
 	certs, err := pemCertificates(text)
 	if err != nil {
@@ -85,8 +84,7 @@ func pemCertificates(text []byte) (certs []*x509.Certificate, err error) {
 	return certs, nil
 }
 
-// withChain returns key with its certificate among certs, followed by the issuers as far as certs
-// has them.
+// withChain returns key with its certificate, followed by the issuers that certs has.
 func withChain(key crypto.Signer, certs []*x509.Certificate) (*tls.Certificate, error) {
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok {

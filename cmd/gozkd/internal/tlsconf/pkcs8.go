@@ -45,16 +45,14 @@ var (
 		"1.2.840.113549.2.10": sha512.New384,
 		"1.2.840.113549.2.11": sha512.New,
 	}
-	// keyLengths are the lengths of AES keys, in bytes, by the identifier of the cipher in CBC
-	// mode.
+	// keyLengths are those of AES keys in bytes, by the identifier of the cipher in CBC mode.
 	keyLengths = map[string]int{"2.16.840.1.101.3.4.1.2": 16, "2.16.840.1.101.3.4.1.22": 24, "2.16.840.1.101.3.4.1.42": 32}
 )
 
 // errCipher is returned for keys that are encrypted in another way.
 var errCipher = errors.New("its key is encrypted in a way that is not supported, use PBES2 with AES: convert it with openssl pkcs8 -topk8 -v2 aes-256-cbc -in FILE -out NEWFILE")
 
-// decryptPKCS8 decrypts a private key. A wrong password may go unnoticed and give a key that cannot
-// be parsed.
+// decryptPKCS8 decrypts a private key. A wrong password may give one that cannot be parsed.
 func decryptPKCS8(der []byte, password string) ([]byte, error) {
 	var sealed encryptedKey
 	var scheme pbes2

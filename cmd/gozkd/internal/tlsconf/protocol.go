@@ -80,11 +80,9 @@ func (o *Options) cipherSuites(p protocol) (protocol, error) {
 	return p, nil
 }
 
-// allNewer is the number of cipher suites of TLS 1.3.
 const allNewer = 3
 
-// suiteOf returns the suite with the IANA name, or nil. Suites that are broken, with RC4 or 3DES,
-// are left out.
+// suiteOf returns the suite with the IANA name, or nil, also for broken ones (RC4, 3DES).
 func suiteOf(name string) (suite *tls.CipherSuite, secure bool) {
 	for _, s := range tls.CipherSuites() {
 		if s.Name == name {

@@ -235,7 +235,7 @@ func TestReload_KeepsTheOldAfterAnError(t *testing.T) {
 	s := load(t, good)
 	bad := good
 	bad.KeyStore.Location = filepath.Join(t.TempDir(), "missing.jks")
-	if err := s.Reload(bad); err == nil || !strings.Contains(err.Error(), "ssl.keyStore.location") {
+	if err := s.replace(bad); err == nil || !strings.Contains(err.Error(), "ssl.keyStore.location") {
 		t.Errorf("%v", err)
 	}
 	if err := s.Check(); err != nil {
@@ -243,7 +243,7 @@ func TestReload_KeepsTheOldAfterAnError(t *testing.T) {
 	}
 	next := options(Server, ca.Issue(t, testca.Spec{CN: "second", Hosts: []string{"zk"}}).Files(t))
 	next.ClientAuth = None
-	if err := s.Reload(next); err != nil {
+	if err := s.replace(next); err != nil {
 		t.Fatal(err)
 	}
 	client := ca.Issue(t, testca.Spec{}).Client("zk")
@@ -262,7 +262,7 @@ func TestSource_NoSecretInTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.KeyStore.Password = "planted"
-	err = s.Reload(o)
+	err = s.replace(o)
 	if err == nil {
 		t.Fatal("accepted")
 	}
@@ -304,7 +304,7 @@ func TestRun_WorseCertificate(t *testing.T) {
 			if got := s.current.Load().cert.Leaf.Subject.CommonName; got != used {
 				t.Errorf("%s is in use, want %s", got, used)
 			}
-			reload := s.Reload(o)
+			reload := s.replace(o)
 			for _, err := range []error{s.Stats().LastError, reload} {
 				if (err != nil) != (reason != "") || err != nil && !strings.Contains(err.Error(), reason) {
 					t.Errorf("%s: %v, want %q", spec.CN, err, reason)
@@ -376,4 +376,13 @@ func TestRun_WorseCertificateBesideANewAuthority(t *testing.T) {
 		testca.WriteFile(t, f.Key, good)
 		expect("all undone", "root", false)
 	})
+}
+
+// replace replaces the options. After an error nothing has changed.
+func (s *Source) replace(o Options) error {
+	use, err := s.Prepare(o)
+	if err == nil {
+		use()
+	}
+	return err
 }

@@ -25,8 +25,7 @@ const (
 	settled = 3 * time.Second
 )
 
-// Source hands out configurations with the present content of the files. Its methods are safe for
-// concurrent use.
+// Source hands out configurations with the present content of the files, to any goroutine.
 type Source struct {
 	log     hclog.Logger
 	current atomic.Pointer[content]
@@ -40,8 +39,7 @@ type Source struct {
 	// seen is the hash of the files that were read last, zero if they could not be read; used is
 	// that of the present content.
 	seen, used [sha256.Size]byte
-	// next is the content that was read last, if it is not in use because its certificate is worse.
-	// Time may change that.
+	// next was read last, and is not in use while its certificate is worse.
 	next *content
 }
 
@@ -66,19 +64,12 @@ type stamp struct {
 // Load reads the files. The caller runs Run so that changes are noticed.
 func Load(o Options, log hclog.Logger) (*Source, error) {
 	s := &Source{log: log}
-	if err := s.Reload(o); err != nil {
+	use, err := s.Prepare(o)
+	if err != nil {
 		return nil, err
 	}
+	use()
 	return s, nil
-}
-
-// Reload replaces the options. After an error nothing has changed.
-func (s *Source) Reload(o Options) error {
-	use, err := s.Prepare(o)
-	if err == nil {
-		use()
-	}
-	return err
 }
 
 // Prepare reads the files that o names. Nothing has changed until the caller calls use.
@@ -112,7 +103,6 @@ func (s *Source) Prepare(o Options) (use func(), err error) {
 	}, nil
 }
 
-// take makes c the present content.
 func (s *Source) take(c *content) {
 	s.current.Store(c)
 	s.stats.LastError, s.next = nil, nil
@@ -157,9 +147,8 @@ func (s *Source) Server() *tls.Config {
 	}
 }
 
-// Client returns the configuration for dialing host, a name or an IP address, with the present
-// content. A caller that dials again asks again. The connection's state has PeerCertificates, which
-// have been verified, but no VerifiedChains.
+// Client returns the configuration for dialing host, with the present content: dial again, ask
+// again. The connection's state has verified PeerCertificates, but no VerifiedChains.
 func (s *Source) Client(host string) *tls.Config { return s.current.Load().forHost(host) }
 
 // Run looks at the files once a second until ctx ends.
@@ -169,8 +158,7 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// Check takes over the files if they have changed. Files that cannot be used are logged once per
-// change, counted, and left alone.
+// Check takes over changed files. Those that cannot be used are logged once, counted, and left.
 func (s *Source) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +206,7 @@ func (s *Source) Check() error {
 	return s.unchanged(now)
 }
 
-// unchanged takes over the content that was read last, unless its certificate is worse than the one
-// in use.
+// unchanged takes over what was read last, unless its certificate is worse than the one in use.
 func (s *Source) unchanged(now time.Time) error {
 	if s.next == nil {
 		return s.stats.LastError
@@ -244,31 +231,24 @@ func (s *Source) refuse(err error) error {
 	return err
 }
 
-// file is a file to read.
 type file struct {
-	key, path string
-	crl       bool
-	secret    bool
+	key, path   string
+	crl, secret bool
 }
 
 // files returns the files that o names.
 func (o *Options) files() (list []file, err error) {
-	for _, s := range []struct {
-		store *Store
-		name  string
-	}{{&o.KeyStore, "keyStore."}, {&o.TrustStore, "trustStore."}} {
-		for _, f := range []file{
-			{"location", s.store.Location, false, false}, {"passwordPath", s.store.PasswordFile, false, true},
-		} {
-			if f.path != "" && s.store.Location != "" {
-				f.key = o.key(s.name + f.key)
-				list = append(list, f)
-			}
+	add := func(s *Store, key, path string, secret bool) {
+		if path != "" && s.Location != "" {
+			list = append(list, file{key: key, path: path, secret: secret})
 		}
 	}
-	if o.KeyStore.Key != "" && o.KeyStore.Location != "" {
-		list = append(list, file{BareKey(o.Prefix), o.KeyStore.Key, false, true})
-	}
+	keys, trust := &o.KeyStore, &o.TrustStore
+	add(keys, o.key("keyStore.location"), keys.Location, false)
+	add(keys, o.key("keyStore.passwordPath"), keys.PasswordFile, true)
+	add(trust, o.key("trustStore.location"), trust.Location, false)
+	add(trust, o.key("trustStore.passwordPath"), trust.PasswordFile, true)
+	add(keys, BareKey(o.Prefix), keys.Key, true)
 	if o.CRL {
 		var paths []string
 		paths, err = crlFiles(o.CRLLocation)
@@ -282,7 +262,6 @@ func (o *Options) files() (list []file, err error) {
 	return list, err
 }
 
-// stampsOf looks at the files.
 func stampsOf(files []file) (stamps []stamp) {
 	for _, f := range files {
 		s := stamp{path: f.path}

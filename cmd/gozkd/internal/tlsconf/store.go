@@ -47,7 +47,6 @@ func (s *Store) check(prefix string) error {
 	return nil
 }
 
-// kindOf returns the type of a store's content.
 func kindOf(data []byte) (string, error) {
 	switch {
 	case len(data) == 0:
