@@ -1,5 +1,4 @@
-// Package adminclient sends admin commands to a server over HTTP, with the caller's right to run
-// them.
+// Package adminclient sends admin commands over HTTP, with the caller's right to run them.
 package adminclient
 
 import (
@@ -25,9 +24,8 @@ import (
 // nobody is a user that no ACL names. The admin endpoint requires a user in each request.
 const nobody = "digest nobody:nobody"
 
-// Authorization returns the Authorization header for an admin endpoint: that of the file, or, for
-// an endpoint on this machine, the token of the server that serve would run here with these
-// arguments.
+// Authorization returns the Authorization header for an admin endpoint: that of the file or, on
+// this machine, the token of the server that serve would run here with these arguments.
 func Authorization(endpoint, file string, env cli.Env, serve ...string) (string, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
@@ -65,8 +63,7 @@ func Host(endpoint *url.URL) string {
 	return host
 }
 
-// Security is how to connect by TLS, and how to explain an error. It is implemented by
-// clientflags.Security.
+// Security is how to connect by TLS, and to explain an error: a clientflags.Security.
 type Security interface {
 	Transport(t *http.Transport, host string)
 	ExplainHTTP(ctx context.Context, u *url.URL, err error) error

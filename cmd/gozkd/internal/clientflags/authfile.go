@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/client"
 )
 
-// ReadAuthFile reads the credential in a file such as "digest super:PASSWORD". Without a file there
-// is none.
+// ReadAuthFile reads the credential in a file, such as "digest super:PASSWORD", if one is named.
 func ReadAuthFile(file string) ([]client.Auth, error) {
 	if file == "" {
 		return nil, nil

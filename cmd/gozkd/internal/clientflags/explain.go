@@ -134,9 +134,8 @@ type port struct {
 	away   bool             // it is a server without a quorum
 }
 
-// spokenAt finds out what a port speaks, with connections of its own. A port for clients that does
-// not speak TLS is not tried with TLS, unless secure is set, because its server would log that as a
-// mistake.
+// spokenAt finds out what a port speaks, with connections of its own. Unless secure is set, a port
+// for clients is not tried with TLS, which its server would log as a mistake.
 func (s *Security) spokenAt(ctx context.Context, address string, secure bool) (found port) {
 	if ctx.Err() != nil { // what failed may have failed because its time was up
 		ctx = context.WithoutCancel(ctx)
@@ -168,8 +167,7 @@ func (s *Security) spokenAt(ctx context.Context, address string, secure bool) (f
 	return found
 }
 
-// Purpose finds out what the port at an address is for, with connections of its own; "" if that is
-// not known.
+// Purpose finds out what a port is for, with connections of its own; "" if that is not known.
 func Purpose(ctx context.Context, address string) neterr.WrongPort {
 	found := new(Security).spokenAt(ctx, address, false)
 	if found.tls {
@@ -178,8 +176,7 @@ func Purpose(ctx context.Context, address string) neterr.WrongPort {
 	return found.speaks
 }
 
-// converse says something on a connection, and notes what the answer comes from. It closes the
-// connection.
+// converse says something on a connection, notes what the answer comes from, and closes it.
 func (p *port) converse(ctx context.Context, conn net.Conn) error {
 	defer conn.Close() //nolint:errcheck // nothing was sent that matters
 	deadline, _ := ctx.Deadline()

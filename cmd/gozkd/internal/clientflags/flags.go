@@ -63,7 +63,6 @@ func (f *Flags) RegisterTLS(fs *flag.FlagSet) {
 	fs.BoolVar(&f.insecure, "insecure-skip-verify", false, "")
 }
 
-// check reports flags that contradict each other.
 func (f *Flags) check() error {
 	empty := f.empty()
 	switch {
@@ -124,8 +123,7 @@ func Fail(c cli.Command, err error) int {
 	return c.Fail(err)
 }
 
-// Resolve reads the files that the flags, the properties and the environment name. The error is a
-// UsageError if flags contradict each other.
+// Resolve reads the named files. The error is a UsageError if flags contradict each other.
 func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 	if err := f.check(); err != nil {
 		return nil, UsageError{err}
@@ -164,7 +162,6 @@ func (f *Flags) WantTLS() bool {
 	return f.tls || f.insecure || f.caCert != "" || f.cert != "" || f.serverName != ""
 }
 
-// override replaces options by flags.
 func (f *Flags) override(o *tlsconf.Options) {
 	const pem = "PEM"
 	if f.caCert != "" {

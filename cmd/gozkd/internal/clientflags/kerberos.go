@@ -11,8 +11,7 @@ import (
 	"github.com/gozkd/gozkd/sasl/kerberos"
 )
 
-// fromKerberos returns the mechanism of a Krb5LoginModule. Unlike Java's client it demands that the
-// server prove its identity too.
+// fromKerberos returns the mechanism of a Krb5LoginModule. Unlike in Java, servers prove theirs.
 func fromKerberos(m *sasl.LoginModule, p props, env cli.Env) (sasl.Client, error) {
 	conf, err := kerberos.LoadConf(cmp.Or(p["java.security.krb5.conf"], kerberos.DefaultConf))
 	if err != nil {

@@ -14,10 +14,8 @@ import (
 // prefix is that of the keys for TLS.
 const prefix = "zookeeper.ssl."
 
-// maxProperties bounds the file in bytes.
 const maxProperties = 1 << 20
 
-// props are properties of ZooKeeper's client.
 type props map[string]string
 
 // readProperties reads a file in the format of Java.

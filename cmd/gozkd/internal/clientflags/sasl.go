@@ -66,7 +66,6 @@ func fromJAAS(j sasl.JAAS, section string, p props, env cli.Env) (sasl.Client, e
 	return nil, fmt.Errorf("no module is supported: name %s or %s", sasl.DigestLoginModule, sasl.KerberosLoginModule)
 }
 
-// maxPassword bounds a file with a password in bytes.
 const maxPassword = 4 << 10
 
 // readPassword returns the content of a file without a line end.

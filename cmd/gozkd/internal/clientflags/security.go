@@ -20,8 +20,7 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// Security is how to connect to servers. The zero value connects without TLS and SASL. Its methods
-// are safe for concurrent use.
+// Security is how to connect to servers, by default without TLS and SASL, from any goroutine.
 type Security struct {
 	source     *tlsconf.Source // nil: no TLS
 	mechanism  sasl.Client     // nil: none
@@ -31,8 +30,7 @@ type Security struct {
 	own        bool            // it is that of the server
 }
 
-// OwnServer returns how to ask the server of this machine for its health: with its own key store as
-// the client's certificate.
+// OwnServer returns how to ask this machine's server for its health, with its own key store.
 func OwnServer(server tlsconf.Options, env cli.Env) (*Security, error) {
 	o := tlsconf.Options{
 		Prefix: server.Prefix, Role: tlsconf.Client, KeyStore: server.KeyStore,
@@ -82,8 +80,7 @@ func (s *Security) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return s.Through(ctx, new(net.Dialer).DialContext, address)
 }
 
-// Through is Dial with another dialer. The certificate must be for the host of address, wherever
-// the dialer connects to.
+// Through is Dial with another dialer. The certificate must still be for the host of address.
 func (s *Security) Through(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) (net.Conn, error) {
 	conn, err := dial(ctx, "tcp", address)
 	if err != nil || !s.TLS() {
