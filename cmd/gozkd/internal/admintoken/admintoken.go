@@ -5,7 +5,6 @@ package admintoken
 import (
 	"crypto/rand"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,30 +34,20 @@ func Ensure(dir string) (path string, err error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return "", err
-	default:
-		private := info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0)
-		if _, _, err := Read(path); err == nil && private {
+		err = (vfs.OS{}).MkdirAll(dir)
+	case err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0):
+		if _, _, err := Read(path); err == nil {
 			return path, nil
 		}
-		if err := os.Remove(path); err != nil {
-			return "", err
-		}
 	}
-	if err := (vfs.OS{}).MkdirAll(dir); err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // made by another process meanwhile
-		return path, nil
+	if err == nil {
+		err = vfs.WriteWhole(path, filepath.Base(path)+".*", func(f *os.File) error {
+			_, err := f.WriteString(rand.Text() + "\n")
+			return err
+		})
 	}
 	if err != nil {
 		return "", err
-	}
-	_, err = io.WriteString(f, rand.Text()+"\n")
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, os.Remove(path))
 	}
 	return path, nil
 }
