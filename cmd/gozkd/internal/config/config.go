@@ -34,8 +34,7 @@ type Config struct {
 	MyID uint64
 	// ObserverMasterPort is not 0 if observers follow followers. Nothing listens on the port.
 	ObserverMasterPort int
-	// ListenOnAllIPs makes this server listen for other servers on all addresses: see
-	// PeerListenAddress.
+	// ListenOnAllIPs: listen for other servers on all addresses, see PeerListenAddress.
 	ListenOnAllIPs bool
 	// PeerSecretFile holds Server.PeerSecret.
 	PeerSecretFile string
@@ -43,17 +42,14 @@ type Config struct {
 	// ServesPeerTLS. PeerTLS is what other servers see, and what is demanded of them.
 	SSLQuorum, PeerPortUnification bool
 	PeerTLS                        tlsconf.Options
-	// Found lets a server without data take part in founding an ensemble even without the file
-	// initialize.
+	// Found lets a server without data found an ensemble without the file initialize.
 	Found      bool
 	AutoCreate bool
 
 	ClientPort int
-	// ClientPortAddress is the host or IP address to listen on, without brackets. Empty means all
-	// addresses.
+	// ClientPortAddress is a host or IP address without brackets; empty: all addresses.
 	ClientPortAddress string
-	// SecureClientPortAddress is like ClientPortAddress. SecureOnly: there is no other port for
-	// clients.
+	// SecureClientPortAddress is likewise. SecureOnly: there is no other port for clients.
 	SecureClientPort        int
 	SecureClientPortAddress string
 	SecureOnly              bool
@@ -121,8 +117,7 @@ func (c Config) ForServer() server.Config {
 	return s
 }
 
-// CertificateID returns the function that makes an identity of the configured part of a
-// certificate.
+// CertificateID returns what makes an identity of the configured part of a certificate.
 func (c Config) CertificateID() func(*x509.Certificate) (string, error) {
 	id, err := identity.CertificateIDOf(c.X509ID)
 	if err != nil { // cannot be: the key's kind has the parts
@@ -136,8 +131,7 @@ func (c Config) ListenAddress() string {
 	return net.JoinHostPort(c.ClientPortAddress, strconv.Itoa(c.ClientPort))
 }
 
-// HostPort returns the host:port to listen on, with Go's notation for all addresses, which includes
-// IPv6, in place of ZooKeeper's.
+// HostPort returns the host:port to listen on: 0.0.0.0 becomes Go's all addresses, also IPv6.
 func HostPort(host string, port int) string {
 	if host == "0.0.0.0" {
 		host = ""
@@ -145,8 +139,7 @@ func HostPort(host string, port int) string {
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// PeerListenAddress returns the host:port for other servers, several separated by |, or "" for a
-// standalone server.
+// PeerListenAddress returns the host:port for other servers, several with | between, or "".
 func (c Config) PeerListenAddress() string {
 	m, ok := c.Members.Get(c.MyID)
 	if !ok {
@@ -165,8 +158,7 @@ func (c Config) PeerListenAddress() string {
 }
 
 // Words returns the four-letter words to answer: the configured words, srvr, and isro in read-only
-// mode. "*" stands for all. The caller owns the slice. Source: ZooKeeper
-// FourLetterCommands.isEnabled.
+// mode; "*" stands for all. The caller owns them. Source: ZooKeeper FourLetterCommands.isEnabled.
 func (c Config) Words() []string {
 	words := slices.Clone(c.Server.Words)
 	if slices.Contains(words, "*") {
@@ -199,7 +191,7 @@ func (c Config) String() string {
 		case k.field == nil, k.name == "clientPort" && c.SecureOnly:
 			continue
 		}
-		switch v := k.get(); {
+		switch v := k.text().get(); {
 		case v == "":
 		case k.secret:
 			line("# "+k.name, "(hidden)")
@@ -222,7 +214,7 @@ func (c Config) Changes(next Config) (reload, restart []string) {
 			}
 		case !slices.Equal(k.numbered(&c), k.numbered(&next)):
 			reload = append(reload, k.name)
-		case k.field == nil || k.get() == later[i].get():
+		case k.field == nil || k.text().get() == later[i].text().get():
 		case k.reload:
 			reload = append(reload, k.name)
 		default:

@@ -21,8 +21,7 @@ const (
 	confluent = "Confluent"
 )
 
-// variable is an environment variable of ZooKeeper's container images. NAME_FILE may name a file
-// with the value instead.
+// variable is one of ZooKeeper's container images. NAME_FILE may name a file with the value.
 type variable struct {
 	name string
 	of   string // official, bitnami, both or confluent
@@ -237,7 +236,6 @@ func (c container) given(key string) bool {
 	})
 }
 
-// one adds the setting of a single variable.
 func (c container) one(v variable, value string, from Origin) {
 	if v.name == "ZOO_PORT" && strings.Contains(value, "://") {
 		c.r.warnings = append(c.r.warnings, fmt.Sprintf("%s: %s has no effect: Kubernetes and Docker set that for a service called zoo", from, value))

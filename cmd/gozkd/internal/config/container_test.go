@@ -104,7 +104,7 @@ func TestContainer_Variables(t *testing.T) {
 			r.problems = slices.DeleteFunc(r.problems, func(p Problem) bool {
 				return strings.Contains(p.What, "datadir.autocreate is false") || strings.Contains(p.What, "Store.location is not set")
 			})
-			if got := rowOf(&c, row.name).get(); got != e.want || len(r.problems)+len(r.warnings) > 0 {
+			if got := rowOf(&c, row.name).text().get(); got != e.want || len(r.problems)+len(r.warnings) > 0 {
 				t.Errorf("%s=%s: %s is %q, want %q; %v %v", name, value, v.key, got, e.want, r.problems, r.warnings)
 			}
 		}

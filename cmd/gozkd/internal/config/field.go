@@ -49,8 +49,7 @@ func orNone[T ~int | ~int64](p *T, unit T) integerField {
 	}
 }
 
-// minusOneIsNone returns a field of milliseconds in which 0 means none, as -1 does in zoo.cfg. For
-// 0 of zoo.cfg the field holds a nanosecond.
+// minusOneIsNone returns a field of ms where 0 means none, and a nanosecond 0 of zoo.cfg.
 func minusOneIsNone(p *time.Duration) integerField {
 	return integerField{
 		func(n int64) {
@@ -67,86 +66,70 @@ func minusOneIsNone(p *time.Duration) integerField {
 	}
 }
 
-// integer returns the field of the key; ok is false if the field holds no number.
-func (k *key) integer() (_ integerField, ok bool) {
+// textField is a field as text, which is a canonical value of its key.
+type textField struct {
+	set func(string)
+	get func() string
+}
+
+// text returns the field of the key. It panics if there is none.
+func (k *key) text() textField {
+	integer := func(f integerField) textField {
+		return textField{func(v string) { f.set(mustInt(v)) }, func() string { return strconv.FormatInt(f.get(), 10) }}
+	}
+	word := func(p *bool, first bool) textField { // first: what the first word means
+		return textField{func(v string) { *p = (v == k.kind.words[0]) == first }, func() string {
+			if *p == first {
+				return k.kind.words[0]
+			}
+			return k.kind.words[1]
+		}}
+	}
 	switch f := k.field.(type) {
 	case *int:
-		return units(f, 1), true
+		return integer(units(f, 1))
 	case *int32:
-		return units(f, 1), true
+		return integer(units(f, 1))
 	case *time.Duration:
-		return units(f, time.Millisecond), true
+		return integer(units(f, time.Millisecond))
 	case *int64: // bytes of a value in KiB
-		return units(f, 1<<10), true
+		return integer(units(f, 1<<10))
 	case integerField:
-		return f, true
-	}
-	return integerField{}, false
-}
-
-// set stores a canonical value in the field.
-func (k *key) set(v string) {
-	if f, ok := k.integer(); ok {
-		f.set(mustInt(v))
-		return
-	}
-	switch f := k.field.(type) {
-	case *string:
-		*f = v
-	case *[]string:
-		*f = splitList(v)
-	case *[]netip.Prefix:
-		*f = parseNetworks(v)
+		return integer(f)
 	case *bool:
-		*f = v == k.kind.words[0]
+		return word(f, true)
 	case not:
-		*f.bool = v != k.kind.words[0]
-	case share:
-		if number, ok := strings.CutSuffix(v, "%"); ok {
-			*f.bytes, *f.percent = 0, int(mustInt(number))
-		} else {
-			*f.bytes, *f.percent = mustInt(v)<<10, 0
-		}
+		return word(f.bool, false)
+	case *string:
+		return textField{func(v string) { *f = v }, func() string { return *f }}
+	case *[]string:
+		return textField{func(v string) { *f = splitList(v) }, func() string { return strings.Join(*f, ",") }}
+	case *[]netip.Prefix:
+		return textField{func(v string) { *f = parseNetworks(v) }, func() string { return formatNetworks(*f) }}
 	case *uint64: // the id of a server
-		*f = memberid.Of(mustInt(v))
+		return textField{func(v string) { *f = memberid.Of(mustInt(v)) }, memberid.Flag{ID: f}.String}
 	case *float64:
-		*f, _ = strconv.ParseFloat(v, 64) // v is canonical
-	}
-}
-
-// get returns the canonical value of the field.
-func (k *key) get() string {
-	if f, ok := k.integer(); ok {
-		return strconv.FormatInt(f.get(), 10)
-	}
-	word := func(first bool) string {
-		if first {
-			return k.kind.words[0]
-		}
-		return k.kind.words[1]
-	}
-	switch f := k.field.(type) {
-	case *string:
-		return *f
-	case *[]string:
-		return strings.Join(*f, ",")
-	case *[]netip.Prefix:
-		return formatNetworks(*f)
-	case *bool:
-		return word(*f)
-	case not:
-		return word(!*f.bool)
+		return textField{func(v string) { *f, _ = strconv.ParseFloat(v, 64) }, // v is canonical
+			func() string { return strconv.FormatFloat(*f, 'g', -1, 64) }}
 	case share:
-		if *f.percent != 0 {
-			return strconv.Itoa(*f.percent) + "%"
-		}
-		return strconv.FormatInt(*f.bytes>>10, 10)
-	case *uint64:
-		return memberid.Flag{ID: f}.String()
-	case *float64:
-		return strconv.FormatFloat(*f, 'g', -1, 64)
+		return textField{f.set, f.get}
 	}
 	panic("config: field of unknown type for " + k.name)
+}
+
+func (s share) set(v string) {
+	if number, ok := strings.CutSuffix(v, "%"); ok {
+		*s.bytes, *s.percent = 0, int(mustInt(number))
+	} else {
+		*s.bytes, *s.percent = mustInt(v)<<10, 0
+	}
+}
+
+func (s share) get() string {
+	if *s.percent != 0 {
+		return strconv.Itoa(*s.percent) + "%"
+	}
+	return strconv.FormatInt(*s.bytes>>10, 10)
 }
 
 func mustInt(canonical string) int64 {

@@ -14,13 +14,11 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
-// setting is a value of a key and its origin.
 type setting struct {
 	key, value string
 	from       Origin
 }
 
-// commandLine collects the result of parsing the command line.
 type commandLine struct {
 	inv      *Invocation
 	memory   bool
@@ -28,8 +26,7 @@ type commandLine struct {
 	problems []Problem
 }
 
-// parseFlags adds the flags of serve to fs and parses the command line. Flags and the file may be
-// in any order.
+// parseFlags adds the flags of serve to fs, and parses flags and the file in any order.
 func parseFlags(fs *flag.FlagSet, args []string) (_ *Invocation, memory bool, _ []setting, _ []Problem) {
 	l := &commandLine{inv: new(Invocation)}
 	l.addFlags(fs)

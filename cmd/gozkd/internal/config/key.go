@@ -23,7 +23,6 @@ const (
 	refused  status = "refused"  // prevents the start: ignoring it would be wrong
 )
 
-// key is a row of the table.
 type key struct {
 	// name is the key in zoo.cfg. A name that ends in ".*" stands for all keys with that prefix.
 	name string
@@ -37,15 +36,12 @@ type key struct {
 	// note describes the key, or why it has no effect.
 	status status
 	note   string
-	// fine lists the values of an unsupported key that need nothing unsupported; they are accepted
-	// silently. A star stands for any value.
+	// fine lists values of an unsupported key that are accepted silently; * is any.
 	fine []string
-	// group is not empty for a key that has an effect only if what the keys of that group configure
-	// is in use: see groupProblems.
+	// group is that of a key without an effect unless the group is used: see groupProblems.
 	group string
-	// field is a pointer to the field that the key sets, in the Config of which the table was made.
-	// It is a not or an integerField if the field holds another value than the key. It is nil if
-	// the key sets no field.
+	// field points to what the key sets, in the Config of the table; nil: nothing. It is a not,
+	// share or integerField if that has another value than the key.
 	field any
 	// reload: the key can change at runtime. Otherwise a change needs a restart.
 	reload bool
@@ -75,8 +71,7 @@ func (k key) hidden() key               { k.secret = true; return k }
 // kind defines the valid values of a key.
 type kind struct {
 	allowed string // completes "allowed: "
-	// parse returns the canonical spelling of the value, or false if it is invalid. why may be nil,
-	// or returns the reason.
+	// parse returns the canonical spelling, or false. why is nil, or says what is invalid.
 	parse func(string) (string, bool)
 	why   func(string) error
 	words []string // of oneOf; the first word is true for a bool field
@@ -90,8 +85,7 @@ type kind struct {
 	optional bool
 	// powerless: as in ZooKeeper, any invalid value has the effect of none, with a warning.
 	powerless bool
-	// nearest returns the allowed number next to a number that ZooKeeper starts with. It is nil if
-	// other numbers are refused.
+	// nearest returns the allowed value next to one that ZooKeeper starts with; nil: none.
 	nearest func(string) (string, bool)
 }
 
@@ -155,8 +149,7 @@ func number(low, high int64, parse func(string) (int64, error)) kind {
 	}
 }
 
-// bound is a number that is no bound if it is 0. Negative numbers mean the same, as in ZooKeeper,
-// where -1 is common.
+// bound is a number of which 0 is no bound. Negative ones mean the same, as in ZooKeeper.
 var bound = kind{
 	allowed: "a whole number",
 	parse: func(v string) (string, bool) {
@@ -348,12 +341,10 @@ func likeHost(allowed string) kind {
 	return kind{allowed: allowed, parse: func(v string) (string, bool) { return v, hostName.MatchString(v) }}
 }
 
-// splitList splits at commas.
 var splitList = cli.List
 
-// lookup finds the row of a key: by name or alias, with or without the prefix "zookeeper.",
-// otherwise by the longest prefix of a pattern. canonical is the name of the row, with the actual
-// text in place of the star.
+// lookup finds the row of a key: by name or alias, with or without "zookeeper.", or by the longest
+// prefix of a pattern. canonical is the row's name, with the actual text in place of the star.
 func lookup(written string) (row key, canonical string, ok bool) {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	for _, k := range keys {

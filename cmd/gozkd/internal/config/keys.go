@@ -23,8 +23,7 @@ func table(c *Config) []key {
 
 const (
 	maxInt = math.MaxInt32
-	// maxTick keeps the default of maxSessionTimeout, 20 ticks, within the protocol's 32-bit
-	// milliseconds.
+	// maxTick keeps 20 ticks, the default of maxSessionTimeout, within 32 bits of ms.
 	maxTick = maxInt / 20
 )
 

@@ -6,8 +6,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 )
 
-// Standby is what a standby follows, an archive, and the directory that promote would found in. See
-// docs/adr/0019-warm-standby.md.
+// Standby is an archive to follow, and where promote would found: docs/adr/0019-warm-standby.md.
 type Standby struct{ URL, Ensemble, Into string }
 
 // Archive holds the keys of the archive of the log, except for Config.Server.ArchiveBytes.
@@ -18,7 +17,6 @@ type Archive struct {
 	Interval, BaseInterval, Retention time.Duration
 }
 
-// archiveURL is the URL of an archive.
 var archiveURL = kind{
 	allowed: "a URL, file:///DIRECTORY or s3://BUCKET/PREFIX", url: true,
 	parse: func(v string) (string, bool) {

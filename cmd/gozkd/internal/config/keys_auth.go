@@ -24,8 +24,7 @@ type Auth struct {
 
 	// Providers are the classes of authProvider.N.
 	Providers []string
-	// RequireSASL is sessionRequireClientSASLAuth; Enforce and Schemes are enforce.auth.*. See
-	// Required.
+	// RequireSASL is sessionRequireClientSASLAuth; see RequiredSchemes for the others.
 	RequireSASL, Enforce bool
 	Schemes              []string
 }
@@ -142,7 +141,6 @@ func (r *resolver) auth(c *Config) {
 	r.enforcement(c)
 }
 
-// jaas reads the JAAS file.
 func (r *resolver) jaas(a *Auth) {
 	super := r.won["SASLAuthenticationProvider.superPassword"]
 	if a.JAASFile == "" {
@@ -263,7 +261,6 @@ func (c *Config) RequiredSchemes() []string {
 	return nil
 }
 
-// x509 reports whether the scheme x509 is there.
 func (c *Config) x509() bool { return c.ServesTLS() || slices.Contains(c.Auth.Providers, x509Provider) }
 
 // ACLSchemes returns the schemes of x509 and sasl that ACLs may name.
@@ -284,8 +281,7 @@ func (c *Config) EnsembleScheme() bool { return slices.Contains(c.Auth.Providers
 type Kerberos struct {
 	// Conf is the file krb5.conf.
 	Conf string
-	// AuthToLocal are the rules that make short names of principals; the other two leave parts of
-	// the name out.
+	// AuthToLocal are rules for short names; the other two leave parts of the name out.
 	AuthToLocal             string
 	RemoveHost, RemoveRealm bool
 	// RequireConf refuses a krb5.conf without a default realm.

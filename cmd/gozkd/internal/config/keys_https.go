@@ -47,7 +47,6 @@ func metricsTLSKeys(c *Config) []key {
 	}, stores...)
 }
 
-// https checks the HTTP endpoints.
 func (r *resolver) https(c *Config) {
 	if _, given := r.won["metricsProvider.httpPort"]; !given && c.MetricsHTTPSPort >= 0 {
 		c.MetricsPort = -1

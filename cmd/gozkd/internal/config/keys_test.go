@@ -122,7 +122,7 @@ func TestKeys_Values(t *testing.T) {
 			if k.field == nil || k.name == "minSessionTimeout" || k.name == "maxSessionTimeout" {
 				continue // without a field, or with a computed default
 			}
-			if got := rowOf(&c, k.name).get(); got != canonical {
+			if got := rowOf(&c, k.name).text().get(); got != canonical {
 				t.Errorf("%s=%s became %s, want %s", name, value, got, canonical)
 			}
 		}
@@ -133,14 +133,14 @@ func TestKeys_Values(t *testing.T) {
 			if k.ignored(trim(value)) {
 				without := newResolver()
 				plain := without.resolve(false)
-				if len(r.problems) > len(without.problems) || len(r.warnings) == 0 || !strings.Contains(r.warnings[0], "which has no effect, as in ZooKeeper") || k.field != nil && rowOf(&c, k.name).get() != rowOf(&plain, k.name).get() {
+				if len(r.problems) > len(without.problems) || len(r.warnings) == 0 || !strings.Contains(r.warnings[0], "which has no effect, as in ZooKeeper") || k.field != nil && rowOf(&c, k.name).text().get() != rowOf(&plain, k.name).text().get() {
 					t.Errorf("%s=%s: problems %v, warnings %v", name, value, r.problems, r.warnings)
 				}
 				continue
 			}
 			if k.kind.nearest != nil {
 				if nearest, ok := k.kind.nearest(trim(value)); ok {
-					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+cmp.Or(trim(value), "empty")+"; "+nearest+" is used") || k.field != nil && rowOf(&c, k.name).get() != nearest {
+					if len(r.warnings) == 0 || !strings.Contains(r.warnings[0], name+": is "+cmp.Or(trim(value), "empty")+"; "+nearest+" is used") || k.field != nil && rowOf(&c, k.name).text().get() != nearest {
 						t.Errorf("%s=%s became %v, want %s; warnings %v", name, value, c, nearest, r.warnings)
 					}
 					continue

@@ -28,8 +28,7 @@ type Invocation struct {
 	Command Command
 	// File is the path of the zoo.cfg that was read, or empty.
 	File string
-	// Ensemble is the number of members to run in this process; 0 means a single server, as the
-	// Config says.
+	// Ensemble is the number of members to run in this process; 0: a single server.
 	Ensemble int
 	// PortFile is the file to write the addresses to, or empty.
 	PortFile string
@@ -44,8 +43,7 @@ type Invocation struct {
 	won map[string]won // by canonical key
 }
 
-// Locate adds to an error that begins with a key where that key is set. Errors of files that Load
-// does not read begin so.
+// Locate adds where a key is set to an error that begins with the key, as those of files do.
 func (inv *Invocation) Locate(err error) error {
 	key, _, _ := strings.Cut(err.Error(), ": ")
 	if w, set := inv.won[key]; set {
@@ -157,8 +155,7 @@ func findFile(named string, getenv func(string) string) string {
 	return named
 }
 
-// adminServer disables the admin server by default if several servers may share the machine: they
-// would compete for its port.
+// adminServer disables the admin server where several servers would compete for its port.
 func (r *resolver) adminServer(inv *Invocation, c *Config) {
 	said := slices.ContainsFunc(r.order, func(key string) bool {
 		return r.won[key].from.layer > fromImage && (strings.HasPrefix(key, "admin.") || strings.HasPrefix(key, "gozkd.admin.") || strings.HasPrefix(key, "gozkd.web") || key == "gozkd.pprof")
@@ -269,8 +266,7 @@ func (r *resolver) oddDirectories() {
 	}
 }
 
-// missingArchive warns if the directory of the archive does not exist, which a late mount may still
-// bring.
+// missingArchive warns of a missing directory, which a late mount may still bring.
 func (r *resolver) missingArchive(c *Config) {
 	if err := store.Missing(c.Archive.URL); err != nil {
 		w := r.won["gozkd.archive.url"]
@@ -305,8 +301,7 @@ func (r *resolver) unreadable(path string, err error, named string) {
 
 // Origin is the place of a setting.
 type Origin struct {
-	// Source is the path of a file, the name of an environment variable, or a flag such as
-	// "--client-port".
+	// Source is a file, an environment variable, or a flag such as "--client-port".
 	Source string
 	// Line is the line in the file, from 1; 0 if there are no lines.
 	Line int

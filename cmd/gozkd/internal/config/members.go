@@ -76,8 +76,7 @@ func isMembership(key string) bool {
 	return strings.HasPrefix(key, "server.") || strings.HasPrefix(key, "group.") || strings.HasPrefix(key, "weight.")
 }
 
-// dynamicFile adds the lines of a dynamic configuration file, which contains all members and
-// nothing else.
+// dynamicFile adds a dynamic configuration file, which has all members and nothing else.
 func (r *resolver) dynamicFile(named won) {
 	before := len(r.problems)
 	for _, name := range r.order {
@@ -112,8 +111,7 @@ func (r *resolver) parseLine(c *Config, line won, key string) (serverlist.Member
 	return m, err == nil
 }
 
-// soleMember uses the client address of the only server line of a standalone server. Any number is
-// accepted.
+// soleMember uses the client address of a standalone server's only line, with any number.
 func (r *resolver) soleMember(c *Config, line won) {
 	if _, err := strconv.ParseUint(strings.TrimPrefix(line.canonical, "server."), 10, 63); err != nil {
 		r.problem(line.from, line.key, "is not server.N with a number N")
@@ -148,8 +146,7 @@ func (r *resolver) clientAddress(c *Config, line won, m serverlist.Member) {
 	}
 }
 
-// linePort uses one of the client addresses of this server's own line, and reports whether it did.
-// Keys set the port and the address as well.
+// linePort uses a client address of this server's own line, unless keys set it, and says so.
 func (r *resolver) linePort(line won, kind, key, host string, n int, setPort *int, setAddress *string) bool {
 	port, address := r.won[key], r.won[key+"Address"]
 	if host == "0.0.0.0" {
@@ -326,8 +323,7 @@ type self struct {
 }
 
 // identity determines the number of this server: the key myid, or the file myid in the data
-// directory, as in ZooKeeper. Both must agree. A standalone server needs neither, but an unreadable
-// file is a problem in any case.
+// directory, which must agree. Without others neither is needed, but the file must be readable.
 func (r *resolver) identity(c *Config) self {
 	var me self
 	if w, ok := r.won["myid"]; ok {
@@ -362,8 +358,7 @@ func (r *resolver) identity(c *Config) self {
 	return me
 }
 
-// ParseMyID reads the number in a file myid. The number may be that of no server. The text of an
-// error continues the file's name.
+// ParseMyID reads the number, of any server, in a file myid. Errors continue the file's name.
 func ParseMyID(data []byte) (int64, error) {
 	text, _, _ := strings.Cut(string(data), "\n")
 	id, err := strconv.ParseInt(trim(text), 10, 64)
@@ -373,8 +368,7 @@ func ParseMyID(data []byte) (int64, error) {
 	return id, nil
 }
 
-// check reports whether a server line has the number, and adds a problem if not. first is the first
-// server line.
+// check reports whether a server line, of which first is the first, has the number.
 func (me self) check(r *resolver, first won, set serverlist.Set) bool {
 	if me.wrong {
 		return false

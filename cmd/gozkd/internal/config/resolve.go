@@ -78,7 +78,6 @@ func isOff(value string) bool {
 	return value == "" || value == "0" || strings.EqualFold(value, "false")
 }
 
-// problem adds a reason not to start.
 func (r *resolver) problem(from Origin, key, format string, args ...any) {
 	missing := slices.ContainsFunc(args, func(a any) bool {
 		err, _ := a.(error)
@@ -119,8 +118,7 @@ func (r *resolver) environment(c container) {
 	}
 }
 
-// systemProperty parses -Dkey=value. ok is false for other JVM flags and for properties that are
-// not the server's.
+// systemProperty parses -Dkey=value. ok: it is a property, and the server's.
 func systemProperty(word string, from Origin) (setting, bool) {
 	property, ok := strings.CutPrefix(word, "-D")
 	name, value, _ := strings.Cut(property, "=")
@@ -138,7 +136,6 @@ func systemProperty(word string, from Origin) (setting, bool) {
 	return setting{key: name, value: value, from: from}, true
 }
 
-// file adds the settings of a zoo.cfg.
 func (r *resolver) file(path string) {
 	r.hasFile = true
 	for _, p := range r.readFile(path, "") {
@@ -184,14 +181,13 @@ func (r *resolver) standby(dir string) {
 	r.set(setting{key: "dataDir", value: dir, from: Origin{Source: "--into", layer: fromFlags}})
 }
 
-// resolve checks the effective settings and returns the Config, which is valid if there are no
-// problems.
+// resolve checks the effective settings and returns the Config, valid if there are no problems.
 func (r *resolver) resolve(memory bool) Config {
 	c := Config{Memory: memory}
 	r.table = table(&c)
 	for _, k := range r.table {
 		if v, ok := k.kind.parse(k.def); ok && k.field != nil && k.def != "" {
-			k.set(v)
+			k.text().set(v)
 		}
 	}
 	// NB: the documented defaults of these keys are words, which would be valid values.
@@ -266,7 +262,7 @@ func (r *resolver) check(name string) {
 	}
 	if w.row.field != nil {
 		i := slices.IndexFunc(r.table, func(k key) bool { return k.name == w.row.name })
-		r.table[i].set(v)
+		r.table[i].text().set(v)
 	}
 }
 
@@ -296,7 +292,6 @@ func (r *resolver) keyProblem(w won, format string, args ...any) {
 	r.ofGroups = append(r.ofGroups, groupProblem{Problem{From: w.from, Key: w.key, What: fmt.Sprintf(format, args...)}, w.row.group})
 }
 
-// directories determines the data directories.
 func (r *resolver) directories(c *Config) {
 	switch {
 	case c.Memory:
@@ -322,8 +317,7 @@ func (r *resolver) directories(c *Config) {
 	}
 }
 
-// directory adds a problem if a file is in the place of a directory, or the directory must exist
-// and does not.
+// directory demands that a directory is no file, and exists if it must.
 func (r *resolver) directory(key, dir string, autoCreate bool) {
 	switch info, err := os.Stat(dir); {
 	case err == nil && !info.IsDir(), errors.Is(err, syscall.ENOTDIR):
@@ -348,8 +342,7 @@ func (r *resolver) sessionTimeouts(c *Config) {
 	}
 }
 
-// clientMemory checks that the longest replies and requests fit into the memory of clients, as
-// server.Config demands.
+// clientMemory checks that the longest replies and requests fit, as server.Config demands.
 func (r *resolver) clientMemory(c *Config) {
 	if least := 8 * int64(c.Server.MaxBuffer); c.Server.ClientMemory != 0 && c.Server.ClientMemory < least {
 		w := r.won["gozkd.clientMemoryKB"]
@@ -357,7 +350,6 @@ func (r *resolver) clientMemory(c *Config) {
 	}
 }
 
-// words warns about unknown words in the whitelist.
 func (r *resolver) words(c *Config) {
 	for _, word := range c.Server.Words {
 		if word != "*" && !fourletter.Is(word) {
@@ -414,8 +406,7 @@ func (r *resolver) auditFile(c *Config) {
 	}
 }
 
-// readSecret returns the content of a file without white space at its ends. The errors do not show
-// the content.
+// readSecret returns a file without white space at its ends. The errors do not show its content.
 func readSecret(path string) ([]byte, error) {
 	b, shared, err := secretfile.Read(path, maxSecretFile)
 	if err != nil {
