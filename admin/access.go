@@ -93,7 +93,6 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	return http.StatusOK, nil
 }
 
-// certified reports whether the caller has proved with a certificate to be an administrator.
 func (h *handler) certified(r *http.Request) bool {
 	is := h.options.Administrator
 	return is != nil && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && is(r.TLS.PeerCertificates[0])

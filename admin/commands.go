@@ -76,8 +76,7 @@ func (h *handler) find(name string) (command, bool) {
 
 func (h *handler) has(c *command) bool { return c.given == nil || c.given(&h.options) }
 
-// nothing answers with no facts. It is also for observer_connection_stat_reset, because nothing is
-// counted for the connections of observers.
+// nothing answers with no facts: no connections of observers are counted.
 func nothing(*server.Facts) object { return nil }
 
 // facts makes a command's run from a function that needs only the server and cannot fail.
@@ -102,13 +101,11 @@ type Options struct {
 	// LocalTokenFile is such a file for callers on this machine.
 	LocalTokenFile string
 	// Open admits callers as ZooKeeper does: everybody may run the commands for callers on this
-	// machine and reset counters, and identities with all permissions in the ACL of the root znode
-	// are administrators too. While that ACL is open, as it is initially, every client can enter
-	// itself there.
+	// machine and reset counters, and identities with all permissions in the ACL of the root znode,
+	// which is open to everybody at first, are administrators too.
 	Open bool
-	// ForwardedFor: with Open, the address of a caller for ACLs of scheme ip is the first one in
-	// the header X-Forwarded-For, if the request has it. Any caller that uses no proxy can write
-	// any address there.
+	// ForwardedFor: with Open, ACLs of scheme ip see the first address in the header
+	// X-Forwarded-For, if there is one. A caller without a proxy can write any address there.
 	ForwardedFor bool
 
 	// Interval is for how long after a snapshot the next snapshot is refused
@@ -123,9 +120,8 @@ type Options struct {
 	// Properties are the settings that the program was given as -Dname=value, in any order. The
 	// last setting with a name counts. Secrets are not shown.
 	Properties []server.Setting
-	// NotReady returns the program's own reason why no more clients should be sent to the server,
-	// for example that it is about to stop, or nil. NotReady must be safe for concurrent use, and
-	// may be nil.
+	// NotReady returns the program's own reason against sending more clients, such as a stop, or
+	// nil. It must be safe for concurrent use, and may be nil.
 	NotReady func() error
 }
 

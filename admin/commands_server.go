@@ -31,7 +31,6 @@ func monitor(h *handler, r *http.Request) (answer object, _ error) {
 	return answer, nil
 }
 
-// value returns the value with that name, or nil, which is null in JSON.
 func value(values []server.Value, name string) any {
 	if i := slices.IndexFunc(values, func(v server.Value) bool { return v.Name == name }); i >= 0 {
 		return values[i].Is

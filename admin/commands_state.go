@@ -16,15 +16,13 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// snapshotPatience is how long a client may take to read each part of a snapshot. Meanwhile the
-// copy takes room on the server's disk.
+// snapshotPatience is for each part of a snapshot. Meanwhile the copy takes room on the disk.
 const snapshotPatience = time.Minute
 
 const maxBody = 64 << 10
 
 // snapshot streams a backup. As in ZooKeeper, two headers, written exactly as here, describe it.
-// With streaming=false they are the whole answer, which shows that a snapshot can be made and how
-// long it would be.
+// With streaming=false they are the answer: a snapshot can be made, and how long it would be.
 func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why any, more ...field) {
 		writeJSON(w, status, append(object{{"command", "snapshot"}, {"error", why}}, more...))
@@ -191,7 +189,6 @@ func systemProperties(h *handler, _ *http.Request) (answer object, _ error) {
 	return answer, nil
 }
 
-// hidden replaces a secret.
 const hidden = "***"
 
 // secret reports whether the value of a key must not be shown: the handler does not authenticate

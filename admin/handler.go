@@ -204,7 +204,6 @@ func send(w http.ResponseWriter, status int, answer []byte) {
 	_, _ = w.Write(answer) // an error says that the client left
 }
 
-// failedError is an error of a command with an HTTP status.
 type failedError struct {
 	status int
 	why    string
@@ -221,24 +220,13 @@ type field struct {
 }
 
 func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
+	pairs := make([][]byte, len(o))
 	for i, f := range o {
-		key, err := json.Marshal(f.key)
+		pair, err := json.Marshal(map[string]any{f.key: f.value})
 		if err != nil {
 			return nil, err
 		}
-		value, err := json.Marshal(f.value)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
+		pairs[i] = pair[1 : len(pair)-1] // without braces
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return slices.Concat([]byte{'{'}, bytes.Join(pairs, []byte{','}), []byte{'}'}), nil
 }
