@@ -28,7 +28,6 @@ const MaxStreams = 1536
 
 const maxStreamsEach = 1024
 
-// bounds limit the work that callers may have under way.
 type bounds struct {
 	perSec   float64
 	rate     *fair.Rate

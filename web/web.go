@@ -49,11 +49,9 @@ type History = history.Archive
 type Options struct {
 	// Anonymous is the role of callers on this machine without a login.
 	Anonymous Role
-	// Roles are the roles of identities: scheme:id as in ACLs, such as sasl:alice. The superuser
-	// has the role Admin.
+	// Roles are the roles of identities, such as sasl:alice. The superuser has the role Admin.
 	Roles map[string]Role
-	// Administrator reports whether a verified certificate gives the role Admin. Default: the
-	// superuser's does.
+	// Administrator reports whether a verified certificate gives Admin. Default: the superuser's.
 	Administrator func(*x509.Certificate) bool
 	// Hosts are names of this server that callers may use beside addresses, localhost and the
 	// machine's name; callers of other machines may also use any name without a dot.
@@ -176,7 +174,6 @@ func (h *Handler) missed(who *access.Caller, q *proto.SetWatchesRequest, f serve
 	return h.server.Missed(caller(who), q, f)
 }
 
-// notServing returns a Problem while the server does not answer clients.
 func (h *Handler) notServing() error {
 	if err := h.server.NotServing(); err != nil {
 		return answer.Errorf(http.StatusServiceUnavailable, "%s", printable.Error(err))
@@ -238,7 +235,6 @@ func ParseRoles(list string) (map[string]Role, error) { return webrole.Parse(lis
 
 const maxLoginBody = 8 << 10
 
-// login answers POST /ui/api/login.
 func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	var given struct {
 		Scheme   string `json:"scheme"` // digest, sasl, or "" for both

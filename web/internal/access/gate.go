@@ -104,8 +104,7 @@ func New(c Config) *Gate {
 	return g
 }
 
-// Identify returns the sender of a request. Its error is a Problem. Wrong credentials are an error,
-// no credentials are not.
+// Identify returns the sender of a request, or a Problem: for wrong credentials, not without any.
 func (g *Gate) Identify(r *http.Request) (Caller, error) {
 	c := Caller{TLS: r.TLS != nil, Local: httplocal.OnThisMachine(r)}
 	c.Page = (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Gozkd-Page") != ""

@@ -159,8 +159,7 @@ func (g *Gate) setCookie(w http.ResponseWriter, r *http.Request, value string, a
 	})
 }
 
-// cookieName has the port: browsers share cookies between the ports of a host, and several servers
-// may share the host.
+// cookieName has the port: browsers share cookies between ports, servers may share the host.
 func (g *Gate) cookieName(r *http.Request) string {
 	port := "0"
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -214,9 +213,8 @@ func (g *guesses) proof(host, user, password string) string {
 	return string(sum[:])
 }
 
-// begin returns a function that must be called after the comparison of a password, or false and how
-// long to wait. While guesses of the same network that may be right hold its tokens, begin waits
-// for them.
+// begin returns a function to call after the comparison of a password, or false and how long to
+// wait. It waits for guesses of the same network that may be right and hold its tokens.
 func (g *guesses) begin(host, user, password string) (end func(right bool), wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -268,8 +266,7 @@ func (g *guesses) begin(host, user, password string) (end func(right bool), wait
 	}
 }
 
-// take takes the tokens of a guess, or none. A user with a login from the network needs only the
-// network's.
+// take takes the tokens of a guess, or none. A user known in the network needs only the network's.
 func (g *guesses) take(host, user string) (giveBack func(), wait time.Duration, ok bool) {
 	now := g.now()
 	unknown := g.known.Wait(pair(host, user), now) == 0

@@ -9,13 +9,11 @@ import (
 	"github.com/gozkd/gozkd/web/internal/answer"
 )
 
-// policy is the content security policy of every answer. Trusted types make a script that tries to
-// make HTML of text fail.
+// policy is every answer's. Trusted types make scripts fail that would make HTML of text.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Protect refuses requests that a page of another origin has caused, and sets headers that protect
-// the answers of h.
+// Protect refuses requests that a page of another origin has caused, and protects answers of h.
 func (g *Gate) Protect(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()

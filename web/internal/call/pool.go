@@ -180,8 +180,7 @@ func (s *Session) connect() {
 	defer cancel()
 	s.Client, s.err = s.pool.Connect(ctx, &s.who, s.streams.on)
 	if s.err == nil {
-		// The event of the first connection must not reset streams that are opened afterwards.
-		// Without it in time, a reset does no harm.
+		// The event of the first connection must not reset streams; a late one does no harm.
 		_ = s.Client.AwaitEvents(ctx)
 	}
 }

@@ -62,9 +62,8 @@ type ring struct {
 	over    bool
 }
 
-// position is how far a reader has read: all changes up to a zxid or, if sum is not 0, those of its
-// events that have this checksum. So a transaction can be continued in its middle. A position has
-// the same meaning on every member.
+// position is how far a reader has read, on any member: all changes up to a zxid or, if sum is not
+// 0, those of its events that have this checksum. So a transaction can be continued midway.
 type position struct {
 	zxid proto.Zxid
 	sum  uint32
@@ -114,9 +113,8 @@ type Stream struct {
 	text    string     // comes next
 }
 
-// Open begins a stream. lastID is the id of the last event that the reader has seen of this Watch,
-// or "". When Open returns, the server has the watch: a read afterwards sees every change without
-// an event.
+// Open begins a stream. lastID is the last event that the reader has seen of this Watch, or "".
+// When Open returns, the server has the watch: a later read sees each change without an event.
 func (s *Session) Open(ctx context.Context, w Watch, lastID string) (*Stream, error) {
 	r, err := s.streams.join(ctx, w)
 	if err != nil {
@@ -165,8 +163,7 @@ func (t *streams) join(ctx context.Context, w Watch) (*ring, error) {
 	return r, nil
 }
 
-// resume makes the stream begin with the events after an id that any member has given. It returns
-// false if these are not known.
+// resume begins with the events after an id of any member, and returns false if it cannot.
 func (s *Stream) resume(ctx context.Context, lastID string) bool {
 	last, ok := parsePosition(lastID)
 	session := s.streams.session
@@ -257,9 +254,8 @@ const resetText = "event: reset\ndata: {}\n\n"
 // errOver means that the session of a stream has ended. The reader may open another.
 var errOver = errors.New("the session of this stream has ended")
 
-// Next waits for events, or for a while, and returns them as text of server-sent events, or a sign
-// of life. At the beginning it may return at once. The error is that of ctx, or the stream has
-// ended.
+// Next waits for events, or for a while, and returns them as server-sent events, or a sign of life;
+// at the beginning perhaps at once. The error is that of ctx, or the stream has ended.
 func (s *Stream) Next(ctx context.Context) (string, error) {
 	t, r, quiet := s.streams, s.ring, time.After(keepAlive)
 	for {

@@ -24,8 +24,7 @@ const (
 	shownPaths  = 200 // of a subtree
 )
 
-// subtree answers with the znodes that a recursive delete would remove, or with the first ones of
-// these up to limit.
+// subtree answers with the znodes that a recursive delete would remove, or the first up to limit.
 func (e *explorer) subtree(q *request) (any, error) {
 	root, limit := q.znode("root", ""), int64(maxDelete)
 	if q.query.Has("limit") {
@@ -80,10 +79,9 @@ func (e *explorer) subtree(q *request) (any, error) {
 }
 
 // delete deletes a subtree in multis, children before parents, and sends an event for each. Each
-// delete names the version that was read, so a znode that somebody changes meanwhile ends it. With
-// the zxid that subtree has answered, nothing is deleted if a znode was created or changed since
-// then: nobody has seen it. Of a large subtree it deletes maxDelete znodes, or limit, and says that
-// there are more.
+// delete names the version that was read, so that a change meanwhile ends it. With the zxid that
+// subtree has answered, nothing is deleted if anything was created or changed since: nobody has
+// seen it. Of a large subtree it deletes maxDelete znodes, or limit, and says so.
 func (e *explorer) delete(q *request) (any, error) {
 	var want struct {
 		Path, Confirm, Zxid string

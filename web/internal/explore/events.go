@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// writePatience is how long a reader may take for each writePart of an answer that walks
-	// through a subtree: few of these run at once.
+	// writePatience is for each writePart of an answer that walks through a subtree.
 	writePatience = 10 * time.Second
 	writePart     = 64 << 10
 )

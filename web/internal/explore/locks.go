@@ -117,8 +117,7 @@ func readDirectory(ctx context.Context, zk *client.Client, path string, left *in
 	return d, err
 }
 
-// readContender reads a child, and returns none if it does not exist. Data that the caller may not
-// read are missing.
+// readContender reads a child, none if it does not exist, without data that are not for the caller.
 func readContender(ctx context.Context, zk *client.Client, path, name string) (z locks.Znode, err error) {
 	stat, there, err := zk.Exists(ctx, path, false)
 	if err != nil || !there {

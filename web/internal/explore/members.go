@@ -45,7 +45,6 @@ var wanted = []string{
 	"gozkd_archive_lag_seconds", "gozkd_archive_shipper", "gozkd_archive_verified_seconds", "gozkd_archive_verify_failed",
 }
 
-// dirSizes are the values of dirs that are shown.
 var dirSizes = []string{"datadir_size", "logdir_size"}
 
 // of returns the answers of the members except one, by number. They are at most askEvery old.

@@ -21,7 +21,6 @@ import (
 // errEnough ends a walk that has found all that may be answered.
 var errEnough = errors.New("enough")
 
-// progress is the data of the events progress and end.
 type progress struct {
 	Visited int64  `json:"visited"`
 	Found   int64  `json:"found"`
@@ -63,7 +62,6 @@ func (p *progress) end(ctx context.Context, ev *events, err error) {
 	_ = ev.send("end", p) // the caller has gone
 }
 
-// match is the data of the event match.
 type match struct {
 	Path        string `json:"path"`
 	DataLength  int32  `json:"dataLength"`
@@ -119,8 +117,7 @@ func (e *explorer) search(q *request) (any, error) {
 // as many bytes as a request, and cannot be interrupted.
 const maxGlob = 256
 
-// patterns returns functions that match names and contents; nil matches everything. The second
-// returns where in the data the match is.
+// patterns returns what matches names, and finds a match in content; nil matches everything.
 func patterns(q url.Values) (name func(context.Context, string) bool, content func(io.RuneReader) []int, err error) {
 	nameText, contentText, isRegexp := q.Get("name"), q.Get("content"), q.Has("regexp")
 	if nameText == "" && contentText == "" {
@@ -192,7 +189,6 @@ func excerpt(data []byte, at []int) string {
 	}, string(data[from:to]))
 }
 
-// difference is the data of the event difference.
 type difference struct {
 	Path  string `json:"path"` // below both roots
 	Left  *side  `json:"left,omitempty"`

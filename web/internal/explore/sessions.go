@@ -103,7 +103,6 @@ func (e *explorer) endSession(q *request) (any, error) {
 	return map[string]string{"ended": idText(id)}, err
 }
 
-// maxDeleted bounds the paths of an ended session.
 const maxDeleted = 10
 
 // ended answers with the sessions that this server saw end or refused, the newest first: those that
@@ -142,8 +141,7 @@ type watchRow struct {
 	TLS     bool     `json:"tls,omitempty"`
 }
 
-// watches answers with the watches on this server, of a path and all below it (path=/a/*), a
-// session, an address.
+// watches answers with the watches here, of a path (and below: path=/a/*), session, address.
 func (e *explorer) watches(q *request) (any, error) {
 	limit, only := q.rows(), q.hex("session", q.query.Get("session"), 64, 0)
 	if q.err != nil {

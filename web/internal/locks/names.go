@@ -52,7 +52,6 @@ var (
 	javaLock = regexp.MustCompile(`^x-(0x)?-?[0-9a-fA-F]{6,}$`) // x-SESSION
 )
 
-// name is the name of a contender, taken apart.
 type name struct {
 	id     string // the random part of a protected znode, or ""
 	number int32

@@ -16,8 +16,7 @@ const (
 	maxLeaseText = 10 // digits in the data of kazoo's semaphore
 )
 
-// kazooLeases recognizes kazoo's semaphore: the data are the number of leases, and each child is a
-// lease with a random name.
+// kazooLeases recognizes kazoo's semaphore: its data are a number, its children have random names.
 func kazooLeases(d *Directory) (Lock, bool) {
 	if len(d.Data) > maxLeaseText || len(d.Children) == 0 {
 		return Lock{}, false
@@ -40,8 +39,7 @@ func kazooLeases(d *Directory) (Lock, bool) {
 	return l, true
 }
 
-// combine joins the leases of a semaphore with the mutex that stands beside them: its contenders
-// are the requests that wait for leases.
+// combine joins the leases of a semaphore with the mutex beside them, whose contenders wait.
 func combine(all []Lock) []Lock {
 	byPath := make(map[string]*Lock, len(all))
 	for i := range all {
@@ -69,9 +67,8 @@ func combine(all []Lock) []Lock {
 	return slices.DeleteFunc(all, func(l Lock) bool { return l.Kind == Mutex && used[l.Path] })
 }
 
-// wait appends the contenders of the semaphore's mutex. The first of them, which holds the mutex,
-// waits for a lease. Curator creates the leases that it waits for before it counts them all: such
-// leases are not held yet.
+// wait appends the contenders of the semaphore's mutex; the first of them, which holds it, waits
+// for a lease. Curator creates leases before it counts them: these are not held yet.
 func (l *Lock) wait(mutex *Lock) {
 	first := mutex.Queue[0]
 	if l.Layout != kazooLayout {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/gozkd/gozkd/web/internal/answer"
+	"github.com/gozkd/gozkd/web/internal/call"
 )
 
 const (
@@ -23,13 +24,15 @@ func encode(r *http.Request, v any) (b []byte, kind string, err error) {
 	return b, jsonType, err
 }
 
-func write(w http.ResponseWriter, r *http.Request, status int, v any) {
-	b, kind, err := encode(r, v)
-	if err != nil { // no type of this package
-		answer.Fail(w, answer.Errorf(http.StatusInternalServerError, "%v", err))
-		return
+// write answers with a value that is made of this many bytes.
+func write(w http.ResponseWriter, r *http.Request, status, bytes int, v any) error {
+	var b []byte
+	var kind string
+	if err := call.Of(r).Heavy(bytes, func() (err error) { b, kind, err = encode(r, v); return err }); err != nil {
+		return err
 	}
 	answer.Encoded(w, status, kind, b)
+	return nil
 }
 
 // wantsXML reports whether the caller names XML and not JSON: without either the answer is JSON.

@@ -27,8 +27,7 @@ const (
 )
 
 // Sessions holds the sessions that callers have made for ephemeral znodes. A session ends when its
-// caller deletes it, or sends no heartbeat for as long as was agreed. Only the identities that made
-// a session may use it.
+// caller deletes it, or sends no heartbeat for as long as agreed. Others cannot use it.
 type Sessions struct {
 	pool  *call.Pool
 	bound *fair.Gauge
@@ -160,7 +159,7 @@ func (s *Sessions) serve(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		write(w, r, http.StatusCreated, struct {
+		return write(w, r, http.StatusCreated, 0, struct {
 			XMLName xml.Name `json:"-" xml:"session"`
 			ID      string   `json:"id" xml:"id"`
 			URI     string   `json:"uri" xml:"uri"`

@@ -208,18 +208,7 @@ func (h *Znodes) get(w http.ResponseWriter, r *http.Request, p *parameters) erro
 		text := base64.StdEncoding.EncodeToString(data)
 		z.Encoding, z.Data, z.Data64 = "base64", &text, &text
 	}
-	return h.encoded(w, r, len(data), z)
-}
-
-// encoded answers with a value that is made of this many bytes.
-func (h *Znodes) encoded(w http.ResponseWriter, r *http.Request, bytes int, v any) error {
-	var b []byte
-	var kind string
-	if err := call.Of(r).Heavy(bytes, func() (err error) { b, kind, err = encode(r, v); return err }); err != nil {
-		return err
-	}
-	answer.Encoded(w, http.StatusOK, kind, b)
-	return nil
+	return write(w, r, http.StatusOK, len(data), z)
 }
 
 func (h *Znodes) children(w http.ResponseWriter, r *http.Request, p *parameters) error {
@@ -237,7 +226,7 @@ func (h *Znodes) children(w http.ResponseWriter, r *http.Request, p *parameters)
 	}
 	defer leave()
 	at := uri(r, p.path)
-	return h.encoded(w, r, size, children{
+	return write(w, r, http.StatusOK, size, children{
 		Path: p.path, URI: at, Template: strings.TrimSuffix(at, "/") + "/{child}", Children: append([]string{}, names...),
 	})
 }
@@ -269,8 +258,7 @@ func (h *Znodes) put(w http.ResponseWriter, r *http.Request, p *parameters) erro
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	write(w, r, http.StatusOK, newZnode(r, p.path, s))
-	return nil
+	return write(w, r, http.StatusOK, 0, newZnode(r, p.path, s))
 }
 
 func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) error {
@@ -303,8 +291,7 @@ func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) err
 		_, _ = io.WriteString(w, path) // the caller has gone
 		return nil
 	}
-	write(w, r, http.StatusCreated, znode{XMLName: xml.Name{Local: "path"}, Path: path, URI: uri(r, path)})
-	return nil
+	return write(w, r, http.StatusCreated, 0, znode{XMLName: xml.Name{Local: "path"}, Path: path, URI: uri(r, path)})
 }
 
 func acceptsJSON(r *http.Request) bool {
@@ -333,5 +320,5 @@ func fail(w http.ResponseWriter, r *http.Request, p *answer.Problem) {
 		_, _ = io.WriteString(w, request+": "+p.Error()+"\n") // the caller has gone
 		return
 	}
-	write(w, r, p.Status, failure{Request: request, Message: p.Error()})
+	_ = write(w, r, p.Status, 0, failure{Request: request, Message: p.Error()}) // it has no value that fails
 }

@@ -16,7 +16,6 @@ import (
 // historyTime bounds the reading of the archive: less than an HTTP server waits for an answer.
 const historyTime = 45 * time.Second
 
-// at answers with a znode as it was.
 func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q params) error {
 	children, acl, stats := q.flag("children"), q.flag("acl"), q.flag("stat")
 	limit, skip := int(q.number("limit", 1, maxPage, defaultPage)), int(q.number("skip", 0, maxSkip, 0))
@@ -76,8 +75,7 @@ func (h *Handler) at(w http.ResponseWriter, r *http.Request, path string, q para
 	return encoded(w, r, len(z.Data), v)
 }
 
-// pageOf returns the first of sorted names after a name and as many as are skipped, and the last of
-// them if there are more.
+// pageOf returns sorted names after a name, without skipped ones, and the last if there are more.
 func pageOf(names []string, after, prefix string, skip, limit int) (page []string, next string) {
 	from, found := slices.BinarySearch(names, max(after, prefix))
 	if found && after >= prefix && after != "" {

@@ -15,7 +15,6 @@ import (
 // differ for a znode that was deleted and created again. JSON shows the Stat, too, so its tag
 // changes with the children and the ACL.
 
-// dataTag is the ETag of the data alone.
 func dataTag(s *proto.Stat) string { return fmt.Sprintf(`"%x-%d"`, int64(s.Czxid), s.Version) }
 
 // jsonTag is the ETag of the data and the Stat as JSON.
@@ -28,8 +27,7 @@ func aclTag(s *proto.Stat) string {
 	return fmt.Sprintf(`"acl-%x-%d-%x-%d"`, int64(s.Czxid), s.Aversion, int64(s.Pzxid), s.Version)
 }
 
-// unchanged sets the ETag of an answer. If the caller has that representation, it answers with 304
-// and returns true.
+// unchanged sets an ETag. If the caller has that representation, it answers 304 and returns true.
 func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
 	w.Header().Set("ETag", tag)
 	for given := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {

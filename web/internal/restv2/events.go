@@ -13,7 +13,6 @@ import (
 // writePatience is how long a reader may take for the bytes that were written.
 const writePatience = 10 * time.Second
 
-// events answers with a stream of server-sent events.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request, path string, q params) error {
 	what := call.Watch{Path: path}
 	switch q.values.Get("watch") {

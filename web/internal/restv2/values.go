@@ -50,7 +50,6 @@ func (o *operation) op() (op client.Op, err error) {
 	return op, answer.Bad("op %q is unknown: allowed are create, set, delete and check", o.Op)
 }
 
-// maxTTL is a bound of the server.
 const maxTTL = 1<<40 - 1
 
 func createOptions(mode string, sequential bool, ttlMs int64, acl []proto.ACLJSON) (o client.CreateOptions, err error) {
