@@ -42,12 +42,10 @@ var commands = map[string]cli.Main{
 	"why":     runWhy,
 }
 
-// outlasting are the subcommands whose work must not end when the reader of their output is gone,
-// such as head.
+// outlasting are the subcommands whose work must not end with the reader of their output, as head.
 var outlasting = []string{"backup", "export", "import", "migrate", "mirror", "restore", "standby", "verify"}
 
-// zkServerCommands are the subcommands that ZooKeeper's scripts have, other than start-foreground
-// (which is serve) and status.
+// zkServerCommands are those that ZooKeeper's scripts have, except start-foreground and status.
 var zkServerCommands = map[string]cli.Main{
 	"init":      initialize,
 	"print-cmd": printCommand,
@@ -81,9 +79,8 @@ func ofScript(name string, args []string) (_ string, _ []string, is bool) {
 	return script(name), args, is
 }
 
-// withConfDir takes --config DIR, which ZooKeeper's scripts allow as their first words, from a
-// command line. DIR takes the place of ZOOCFGDIR, and must have the configuration file if none is
-// named. Source: zkEnv.sh.
+// withConfDir takes --config DIR, which ZooKeeper's scripts allow as their first words. DIR
+// replaces ZOOCFGDIR, and must have the configuration file if none is named. Source: zkEnv.sh.
 func withConfDir(name string, args []string, env cli.Env) (string, []string, cli.Env) {
 	inner, rest, is := ofScript(name, args)
 	if !is || len(rest) < 2 || rest[0] != "--config" {
@@ -104,8 +101,7 @@ func withConfDir(name string, args []string, env cli.Env) (string, []string, cli
 	return name, args, env
 }
 
-// asGozkd translates the command line of one of ZooKeeper's scripts into arguments of gozkd. ok is
-// false if zkServer.sh has no such command.
+// asGozkd translates arguments of one of ZooKeeper's scripts; ok: it has such a command.
 func asGozkd(name string, args []string) (translated []string, ok bool) {
 	name, args, isScript := ofScript(name, args)
 	switch {
@@ -141,8 +137,7 @@ func mistyped(args []string, getenv func(string) string) (near string, is bool) 
 	return cli.Nearest(args[0], names, 3), true
 }
 
-// noBackground refuses to start or stop a background process: service managers do that better than
-// a pid file.
+// noBackground refuses to manage background processes: service managers do that better.
 func noBackground(instead string) cli.Main {
 	return func(_ context.Context, _ []string, env cli.Env) int {
 		return fail(env, fmt.Errorf("gozkd has no background mode and no pid file; use %s", instead))
@@ -161,7 +156,6 @@ func printTo(env cli.Env, text string) int {
 	return cli.OK
 }
 
-// fail prints an error and returns cli.Failed.
 func fail(env cli.Env, err error) int {
 	cli.Print(env.Err, "gozkd: "+printable.Error(err)+"\n")
 	return cli.Failed

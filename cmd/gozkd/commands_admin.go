@@ -45,7 +45,6 @@ Exit status: 0 if the command was run, 1 if not, 2 if the command line is wrong.
 // adminPatience is how long an answer may take. A server gives up ending a session after 10 s.
 const adminPatience = time.Minute
 
-// runAdmin is gozkd admin.
 func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "admin", Usage: adminUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
@@ -141,8 +140,7 @@ func adminParameters(words []string) (url.Values, error) {
 	return query, nil
 }
 
-// adminEndpoint returns the URL of the admin commands of the server that serve would run with these
-// arguments.
+// adminEndpoint returns the URL of the admin commands of the server that serve would run.
 func adminEndpoint(env cli.Env, serve []string) (string, error) {
 	_, c, err := config.Load(append([]string{"serve"}, serve...), env.Getenv, env.Names())
 	if err != nil {
@@ -177,8 +175,7 @@ func adminURL(endpoint, command string, query url.Values) (*url.URL, error) {
 	return u, nil
 }
 
-// askAdmin runs a command and returns its answer. A server refuses GET for a command that needs
-// POST, before anything else.
+// askAdmin runs a command. A server refuses GET at once for a command that needs POST.
 func askAdmin(ctx context.Context, where *url.URL, authorization string, security *clientflags.Security) (answer string, err error) {
 	send := func(method string) (*http.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, method, where.String(), nil)

@@ -32,8 +32,7 @@ type localEnsemble struct {
 	written portfile.Ports    // the content of the port file
 }
 
-// serveEnsemble runs an ensemble until stop ends or a member fails. A full disk stops a member, and
-// the others go on.
+// serveEnsemble runs an ensemble until stop ends or a member fails. A full disk stops one member.
 func serveEnsemble(
 	stop context.Context, inv *config.Invocation, c config.Config, trail *auditTrail, log hclog.Logger,
 ) error {
@@ -64,7 +63,6 @@ func serveEnsemble(
 	})...)
 }
 
-// localMember is a member of a localEnsemble.
 type localMember struct {
 	*ensemble.Member
 	of             *localEnsemble
@@ -115,8 +113,7 @@ func (m *localMember) run(ctx context.Context) error {
 	})
 }
 
-// serve runs a server of the member. It calls closed when the server stops because ctx ends, and
-// has no open pages.
+// serve runs a server. It calls closed when ctx has ended and the server has no open pages.
 func (m *localMember) serve(ctx context.Context, cfg server.Config, c config.Config, closed func()) error {
 	s, err := server.New(cfg)
 	if err != nil {

@@ -108,8 +108,7 @@ func existingData(c config.Config) string {
 	return log
 }
 
-// prepareDirectories creates the data directories, the file initialize and, if writeID is true, the
-// file myid.
+// prepareDirectories creates the data directories, the file initialize and, if writeID, myid.
 func prepareDirectories(c config.Config, writeID bool) error {
 	if err := consensus.CheckUnused(c.Server.Dir); err != nil {
 		return err

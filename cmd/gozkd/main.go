@@ -44,8 +44,7 @@ func takeInterrupts() (interrupts <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// run executes a command line in an environment and returns the exit status. name is the name that
-// the program was called by.
+// run executes the command line of a program that was called by name. It returns the exit status.
 func run(name string, args []string, env cli.Env) int {
 	name, args, env = withConfDir(name, args, env)
 	env.Server = config.LocalServer(env.Getenv, env.Names())
@@ -94,10 +93,8 @@ func run(name string, args []string, env cli.Env) int {
 		}
 		if wrong.Usage() {
 			cli.Print(env.Err, "\n"+config.Usage+"\n")
-		} else if inv.Command == config.CheckConfig {
-			return cli.Failed
-		} else if wrong.Missing() {
-			return cli.Failed // a service manager tries again
+		} else if inv.Command == config.CheckConfig || wrong.Missing() {
+			return cli.Failed // files may come: a service manager tries again
 		}
 		return cli.Usage
 	}
@@ -120,11 +117,9 @@ func run(name string, args []string, env cli.Env) int {
 }
 
 const (
-	// gcHeadroom is the garbage that may accumulate between two collections while the heap is
-	// small.
+	// gcHeadroom is the garbage that may accumulate while the heap is small.
 	gcHeadroom = 12 << 20
-	// A large heap may grow by a quarter: memory costs all the time, but collections only when
-	// clients write.
+	// A large heap may grow by a quarter: memory costs all the time, collections only with writes.
 	gcLeastPercent = 25
 	gcMostPercent  = 100
 )
@@ -161,10 +156,9 @@ func tuneGC(ctx context.Context) {
 	}
 }
 
-// limitMemory lets the garbage collector run more often before the process has more memory than the
-// container or machine allows. A tenth is for what the runtime does not count, such as buffers of
-// the kernel, and at least systemMemory, for the time in which requests make garbage faster than it
-// is collected.
+// limitMemory makes the garbage collector run more often before the process exceeds the memory of
+// the container or machine. A tenth is for what the runtime does not count, such as buffers of the
+// kernel, and at least systemMemory, for garbage that is made faster than collected.
 func limitMemory() {
 	if available := memlimit.Available(); available < math.MaxInt64 {
 		debug.SetMemoryLimit(available - max(available/10, min(systemMemory, available/4)))

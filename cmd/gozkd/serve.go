@@ -30,11 +30,9 @@ import (
 // settleTime is how long a server serves before it drops the pages that only its start needed.
 const settleTime = time.Second
 
-// loader reads the configuration.
 type loader func() (*config.Invocation, config.Config, error)
 
-// serve runs an ensemble, or a server until a signal ends it or its disk fails. again reads the
-// configuration once more.
+// serve runs an ensemble, or a server until a signal ends it or its disk fails.
 func serve(inv *config.Invocation, c config.Config, again loader, env cli.Env) (err error) {
 	log := hclog.New(&hclog.LoggerOptions{
 		Name: "gozkd", Level: hclog.LevelFromString(c.LogLevel), Output: env.Err, JSONFormat: inv.LogJSON,
@@ -155,16 +153,14 @@ func addressOf(port net.Addr) string {
 	return port.String()
 }
 
-// serverConfig returns the server's configuration. The caller adds the SASL mechanisms, TLS and the
-// audit log.
+// serverConfig returns the server's configuration without SASL mechanisms, TLS and the audit log.
 func serverConfig(c config.Config, log hclog.Logger) server.Config {
 	cfg := c.ForServer()
 	cfg.JoinOnly, cfg.Logger = !mayFound(c), log
 	return cfg
 }
 
-// systemd sends the state of the server to the service manager, see sd_notify(3). Without a service
-// manager nothing is sent.
+// systemd sends the state of the server to the service manager, if any: see sd_notify(3).
 type systemd struct{ log hclog.Logger }
 
 // notify sends assignments, one per line.
@@ -179,9 +175,8 @@ func (m systemd) reloading() {
 	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
 }
 
-// watch reports until stop is called that the server is alive, twice per interval of the service
-// manager's watchdog, if there is one. It calls look before each report; look blocks if the server
-// is stuck.
+// watch reports twice per interval of the service manager's watchdog, if any, that the server is
+// alive, until stop is called. Before, it calls look, which blocks if the server is stuck.
 func (m systemd) watch(look func()) (stop func()) {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -227,15 +222,13 @@ type reloader struct {
 	started, last config.Config
 }
 
-// patience is how often in a row a server that starts must have no leader until the service manager
-// is told that it is ready.
+// patience is how often in a row a starting server must have no leader to count as ready.
 const patience = 5
 
 // whileStarting returns the result of start. A server that has read its data and waits for the
 // others counts as ready for the service manager: an operator who starts one server after the other
-// would otherwise wait for the first to find a majority. whileStarting looks at the server once per
-// interval. The start may last as long as the quorum is away, that of a standby as long as it runs:
-// SIGHUP has its effect meanwhile.
+// would otherwise wait for a majority. It is looked at once per interval. The start may last as
+// long as the quorum is away, or a standby runs: SIGHUP has its effect meanwhile.
 func (r *reloader) whileStarting(ctx context.Context, interval time.Duration, start func(context.Context) error) error {
 	started := make(chan error, 1)
 	// Ends when the start succeeds or fails, or ctx ends; awaited below.
@@ -291,8 +284,7 @@ func (r *reloader) ready(status string) {
 	r.manager.notify("READY=1\nSTATUS=" + status)
 }
 
-// stops reports to the service manager that the server is stopping, before connections are closed.
-// If a reload is running, stops waits for it.
+// stops reports, before connections are closed, that the server stops. It waits for a reload.
 func (r *reloader) stops(status string) { r.ends("STOPPING=1\nSTATUS=" + status) }
 
 // fails reports that the server has failed. A server whose disk is full starts again in this
@@ -371,8 +363,7 @@ func readAgain(again loader, file string) (*config.Invocation, config.Config, er
 	return inv, c, err
 }
 
-// apply applies a configuration and returns the fields of server.Config that need a restart. After
-// an error nothing has changed.
+// apply applies a configuration, or nothing of it. fields of server.Config need a restart.
 func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	cfg := serverConfig(c, r.log)
 	if cfg.Auth.SASL, err = r.logins.apply(&c); err != nil {
@@ -389,8 +380,7 @@ func (r *reloader) apply(c config.Config) (fields []string, err error) {
 	return fields, nil
 }
 
-// forAdmin is reload for the admin command, which reports only errors: keys that need a restart are
-// an error.
+// forAdmin is reload for the admin command: keys that need a restart are an error.
 func (r *reloader) forAdmin() error {
 	restart, err := r.reload()
 	if err == nil && len(restart) > 0 {

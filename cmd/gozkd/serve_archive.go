@@ -23,8 +23,7 @@ type archiver struct {
 	done    chan struct{}
 }
 
-// stopTime bounds the wait for the last writes: in a directory whose file system does not answer, a
-// write blocks for ever.
+// stopTime bounds the wait for the last writes, which a file system may block for ever.
 const stopTime = 30 * time.Second
 
 // baseBytes is how much of the log may follow the newest base.
@@ -74,9 +73,8 @@ func (a *archiver) start(s *server.Server) {
 	}()
 }
 
-// begin makes the first write of a new server alone: an empty transaction, which changes no znode.
-// An ensemble gets the number under which it is archived with its first write, and one of several
-// members writes its membership by itself.
+// begin makes the first write of a new server alone, which changes no znode: an ensemble gets its
+// number for the archive with its first write. Of several members one writes by itself.
 func begin(ctx context.Context, s *server.Server) error {
 	if p := s.Backups().LogPosition(); p.Ensemble != 0 || p.Members > 1 {
 		return nil

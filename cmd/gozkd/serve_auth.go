@@ -33,8 +33,7 @@ func (m *mechanisms) apply(c *config.Config) (sasl.Server, error) {
 	return sasl.Either(gssapi, digest), nil
 }
 
-// openFiles returns an error if a start would fail because of a file with keys, certificates or
-// users.
+// openFiles returns an error if a file with keys, certificates or users would fail a start.
 func openFiles(c config.Config, log hclog.Logger) error {
 	if _, err := (&portTLS{log: log}).prepare(c, new(server.Config)); err != nil {
 		return err

@@ -31,18 +31,15 @@ import (
 )
 
 const (
-	// requestTimeout bounds how long a client may take to send the header of a request, and how
-	// long to send the body.
+	// requestTimeout bounds how long a client may take to send a header, and a body.
 	requestTimeout = 10 * time.Second
-	// answerTimeout bounds how long it takes to compute and send an answer. Snapshots and profiles
-	// have their own limits.
+	// answerTimeout bounds computing and sending an answer, except snapshots and profiles.
 	answerTimeout = time.Minute
 	// headBytes bounds the header of a request.
 	headBytes = 64 << 10
 )
 
-// endpoints are the HTTP servers of the process. The addresses are URLs, empty for endpoints that
-// are not served.
+// endpoints are the HTTP servers of the process, with URLs; an empty one is not served.
 type endpoints struct {
 	admin, metrics string
 	web            *web.Handler // nil: not served
@@ -51,8 +48,7 @@ type endpoints struct {
 	conns          sync.WaitGroup // open connections, including their running handlers
 }
 
-// openEndpoints opens the configured endpoints. A port that is taken or a foreign address is only
-// logged: clients use another port.
+// openEndpoints opens the configured endpoints. It only logs a port that is taken.
 func openEndpoints(
 	ctx context.Context, inv *config.Invocation, c config.Config, s *server.Server, r *reloader, a *archiver, log hclog.Logger,
 ) *endpoints {
@@ -103,8 +99,7 @@ type endpoint struct {
 	proxies            []netip.Prefix
 }
 
-// open serves h at a port and returns its URL without a path, or "" after an error. That of a
-// unified port is plain.
+// open serves h at a port and returns its URL without a path, plain if unified; "" on an error.
 func (e *endpoints) open(ctx context.Context, at endpoint, h http.Handler, log hclog.Logger) string {
 	what := at.what
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)
@@ -153,8 +148,7 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 	}
 }
 
-// close stops the servers and waits until all handlers have returned and cleaned up, for example
-// the file of an unfinished snapshot.
+// close stops the servers and waits until all handlers have cleaned up, as after a snapshot.
 func (e *endpoints) close() error {
 	var errs []error
 	for _, s := range e.servers {
@@ -165,7 +159,6 @@ func (e *endpoints) close() error {
 	return errors.Join(errs...)
 }
 
-// adminHandler serves the admin commands at the configured path, and profiles.
 func adminHandler(
 	inv *config.Invocation, c config.Config, s *server.Server, pages *web.Handler, r *reloader, log hclog.Logger,
 ) http.Handler {
@@ -219,8 +212,7 @@ func adminHandler(
 	return all
 }
 
-// localToken returns the file with the token for callers on this machine, or "" without a data
-// directory.
+// localToken returns the file with the token for callers on this machine; in memory "".
 func localToken(c config.Config, log hclog.Logger) string {
 	if c.Memory {
 		return ""
@@ -232,10 +224,9 @@ func localToken(c config.Config, log hclog.Logger) string {
 	return path
 }
 
-// refuseForeignHosts protects an endpoint on the loopback interface against DNS rebinding: it
-// refuses requests whose Host header is none of an IP address, localhost, the machine's name, and
-// address, which is the listen address. Otherwise a web page whose host name resolves to the
-// loopback address could read the endpoint.
+// refuseForeignHosts protects an endpoint on the loopback interface against DNS rebinding, by which
+// a web page could read it: it refuses requests whose Host header is none of an IP address,
+// localhost, the machine's name, and address, which is the listen address.
 func refuseForeignHosts(h http.Handler, address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)

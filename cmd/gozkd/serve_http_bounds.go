@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// httpConns bounds the connections of an HTTP port. The last localConns of them are for callers
-	// on this machine.
+	// httpConns bounds the connections of an HTTP port; the last localConns are for this machine.
 	httpConns, localConns = 256, 64
 	// httpConnsPerHost bounds those of a host elsewhere, or of an IPv6 network of 64 bits, unless
 	// it is a trusted proxy: package web bounds the requests and streams of each of its users.
@@ -38,8 +37,7 @@ type boundedListener struct {
 	hosts map[string]int // connections from hosts elsewhere
 }
 
-// newBoundedListener bounds the connections of l to httpConns and some more, for streams that stay
-// open.
+// newBoundedListener bounds l to httpConns connections, and more for streams that stay open.
 func newBoundedListener(l net.Listener, more int) *boundedListener {
 	return &boundedListener{Listener: l, max: httpConns + more, conns: make(map[*boundedConn]bool), hosts: make(map[string]int)}
 }

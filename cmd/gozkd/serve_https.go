@@ -27,8 +27,7 @@ func (l errorLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// secured returns a listener that adds TLS to the connections of l. unified: it also accepts plain
-// connections. source may be nil: no TLS.
+// secured adds TLS to the connections of l, if source is not nil. unified: plain ones are accepted.
 func secured(l net.Listener, source *tlsconf.Source, unified bool) net.Listener {
 	switch {
 	case source == nil:
@@ -39,8 +38,7 @@ func secured(l net.Listener, source *tlsconf.Source, unified bool) net.Listener 
 	return tls.NewListener(l, source.Server())
 }
 
-// administrator returns a function that reports whether a client certificate is that of an
-// administrator, by the present configuration.
+// administrator returns what recognizes administrators' certificates by the present configuration.
 func (r *reloader) administrator() func(*x509.Certificate) bool {
 	return func(cert *x509.Certificate) bool {
 		r.mu.Lock()

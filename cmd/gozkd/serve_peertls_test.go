@@ -18,7 +18,7 @@ import (
 // reload. A configuration that can't be used changes nothing.
 func TestPortTLS_StepsOfPeers(t *testing.T) {
 	files := testca.New(t, "root").Issue(t, testca.Spec{Hosts: []string{"a"}}).Files(t)
-	var ports portTLS
+	ports := &portTLS{log: hclog.NewNullLogger()}
 	defer ports.close()
 	for _, c := range []struct {
 		lines string
@@ -56,7 +56,7 @@ func TestPortTLS_StepsOfPeers(t *testing.T) {
 // whatever port it is for.
 func TestPortTLS_CertificatesOfAllPorts(t *testing.T) {
 	ca := testca.New(t, "root")
-	ports := new(portTLS)
+	ports := &portTLS{log: hclog.NewNullLogger()}
 	defer ports.close()
 	end := testca.End
 	for _, files := range []*tlsFiles{&ports.clients, &ports.peers, &ports.admin, &ports.metrics} {
@@ -91,7 +91,7 @@ func peersConfig(t *testing.T, files testca.Files, lines string) config.Config {
 // the metrics while it is off.
 func TestPortTLS_UnusedStores(t *testing.T) {
 	files := testca.New(t, "root").Issue(t, testca.Spec{}).Files(t)
-	var ports portTLS
+	ports := &portTLS{log: hclog.NewNullLogger()}
 	defer ports.close()
 	for _, lines := range []string{"sslQuorum=true", "", "sslQuorum=true"} {
 		if err := used(ports.prepare(peersConfig(t, files, lines), new(server.Config))); err != nil {
@@ -109,7 +109,7 @@ func TestPortTLS_UnusedStores(t *testing.T) {
 func TestPortTLS_SharedStores(t *testing.T) {
 	ca := testca.New(t, "root")
 	files := ca.Issue(t, testca.Spec{}).Files(t)
-	ports := new(portTLS)
+	ports := &portTLS{log: hclog.NewNullLogger()}
 	defer ports.close()
 	c := peersConfig(t, files, "sslQuorum=true\nadmin.forceHttps=true")
 	if err := used(ports.prepare(c, new(server.Config))); err != nil {
@@ -153,7 +153,7 @@ func TestPortTLS_OwnCertificate(t *testing.T) {
 	if got := check(); got != "" {
 		t.Errorf("check-config of a good certificate: %s", got)
 	}
-	p := &portTLS{}
+	p := &portTLS{log: hclog.NewNullLogger()}
 	defer p.close()
 	if err := used(p.prepare(cfg, &server.Config{})); err != nil {
 		t.Fatal(err)

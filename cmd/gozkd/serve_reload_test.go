@@ -101,7 +101,7 @@ func TestReloader(t *testing.T) {
 	var next config.Config
 	var wrong error
 	r := &reloader{
-		server: s, tls: new(portTLS), logins: new(mechanisms), started: first, last: first, log: hclog.NewNullLogger(),
+		server: s, tls: &portTLS{log: hclog.NewNullLogger()}, logins: new(mechanisms), started: first, last: first, log: hclog.NewNullLogger(),
 		again: func() (*config.Invocation, config.Config, error) { return new(config.Invocation), next, wrong },
 	}
 	wrong = errors.New("zoo.cfg:1: tickTime: is \"x\"")
@@ -259,7 +259,7 @@ func TestReloader_FailsAsAWhole(t *testing.T) {
 		return c
 	}
 	c := load(old, old.Key)
-	ports := new(portTLS)
+	ports := &portTLS{log: hclog.NewNullLogger()}
 	t.Cleanup(ports.close)
 	plain := c
 	plain.Server.PortUnification = false
@@ -307,7 +307,7 @@ func TestReloader_FileGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reloader{server: s, tls: new(portTLS), again: load, file: inv.File, started: first, last: first, log: hclog.NewNullLogger()}
+	r := &reloader{server: s, tls: &portTLS{log: hclog.NewNullLogger()}, again: load, file: inv.File, started: first, last: first, log: hclog.NewNullLogger()}
 	if err := os.Rename(file, file+".old"); err != nil {
 		t.Fatal(err)
 	}

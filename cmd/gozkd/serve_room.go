@@ -93,8 +93,7 @@ func (w *roomWait) run(stop context.Context) bool {
 	}
 }
 
-// obstacle returns why the server cannot start now, "" if it can. known is false if nobody can tell
-// whether there is room.
+// obstacle returns why the server cannot start now, or "". Unless known, nobody can tell.
 func (w *roomWait) obstacle() (waits string, known bool) {
 	if len(w.data) > 0 && !maps.Equal(w.data, dataFiles(w.c)) {
 		return fmt.Sprintf("waiting for the data: %s lacks files that this server stopped with, or has others; "+
@@ -115,7 +114,6 @@ func (w *roomWait) obstacle() (waits string, known bool) {
 	return waits, true
 }
 
-// dirsOf returns the directories of the data and of the log.
 func dirsOf(c config.Config) []string {
 	return slices.Compact([]string{c.Server.Dir, cmp.Or(c.Server.LogDir, c.Server.Dir)})
 }
@@ -151,8 +149,7 @@ func spaceAt(dir string) (room vfs.Space, known bool) {
 }
 
 const (
-	// leastRoom is free on a large disk before a server starts again: a segment of the log, and as
-	// much for a checkpoint.
+	// leastRoom must be free on a large disk: a segment of the log, and as much for a checkpoint.
 	leastRoom = 128 << 20
 	// roomLines is after how many seconds the log says again that the server waits.
 	roomLines = 60

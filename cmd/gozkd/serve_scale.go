@@ -29,8 +29,7 @@ import (
 )
 
 const (
-	// scalePause is between two looks at the members and at how many servers there should be, and
-	// bounds the second.
+	// scalePause is between two rounds, and bounds the question how many servers to have.
 	scalePause = 2 * time.Second
 	// leavePatience bounds how long a server that is stopped tries to leave the ensemble: the rest
 	// of the 30 s that Kubernetes gives a pod is for the end of the server.
@@ -137,8 +136,7 @@ func (s *scaling) once(ctx context.Context, join bool) (done bool, err error) {
 	return err == nil, err
 }
 
-// wanted returns how many servers there should be: spec.replicas of the answer, which Kubernetes
-// leaves out if it is 0.
+// wanted returns how many servers there should be: spec.replicas, which is left out if it is 0.
 func (s *scaling) wanted(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, scalePause)
 	defer cancel()

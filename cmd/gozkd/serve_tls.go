@@ -16,8 +16,7 @@ import (
 	"github.com/gozkd/gozkd/server"
 )
 
-// tlsFiles holds the certificates of one kind of ports. Its zero value has none. Its methods must
-// not be called at the same time.
+// tlsFiles holds the certificates of one kind of ports, at first none, for one caller at a time.
 type tlsFiles struct {
 	source  atomic.Pointer[tlsconf.Source] // nil until a configuration asks for TLS
 	unused  atomic.Bool                    // TLS is off again
@@ -52,7 +51,6 @@ func (t *tlsFiles) watch(source *tlsconf.Source) {
 	t.running.Go(func() { source.Run(ctx) })
 }
 
-// close ends the search for changed files.
 func (t *tlsFiles) close() {
 	t.unused.Store(true)
 	if t.cancel != nil {
@@ -62,8 +60,8 @@ func (t *tlsFiles) close() {
 	t.running.Wait()
 }
 
-// portTLS is the TLS of a server's ports: for clients, for other servers, and for HTTP. Its zero
-// value serves none. prepare and close must not be called at the same time.
+// portTLS is the TLS of a server's ports: for clients, for other servers, and for HTTP: none
+// before prepare. prepare and close must not be called at the same time.
 type portTLS struct {
 	log                            hclog.Logger
 	clients, peers, admin, metrics tlsFiles
@@ -75,7 +73,7 @@ type portTLS struct {
 // prepare reads the files of a configuration, and completes cfg. Nothing else changes until the
 // caller calls use, after the server has taken over cfg.
 func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
-	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, named(t.log, "tls"))
+	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, t.log.Named("tls"))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 	// The server compares certificates with server lines by itself.
 	o.HostnameVerification, o.ClientHostnameVerification = false, false
 	o.Own = ownCertificate(c)
-	source, usePeers, err := t.peers.prepare(mode != server.PeerTLSOff, o, named(t.log, "peertls"))
+	source, usePeers, err := t.peers.prepare(mode != server.PeerTLSOff, o, t.log.Named("peertls"))
 	if err != nil {
 		return nil, err
 	}
@@ -116,17 +114,16 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 	}, nil
 }
 
-// prepareHTTP reads the key stores of the HTTP ports.
 func (t *portTLS) prepareHTTP(c config.Config) (use func(), err error) {
 	adminTLS, admin := c.AdminTLS()
 	metricsTLS, metrics := c.MetricsTLSOptions()
 	admin = admin && c.AdminEnabled && (!t.started || t.admin.source.Load() != nil)
 	metrics = metrics && (!t.started || t.metrics.source.Load() != nil)
-	_, useAdmin, err := t.admin.prepare(admin, adminTLS, named(t.log, "admintls"))
+	_, useAdmin, err := t.admin.prepare(admin, adminTLS, t.log.Named("admintls"))
 	if err != nil {
 		return nil, fmt.Errorf("%w (HTTPS of the admin server)", err)
 	}
-	_, useMetrics, err := t.metrics.prepare(metrics, metricsTLS, named(t.log, "metricstls"))
+	_, useMetrics, err := t.metrics.prepare(metrics, metricsTLS, t.log.Named("metricstls"))
 	if err != nil {
 		return nil, fmt.Errorf("%w (HTTPS of the metrics)", err)
 	}
@@ -160,8 +157,7 @@ func used(use func(), err error) error {
 	return err
 }
 
-// certificates adds up what is known about the certificates of all ports. It may be called at any
-// time.
+// certificates adds up what is known about the certificates of all ports, at any time.
 func (t *portTLS) certificates() (all server.Certificates) {
 	add := func(files ...*tlsFiles) { // of the same stores, so that a change counts once
 		var reloads, refused int64
@@ -184,16 +180,7 @@ func (t *portTLS) certificates() (all server.Certificates) {
 	return all
 }
 
-// named returns a part of a log, which may be nil.
-func named(log hclog.Logger, name string) hclog.Logger {
-	if log == nil {
-		return hclog.NewNullLogger()
-	}
-	return log.Named(name)
-}
-
-// peerTLSMode returns which connections between servers use TLS, in the three steps that ZooKeeper
-// documents.
+// peerTLSMode returns which connections between servers use TLS, in ZooKeeper's three steps.
 func peerTLSMode(c config.Config) server.PeerTLSMode {
 	switch {
 	case !c.ServesPeerTLS():
@@ -206,7 +193,6 @@ func peerTLSMode(c config.Config) server.PeerTLSMode {
 	return server.PeerTLSRequired
 }
 
-// close ends the search for changed files.
 func (t *portTLS) close() {
 	for _, files := range []*tlsFiles{&t.clients, &t.peers, &t.admin, &t.metrics} {
 		files.close()

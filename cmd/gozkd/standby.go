@@ -37,7 +37,6 @@ flags:
                      the servers of the ensemble, and the other keys of the archive have no effect
 `
 
-// standby runs `gozkd standby`.
 func standby(ctx context.Context, args []string, env cli.Env) int {
 	if len(args) > 0 && args[0] == "promote" {
 		return backup.Promote(ctx, args[1:], env)

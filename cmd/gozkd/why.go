@@ -39,7 +39,6 @@ flags:
 Exit status: 0 if a story was found, 1 if not, 2 if the command line is wrong.
 `
 
-// runWhy is gozkd why.
 func runWhy(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "why", Usage: whyUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
@@ -129,7 +128,6 @@ func whatIs(word string) string {
 	return "address"
 }
 
-// deleted lists the ephemerals that an end has deleted.
 func deleted(e *facts.EndedSession) string {
 	const shown = 10
 	n := len(e.Ephemerals) + e.MoreEphemerals

@@ -36,8 +36,7 @@ type Env struct {
 	// may start the program again. It may be nil.
 	BeforeServe func()
 	// Server describes the server that `gozkd serve` would run with args, which may contain flags
-	// of fs as well, unless fs is nil. Its error has a method Usage() bool: the command line is
-	// wrong.
+	// of fs, unless that is nil. Its error has Usage() bool: the command line is wrong.
 	Server func(fs *flag.FlagSet, args []string) (Server, error)
 }
 
@@ -133,8 +132,7 @@ func (c Command) Line(label, format string, args ...any) {
 	Print(c.Env.Out, Labelled(label, format, args...))
 }
 
-// Labelled returns a line of a report: a label, and the text beside it, which may have several
-// lines.
+// Labelled returns a line of a report: a label, and beside it a text of one or more lines.
 func Labelled(label, format string, args ...any) string {
 	text := strings.TrimRight(fmt.Sprintf(format, args...), "\n")
 	return fmt.Sprintf("%-11s %s\n", label, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 12)))
@@ -159,8 +157,7 @@ func OutputFlag(fs *flag.FlagSet, json *bool) {
 	})
 }
 
-// Alias gives flags of fs their former names, which scripts may use. names are pairs of a former
-// and a present name.
+// Alias gives flags of fs their former names, for scripts, as pairs of a former and a present one.
 func Alias(fs *flag.FlagSet, names ...string) {
 	for i := 0; i < len(names); i += 2 {
 		fs.Var(fs.Lookup(names[i+1]).Value, names[i], "")

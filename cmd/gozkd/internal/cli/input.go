@@ -2,8 +2,7 @@ package cli
 
 import "context"
 
-// Input reads from standard input or a terminal, where a read cannot be interrupted. It is for one
-// goroutine at a time.
+// Input reads for one goroutine at a time where a read cannot be interrupted, as at a terminal.
 type Input[T any] struct {
 	read    func() (T, error)
 	results chan result[T] // capacity 1: a read must be able to end when nobody waits
@@ -20,13 +19,11 @@ func NewInput[T any](read func() (T, error)) *Input[T] {
 	return &Input[T]{read: read, results: make(chan result[T], 1)}
 }
 
-// Next returns the result of the next read, or the error of ctx. Then the call after it gets the
-// result.
+// Next returns the result of the next read, or the error of ctx and leaves it to the next call.
 func (i *Input[T]) Next(ctx context.Context) (value T, err error) {
 	if !i.reading {
 		i.reading = true
-		// Ends with the read. This call or the next call waits for the goroutine; nobody does when
-		// the program exits.
+		// Ends with the read, which this or the next call awaits, if the program does not exit.
 		go func() {
 			value, err := i.read()
 			i.results <- result[T]{value, err}

@@ -6,9 +6,8 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest returns the name that is most similar to the written name, or "" if none is: one letter
-// in many may differ, and always one of three or more, or two that are swapped. Case does not
-// count.
+// Nearest returns the most similar name, or "": one letter in many may differ, and always one of
+// three or more, or two that are swapped. Case does not count.
 func Nearest(written string, names []string, many int) (best string) {
 	limit := max(len([]rune(written))/many, min(1, len([]rune(written))/3))
 	written = strings.ToLower(written)

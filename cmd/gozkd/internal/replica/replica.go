@@ -104,8 +104,7 @@ func (r *Replica) within(zxid proto.Zxid) bool {
 	return !r.reached
 }
 
-// Capture implements consensus.StateMachine. It returns the whole state, because there was no
-// earlier capture.
+// Capture implements consensus.StateMachine: the whole state, as there was no earlier capture.
 func (r *Replica) Capture() consensus.Changes { return r.Tree.CaptureAll() }
 
 // CaptureAll implements consensus.StateMachine.

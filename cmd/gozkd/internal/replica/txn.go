@@ -10,8 +10,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Txn is a transaction of a log, or an operation of a multi. Fields that a format does not have are
-// zero.
+// Txn is a transaction of a log, or an operation of a multi. Fields that a format lacks are zero.
 type Txn struct {
 	Zxid    proto.Zxid // 0: not known
 	Time    time.Time
@@ -39,8 +38,7 @@ type Txn struct {
 
 	Known bool          // Err is the result
 	Err   proto.ErrCode // of the operation; of a multi, of the multi as a whole
-	// Uncommitted says that the entry is not known to be committed: if it is not, no client was
-	// told of its success.
+	// Uncommitted: unless the entry is committed after all, no client was told of its success.
 	Uncommitted bool
 }
 
@@ -99,7 +97,6 @@ func decodeTxn(r *datatree.Request) Txn {
 	return t
 }
 
-// set fills in the fields of an operation.
 func (t *Txn) set(op *proto.MultiOp) {
 	t.Path, t.ACL = op.Path, op.ACL
 	switch op.Op {

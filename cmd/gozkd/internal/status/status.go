@@ -164,8 +164,7 @@ func ask(ctx context.Context, t targets, monitor bool) []server {
 	return servers
 }
 
-// answers returns the servers' answers to mntr, the addresses of those that gave none, and an
-// answer to conf that names the members.
+// answers returns the answers to mntr, who gave none, and an answer to conf with the members.
 func answers(servers []server) (answers []probe.Monitor, silent []string, settings probe.Settings) {
 	for i := range servers {
 		s := &servers[i]
@@ -181,9 +180,8 @@ func answers(servers []server) (answers []probe.Monitor, silent []string, settin
 	return answers, silent, settings
 }
 
-// problem returns why a server is not alive or, if ready is true, not ready; otherwise "". The
-// answer to srvr decides, because few whitelists contain ruok. A server that answers that it does
-// not serve is alive.
+// problem returns why a server is not alive or, with ready, not ready; otherwise "". The answer to
+// srvr decides, as few whitelists contain ruok. A server that says it does not serve is alive.
 func (s *server) problem(ready bool) string {
 	switch {
 	case errors.Is(s.err, probe.ErrNotServing):

@@ -28,8 +28,7 @@ type targets struct {
 	security *clientflags.Security
 }
 
-// parse adds the common flags to fs and parses args. If done is true, the command must return
-// status.
+// parse adds the common flags to fs and parses args. If done, the command must return status.
 func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status int, done bool) {
 	servers := fs.String("server", "", "")
 	fs.DurationVar(&t.asker.Timeout, "timeout", probe.DefaultTimeout, "")
@@ -100,8 +99,7 @@ func (t *targets) configured(file []string, env cli.Env) error {
 	return nil
 }
 
-// dialLoopback connects to a port of this machine without looking up localhost: a container image
-// with only this program has no /etc/hosts.
+// dialLoopback does not look up localhost: a container with only this program has no /etc/hosts.
 func dialLoopback(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) (net.Conn, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
