@@ -28,8 +28,8 @@ func (n *Network) SendCheckpoint(ctx context.Context, to uint64, write func(io.W
 	both, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	err = n.with(both, to, address, kindCheckpoint, silenceTimeout, silenceTimeout, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
-		return sendCheckpoint(ctx, cancel, conn, to, checked, write)
+	err = n.with(both, to, address, kindCheckpoint, silenceTimeout, silenceTimeout, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
+		return sendCheckpoint(ctx, cancel, conn, to, write)
 	})
 	if cause := context.Cause(both); err != nil && cause != nil {
 		return cause
@@ -59,12 +59,12 @@ func (n *Network) enlist(to uint64) (address string, life context.Context, err e
 var errDone = errors.New("peer: checkpoint received")
 
 // sendCheckpoint sends a checkpoint on a connection and returns the result of the other side.
-func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, to uint64, checked bool, write func(io.Writer) error) error {
-	out := &checkpointWriter{out: newFrameWriter(conn, checked)}
+func sendCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, to uint64, write func(io.Writer) error) error {
+	out := &checkpointWriter{out: newFrameWriter(conn)}
 	var wg sync.WaitGroup
 	// Stopped by closing conn, awaited below.
 	wg.Go(func() {
-		done, err := readReplies(conn, to, checked)
+		done, err := readReplies(conn, to)
 		if done {
 			err = errDone
 		}
@@ -137,22 +137,22 @@ func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link)
 	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
-	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc, l.checked), begun: time.Now()}
+	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc), begun: time.Now()}
 	// These heartbeats do not depend on what arrives: the handler may be writing to a slow disk. If
 	// the disk hangs, the sender must not wait for ever: it writes no checkpoint meanwhile.
-	stop := startHeartbeats(ctx, conn, l.checked, func() bool { return r.idle() < checkpointPatience })
+	stop := startHeartbeats(ctx, conn, func() bool { return r.idle() < checkpointPatience })
 	err := n.cfg.Handler.ReceiveCheckpoint(l.from, r)
 	stop()
 	switch {
 	case err == nil:
-		closeWithMessage(conn, appendFrame(nil, typeDone, nil, l.checked))
+		closeWithMessage(conn, appendFrame(nil, typeDone, nil))
 		return nil
 	case r.cause != nil:
 		err = fmt.Errorf("peer: receive checkpoint: the stream broke after %d bytes: %w", r.total, r.cause)
 	default:
 		err = fmt.Errorf("peer: receive checkpoint: %w", err)
 	}
-	closeWithMessage(conn, failureFrame(err.Error(), l.checked))
+	closeWithMessage(conn, failureFrame(err.Error()))
 	return err
 }
 

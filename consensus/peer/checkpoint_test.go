@@ -82,8 +82,8 @@ func TestP4_WriteFails(t *testing.T) {
 // P4: after any kind of broken connection the stream ends with an error, and the bytes before it
 // are those that were sent.
 func TestP4_Broken(t *testing.T) {
-	data := plainFrame(nil, typeData, []byte("half"))
-	end := func(n uint64) []byte { return plainFrame(nil, typeEnd, binary.LittleEndian.AppendUint64(nil, n)) }
+	data := appendFrame(nil, typeData, []byte("half"))
+	end := func(n uint64) []byte { return appendFrame(nil, typeEnd, binary.LittleEndian.AppendUint64(nil, n)) }
 	damaged := bytes.Clone(data)
 	damaged[frameHeaderBytes] ^= 1
 	for _, c := range []struct {
@@ -97,9 +97,9 @@ func TestP4_Broken(t *testing.T) {
 		{"damaged", damaged, true},
 		{"too little came", end(5), true},
 		{"too much came", end(3), true},
-		{"an end of no length", plainFrame(nil, typeEnd, nil), true},
-		{"a verdict", plainFrame(nil, typeDone, nil), true},
-		{"given up", failureFrame("no more", false), true},
+		{"an end of no length", appendFrame(nil, typeEnd, nil), true},
+		{"a verdict", appendFrame(nil, typeDone, nil), true},
+		{"given up", failureFrame("no more"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, w *world) {
@@ -132,7 +132,7 @@ func TestP4_SenderFallsSilent(t *testing.T) {
 		a := w.start(t, 1, reading(seen))
 		s := w.call(t, a.address)
 		s.exchangeGreetings(kindCheckpoint, 2, 1)
-		s.say(plainFrame(nil, typeData, []byte("half")))
+		s.say(appendFrame(nil, typeData, []byte("half")))
 		go func() { _, _, _ = s.next() }() // a pipe needs someone to take the beats
 		began := time.Now()
 		if got := <-seen; !errors.Is(got.err, io.ErrUnexpectedEOF) || time.Since(began) != silenceTimeout {

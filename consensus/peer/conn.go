@@ -96,12 +96,12 @@ func everyHeartbeat(ctx context.Context, f func() error) {
 
 // startHeartbeats sends a heartbeat on an accepted connection each second if due returns true.
 // Until stop has returned, nothing else may write.
-func startHeartbeats(ctx context.Context, conn net.Conn, checked bool, due func() bool) (stop func()) {
+func startHeartbeats(ctx context.Context, conn net.Conn, due func() bool) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	// Stopped by ctx and by closing conn, awaited by stop.
 	wg.Go(func() {
-		frame := appendFrame(nil, typeHeartbeat, nil, checked)
+		frame := appendFrame(nil, typeHeartbeat, nil)
 		everyHeartbeat(ctx, func() error {
 			if !due() {
 				return nil
@@ -122,8 +122,8 @@ func startHeartbeats(ctx context.Context, conn net.Conn, checked bool, due func(
 
 // readReplies reads the frames of an acceptor. done means that the acceptor has taken the
 // checkpoint; otherwise err says why the connection ended.
-func readReplies(conn net.Conn, peer uint64, checked bool) (done bool, err error) {
-	in := newFrameReader(newTimeoutReader(conn), maxReason, checked)
+func readReplies(conn net.Conn, peer uint64) (done bool, err error) {
+	in := newFrameReader(newTimeoutReader(conn), maxReason)
 	for {
 		typ, payload, err := in.next(nil)
 		switch {
@@ -152,6 +152,6 @@ func closeWithMessage(conn net.Conn, message []byte) {
 }
 
 // failureFrame returns the last message of a side that closes the connection because of an error.
-func failureFrame(reason string, checked bool) []byte {
-	return appendFrame(nil, typeFailed, []byte(reasonText(reason)), checked)
+func failureFrame(reason string) []byte {
+	return appendFrame(nil, typeFailed, []byte(reasonText(reason)))
 }

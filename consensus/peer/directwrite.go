@@ -16,7 +16,6 @@ type directWriter struct {
 	mu sync.Mutex
 	// try writes without waiting. nil: there is no connection, or it can only write with waiting.
 	try       func(b []byte) (n int, err error)
-	checked   bool   // see typeField
 	busy      bool   // frames were written since the last tick of the heartbeat
 	buf       []byte // reused
 	unwritten []byte // part of buf that the socket has not accepted yet; later frames must not overtake it
@@ -43,7 +42,7 @@ func (p *peer) flush() {
 	}
 	o.buf = o.buf[:0]
 	for _, frame := range o.frames {
-		o.buf = appendFrame(o.buf, typeData, frame, o.checked)
+		o.buf = appendFrame(o.buf, typeData, frame)
 	}
 	n, err := o.try(o.buf)
 	if o.unwritten, o.err = o.buf[n:], err; len(o.unwritten) > 0 || err != nil {
@@ -73,7 +72,7 @@ type tryWriter interface {
 }
 
 // attach lets flush write to a connection directly.
-func (p *peer) attach(w io.Writer, checked bool) {
+func (p *peer) attach(w io.Writer) {
 	p.direct.mu.Lock()
 	defer p.direct.mu.Unlock()
 	if t, ok := w.(tryWriter); ok {
@@ -81,7 +80,6 @@ func (p *peer) attach(w io.Writer, checked bool) {
 	} else if socket := rawio.NewConn(w); socket != nil {
 		p.direct.try = func(b []byte) (int, error) { return socket.TryWrite(b, false) }
 	}
-	p.direct.checked = checked
 }
 
 // detach undoes attach. Unwritten frames are lost.

@@ -46,7 +46,7 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 	p.queue.open()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- p.write(ctx, conn, false) }()
+	go func() { ended <- p.write(ctx, conn) }()
 	const n = 20_000
 	go func() {
 		for i := range n {
@@ -57,7 +57,7 @@ func TestP1_FlushKeepsTheOrder(t *testing.T) {
 		}
 		p.flush()
 	}()
-	r := newFrameReader(other, 1<<20, false)
+	r := newFrameReader(other, 1<<20)
 	for i := 0; i < n; {
 		typ, payload, err := r.next(nil)
 		if err != nil {
@@ -89,7 +89,7 @@ func TestFlush_ToOneThatNeverReads(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- p.write(ctx, conn, false) }() // stopped by cancel and the end of conn, awaited below
+	go func() { ended <- p.write(ctx, conn) }() // stopped by cancel and the end of conn, awaited below
 	frame := make([]byte, 1000)
 	full := 0 // times in a row that each frame was dropped: before, the kernel still takes some
 	eventually(t, "so much waits that frames are dropped", func() bool {
@@ -144,8 +144,8 @@ func TestHeartbeat_OnlyWithoutFrames(t *testing.T) {
 				p.queue.open()
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan error)
-				go func() { ended <- p.write(ctx, w, false) }() // stopped by cancel, awaited below
-				const busy, idle = 10, 5                        // seconds
+				go func() { ended <- p.write(ctx, w) }() // stopped by cancel, awaited below
+				const busy, idle = 10, 5                 // seconds
 				for range 2 * busy {
 					time.Sleep(time.Second / 2)
 					p.queue.put([]byte("frame"))
@@ -157,7 +157,7 @@ func TestHeartbeat_OnlyWithoutFrames(t *testing.T) {
 					t.Error(err)
 				}
 				types := map[uint32]int{}
-				for r := newFrameReader(strings.NewReader(w.String()), 1<<20, false); ; {
+				for r := newFrameReader(strings.NewReader(w.String()), 1<<20); ; {
 					typ, _, err := r.next(nil)
 					if err != nil {
 						break

@@ -33,9 +33,8 @@
 //	    of a peer is replaced, before the caller has proved that it is the peer: by
 //	    Config.Secret, by a certificate that names the peer, or because the member at the peer's
 //	    address (also a former or further one, see SetPeers and SetFurther) confirms that the
-//	    connection is its own. A peer of a version that cannot confirm is believed, but does not
-//	    replace a proved connection. A peer without an address here must prove that it is a
-//	    guest (guest.go); otherwise the Handler is told that the peer has proved nothing.
+//	    connection is its own. A peer without an address here must prove that it is a guest
+//	    (guest.go); otherwise the Handler is told that the peer has proved nothing.
 //	P9  Callers that have not proved this ("unproven") cost little, and do not keep members out. Each
 //	    costs at most 256 KiB and two goroutines for 5 s (10 s if it is refused). At most 8 TLS
 //	    handshakes compute at a time, 2 of one host. There are at most 256 such callers, fewer if file

@@ -16,8 +16,8 @@ const (
 
 // Flags of an extension.
 const (
-	flagChecked = 1 << 0 // the sender understands frames whose header has a check of its own
-	flagSecret  = 1 << 1 // the sender has the secret of the ensemble
+	flagAlways = 1 << 0
+	flagSecret = 1 << 1 // the sender has the secret of the ensemble
 )
 
 // nonce is a random number that no connection has had before.
@@ -29,7 +29,7 @@ func newNonce() (n nonce) {
 }
 
 // extension is what this package adds to the end of a hello, of a challenge and of an accepting
-// answer. Versions before it ignore these bytes, and send none, which decode as the zero value.
+// answer. A greeting without one decodes as the zero value, which proves nothing.
 type extension struct {
 	flags byte
 	nonce nonce

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/gozkd/gozkd/internal/bodyread"
@@ -25,57 +24,52 @@ const (
 	typeFailed    = 5 // text: why this side closes the connection
 )
 
-// typeField returns the second word of a frame's header: the type and, if both sides understand
-// that, a check of the length and the type. Without it, a damaged length would make the reader wait
-// for bytes that never come: the frame's checksum is known only when all of its bytes are there.
-func typeField(typ uint32, n int, checked bool) uint32 {
-	if !checked {
-		return typ
+// typeField returns the second word of a frame's header: the type and a check of the length and the
+// type. Without it, a damaged length would make the reader wait for bytes that never come: the
+// frame's checksum is known only when all of its bytes are there.
+func typeField(typ uint32, n int) uint32 {
+	crc := ^uint32(0)
+	for _, b := range [...]byte{byte(typ), byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)} {
+		crc = castagnoli[byte(crc)^b] ^ crc>>8 // crc32.Checksum, which would put the bytes on the heap
 	}
-	b := [5]byte{0: byte(typ)}
-	binary.LittleEndian.PutUint32(b[1:], uint32(n))
-	return typ | crc32.Checksum(b[:], castagnoli)<<8
+	return typ | ^crc<<8
 }
 
 // frameWriter writes frames. A frameWriter is not safe for concurrent use.
-type frameWriter struct {
-	*bufio.Writer
-	checked bool
-}
+type frameWriter struct{ *bufio.Writer }
 
-func newFrameWriter(w io.Writer, checked bool) *frameWriter {
-	return &frameWriter{bufio.NewWriterSize(w, bufferBytes), checked}
+func newFrameWriter(w io.Writer) *frameWriter {
+	return &frameWriter{bufio.NewWriterSize(w, bufferBytes)}
 }
 
 // write buffers a frame, and writes all that does not fit into the buffer. The payload is not
 // retained. An error is that of all later calls, too.
 func (f *frameWriter) write(typ uint32, payload []byte) error {
-	_, _ = f.Write(appendHeader(f.AvailableBuffer(), typ, payload, f.checked))
+	_, _ = f.Write(appendHeader(f.AvailableBuffer(), typ, payload))
 	_, err := f.Write(payload)
 	return err
 }
 
-func appendFrame(b []byte, typ uint32, payload []byte, checked bool) []byte {
-	return append(appendHeader(b, typ, payload, checked), payload...)
+func appendFrame(b []byte, typ uint32, payload []byte) []byte {
+	return append(appendHeader(b, typ, payload), payload...)
 }
 
-func appendHeader(b []byte, typ uint32, payload []byte, checked bool) []byte {
+func appendHeader(b []byte, typ uint32, payload []byte) []byte {
 	start := len(b)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
-	b = binary.LittleEndian.AppendUint32(b, typeField(typ, len(payload), checked))
+	b = binary.LittleEndian.AppendUint32(b, typeField(typ, len(payload)))
 	return binary.LittleEndian.AppendUint32(b, checksum(b[start:], payload))
 }
 
 // frameReader reads frames. A frameReader is not safe for concurrent use.
 type frameReader struct {
-	r       *bufio.Reader
-	max     int // bytes of a payload
-	checked bool
-	head    [frameHeaderBytes]byte
+	r    *bufio.Reader
+	max  int // bytes of a payload
+	head [frameHeaderBytes]byte
 }
 
-func newFrameReader(r io.Reader, maxFrame int, checked bool) *frameReader {
-	return &frameReader{r: bufio.NewReaderSize(r, bufferBytes), max: maxFrame, checked: checked}
+func newFrameReader(r io.Reader, maxFrame int) *frameReader {
+	return &frameReader{r: bufio.NewReaderSize(r, bufferBytes), max: maxFrame}
 }
 
 // next returns the next frame. The payload is in reuse if it fits, otherwise in new memory. An
@@ -86,13 +80,10 @@ func (f *frameReader) next(reuse []byte) (typ uint32, payload []byte, err error)
 	}
 	n := binary.LittleEndian.Uint32(f.head[0:])
 	word := binary.LittleEndian.Uint32(f.head[4:])
-	if typ = word; f.checked {
-		typ = word & 0xff
-	}
-	if typ < typeData || typ > typeFailed {
+	if typ = word & 0xff; typ < typeData || typ > typeFailed {
 		return 0, nil, fmt.Errorf("%w: frame of type %d", ErrCorrupt, typ)
 	}
-	if want := typeField(typ, int(n), f.checked); word != want {
+	if want := typeField(typ, int(n)); word != want {
 		return 0, nil, fmt.Errorf("%w: the header of a frame of %d bytes has check %06x, want %06x", ErrCorrupt, n, word>>8, want>>8)
 	}
 	if uint64(n) > uint64(f.max) {

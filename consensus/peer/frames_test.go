@@ -113,7 +113,7 @@ func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 		})
 		old := w.call(t, a.address)
 		old.exchangeGreetings(kindFrames, 2, 1)
-		old.say(plainFrame(plainFrame(nil, typeData, []byte("old 1")), typeData, []byte("old 2")))
+		old.say(appendFrame(appendFrame(nil, typeData, []byte("old 1")), typeData, []byte("old 2")))
 		if got := <-entered; got != "old 1" {
 			t.Fatalf("received %q", got)
 		}
@@ -130,7 +130,7 @@ func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 		if answer := <-answered; answer.kind != kindAccepted {
 			t.Fatalf("answer is %+v", answer)
 		}
-		young.say(plainFrame(nil, typeData, []byte("new 1")))
+		young.say(appendFrame(nil, typeData, []byte("new 1")))
 		if got := <-entered; got != "new 1" {
 			t.Fatalf("received %q, want the frame of the new connection", got)
 		}
@@ -140,14 +140,15 @@ func TestP1_NewConnectionReplacesTheOld(t *testing.T) {
 
 // P1: a damaged frame is not received, and its connection ends with a message that says why.
 func TestP1_Damage(t *testing.T) {
-	good := plainFrame(nil, typeData, []byte("good"))
+	good := appendFrame(nil, typeData, []byte("good"))
 	flip := func(at int) []byte {
 		b := bytes.Clone(good)
 		b[at] ^= 0x10
 		return b
 	}
-	long := plainFrame(nil, typeData, nil)
+	long := appendFrame(nil, typeData, nil)
 	binary.LittleEndian.PutUint32(long, 1<<20+1)
+	binary.LittleEndian.PutUint32(long[4:], typeField(typeData, 1<<20+1))
 	for _, c := range []struct {
 		name, reason string
 		bytes        []byte
@@ -155,9 +156,11 @@ func TestP1_Damage(t *testing.T) {
 		{"payload", "a frame of 4 bytes has checksum", flip(frameHeaderBytes)},
 		{"checksum", "a frame of 4 bytes has checksum", flip(8)},
 		{"type", "frame of type 17", flip(4)},
+		{"type without its check", "the header of a frame of 4 bytes has check", flip(5)},
+		{"length without its check", "the header of a frame of 20 bytes has check", flip(0)},
 		{"zeros", "frame of type 0", make([]byte, frameHeaderBytes)},
 		{"length", "frame of 1048577 bytes, the maximum is 1048576", long},
-		{"end", "frame of type 3 between frames", plainFrame(nil, typeEnd, nil)},
+		{"end", "frame of type 3 between frames", appendFrame(nil, typeEnd, nil)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			everywhere(t, func(t *testing.T, w *world) {
@@ -193,7 +196,7 @@ func TestP1_DamageIsReportedToTheSender(t *testing.T) {
 		s := <-calls
 		s.accepted()
 		a.await(2, "up")
-		s.say(failureFrame("bytes were damaged\nbadly", false))
+		s.say(failureFrame("bytes were damaged\nbadly"))
 		a.await(2, "down")
 		if got := a.status(2).LastError; got == nil || got.Error() != "peer: member 2 refuses: bytes were damaged\nbadly" {
 			t.Errorf("last error is %v", got)
@@ -366,7 +369,7 @@ func TestFramesShareAWrite(t *testing.T) {
 	w := &countingWriter{began: make(chan struct{}), proceed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- p.write(ctx, w, false) }()
+	go func() { ended <- p.write(ctx, w) }()
 	<-w.began // with the beat that comes first
 	const n, size = 1000, 100
 	for range n {

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -16,11 +17,11 @@ import (
 // is read encodes to the same bytes.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(plainFrame(nil, typeHeartbeat, nil))
-	f.Add(plainFrame(plainFrame(nil, typeData, []byte("abc")), typeEnd, make([]byte, 8)))
+	f.Add(appendFrame(nil, typeHeartbeat, nil))
+	f.Add(appendFrame(appendFrame(nil, typeData, []byte("abc")), typeEnd, make([]byte, 8)))
 	f.Add([]byte{0xff, 0xff, 0xff, 0x0f, 1, 0, 0, 0, 0, 0, 0, 0, 'x'})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		in := newFrameReader(bytes.NewReader(b), DefaultMaxFrame, false)
+		in := newFrameReader(bytes.NewReader(b), DefaultMaxFrame)
 		var again []byte
 		for {
 			typ, payload, err := in.next(nil)
@@ -39,7 +40,7 @@ func FuzzFrames(f *testing.F) {
 			if cap(payload) > len(payload) {
 				t.Fatalf("%d bytes are held for a payload of %d", cap(payload), len(payload))
 			}
-			again = plainFrame(again, typ, payload)
+			again = appendFrame(again, typ, payload)
 		}
 	})
 }
@@ -75,11 +76,13 @@ func FuzzGreeting(f *testing.F) {
 
 // P6: a wrong length.
 func TestP6_LyingLength(t *testing.T) {
-	frame := plainFrame(nil, typeData, nil)
-	frame[0], frame[1], frame[2], frame[3] = 0, 0, 0, 0x12 // 288 MiB, which is below the limit
+	frame := appendFrame(nil, typeData, nil)
+	const lie = 0x12 << 24 // 288 MiB, which is below the limit
+	binary.LittleEndian.PutUint32(frame, lie)
+	binary.LittleEndian.PutUint32(frame[4:], typeField(typeData, lie))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame, false).next(nil)
+	_, _, err := newFrameReader(bytes.NewReader(append(frame, "few bytes"...)), DefaultMaxFrame).next(nil)
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
@@ -92,9 +95,9 @@ func TestP6_LyingLength(t *testing.T) {
 // A frame of up to maxPrealloc bytes is allocated once, in its own size.
 func TestReadingAllocatesTheFrameAlone(t *testing.T) {
 	for _, n := range []int{1, 100, bufferBytes, maxPrealloc} {
-		frame := plainFrame(nil, typeData, make([]byte, n))
+		frame := appendFrame(nil, typeData, make([]byte, n))
 		source := &repeating{b: frame}
-		in := newFrameReader(source, DefaultMaxFrame, false)
+		in := newFrameReader(source, DefaultMaxFrame)
 		if got := fewestAllocs(func() {
 			if _, payload, err := in.next(nil); err != nil || len(payload) != n {
 				t.Fatal(err)
@@ -140,11 +143,11 @@ func (r *repeating) Read(p []byte) (int, error) {
 // hello nor whatever follows, and neither of a caller nor of a called one.
 func FuzzHello(f *testing.F) {
 	for kind := uint32(kindFrames); kind <= kindDenied; kind++ {
-		ext := extension{flags: flagSecret | flagChecked, nonce: nonce{1}}
+		ext := extension{flags: flagAlways | flagSecret, nonce: nonce{1}}
 		g := greeting{kind: kind, from: 2, to: 1, contents: ext.append([]byte("i am 2"))}
 		reply := greeting{kind: kindProof, from: 2, to: 1, contents: make([]byte, 32)}
 		said := reply.append(g.append(nil))
-		f.Add(false, append(said, plainFrame(nil, typeData, []byte("x"))...))
+		f.Add(false, append(said, appendFrame(nil, typeData, []byte("x"))...))
 		f.Add(true, said)
 	}
 	f.Fuzz(func(t *testing.T, called bool, b []byte) {
@@ -158,8 +161,7 @@ func FuzzHello(f *testing.F) {
 		go func() { // ends when theirs is closed, awaited below
 			defer close(done)
 			if called {
-				_, err := n.exchangeGreetings(ours, 2, kindFrames, newNonce())
-				if err == nil {
+				if err := n.exchangeGreetings(ours, 2, kindFrames, newNonce()); err == nil {
 					t.Error("a stranger is accepted")
 				}
 				_ = ours.Close()

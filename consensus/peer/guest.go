@@ -23,7 +23,8 @@ func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, addre
 	case bound:
 		return v.enc.Ensemble != "", nil
 	case isLoopback(address) && isLoopback(n.cfg.Listener.Addr().String()):
-		return n.confirm(ctx, v, from, n.guestQuestions, []string{address}, id)
+		err = n.confirm(ctx, v, from, n.guestQuestions, []string{address}, id)
+		return err == nil, err
 	}
 	return false, nil
 }

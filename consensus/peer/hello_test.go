@@ -278,8 +278,8 @@ func TestGolden(t *testing.T) {
 	}{
 		{"hello", fmt.Sprintf("%x", hello.append(nil)), "676f7a6b644e4554" + "01000000" + "01000000" + "0100000000000000" +
 			"0200000000000000" + "03000000" + "b1fadcdf" + "616263"},
-		{"frame", fmt.Sprintf("%x", plainFrame(nil, typeData, []byte("ab"))), "02000000" + "01000000" + "2d446e8c" + "6162"},
-		{"beat", fmt.Sprintf("%x", plainFrame(nil, typeHeartbeat, nil)), "00000000" + "02000000" + "0b914f33"},
+		{"frame", fmt.Sprintf("%x", appendFrame(nil, typeData, []byte("ab"))), "02000000" + "01183a04" + "a46f972f" + "6162"},
+		{"beat", fmt.Sprintf("%x", appendFrame(nil, typeHeartbeat, nil)), "00000000" + "026da950" + "807a7b4d"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s is\n%s, want\n%s", c.name, c.got, c.want)

@@ -24,8 +24,6 @@ type link struct {
 	// known: the member had an address here when its connection was to be proved. Otherwise there
 	// was nobody to ask, even if SetPeers has been called since.
 	known bool
-	// checked: both sides understand frames whose header has a check of its own.
-	checked bool
 	// transcript holds the messages of the hello if the caller has proved that it knows the secret.
 	transcript [][]byte
 }
@@ -39,7 +37,7 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 	}
 	contents, ext := splitExtension(hello.contents)
 	questions, addresses := n.peerOf(hello.from)
-	l := &link{from: hello.from, known: addresses != nil, checked: ext.has(flagChecked)}
+	l := &link{from: hello.from, known: addresses != nil}
 	address := strings.Join(addresses, addressSeparator)
 	if !l.known && !question && n.cfg.Guest != nil {
 		address = n.cfg.Guest(hello.from, contents)
@@ -60,9 +58,8 @@ func (n *Network) identify(ctx context.Context, v *visitor, hello *greeting) (*l
 	}
 	// A copy of the member's machine has its secret and its certificate, but not its address.
 	if err == nil && l.known && (!l.proven || hello.kind == kindFrames && n.hears(hello.from)) {
-		var confirmed bool
-		confirmed, err = n.confirm(ctx, v, hello.from, questions, addresses, ext.nonce)
-		l.proven = l.proven || confirmed
+		err = n.confirm(ctx, v, hello.from, questions, addresses, ext.nonce)
+		l.proven = true // unless err
 	}
 	if err != nil {
 		return nil, err
@@ -187,18 +184,17 @@ func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 }
 
 // confirm asks a member, at its own addresses, whether it is making the connection with this nonce.
-// A stranger who reaches this port does not receive what is sent there. proven is false if the
-// member runs a version that cannot tell. The question ends with caller, the context of the
-// connection.
-func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, addresses []string, id nonce) (proven bool, err error) {
+// A stranger who reaches this port does not receive what is sent there. The question ends with
+// caller, the context of the connection.
+func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, addresses []string, id nonce) (err error) {
 	wait, stop := context.WithDeadline(caller, v.until)
 	defer stop()
 	end, ok := questions.begin(wait, v.host)
 	switch {
 	case caller.Err() != nil && !ok:
-		return false, net.ErrClosed
+		return net.ErrClosed
 	case !ok:
-		return false, n.unconfirmed(from, "too many questions to member %d are under way", from)
+		return n.unconfirmed(from, "too many questions to member %d are under way", from)
 	}
 	defer end()
 	share := confirmTimeout
@@ -207,40 +203,36 @@ func (n *Network) confirm(caller context.Context, v *visitor, from uint64, quest
 			share /= 2
 		}
 		within, cancel := context.WithTimeout(wait, share)
-		var answered bool
-		var failed error
-		answered, proven, failed = n.confirmAt(within, v, from, address, id)
+		answered, failed := n.confirmAt(within, v, from, address, id)
 		cancel()
 		switch {
 		case caller.Err() != nil:
-			return false, net.ErrClosed
+			return net.ErrClosed
 		case answered:
-			return proven, failed
+			return failed
 		case i == 0: // the address that the operator expects it at
 			err = failed
 		}
 	}
-	return false, err
+	return err
 }
 
 // confirmAt is confirm at one address. answered is false if the member did not answer there.
-func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, address string, id nonce) (answered, proven bool, err error) {
+func (n *Network) confirmAt(ctx context.Context, v *visitor, from uint64, address string, id nonce) (answered bool, err error) {
 	answer, err := n.ask(ctx, address, greeting{kind: kindConfirm, from: n.cfg.Self, to: from, contents: id[:]})
 	switch {
 	case err != nil:
-		return false, false, n.unconfirmed(from, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
+		return false, n.unconfirmed(from, "member %d can't be asked at its address %s whether this connection is its own: %s", from, address, logKey(err))
 	case answer.kind == kindConfirmed && answer.from == from:
-		return true, true, nil
+		return true, nil
 	case answer.kind == kindDenied && answer.from == from:
 		n.cfg.Logger.Debug("a caller is not who it says it is",
 			"peer", memberid.Number(from), "address", address, "host", v.host)
-		return true, false, refuse(RefusedImpostor, "member %d is not making this connection: is another server started with the myid %d, or was the question too late?", from, from)
-	case answer.kind == kindRefused && strings.HasSuffix(string(answer.contents), unknownConfirm):
-		return true, false, nil
+		return true, refuse(RefusedImpostor, "member %d is not making this connection: is another server started with the myid %d, or was the question too late?", from, from)
 	case answer.kind == kindRefused:
-		return false, false, n.unconfirmed(from, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
+		return false, n.unconfirmed(from, "the member at %s refuses to tell whether this connection is its own: %s", address, reasonText(string(answer.contents)))
 	}
-	return false, false, n.unconfirmed(from, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
+	return false, n.unconfirmed(from, "whoever listens at %s, the address of member %d, does not tell whether this connection is its own", address, from)
 }
 
 // unconfirmed refuses a caller, which may be a stranger, without telling it addresses or errors.
@@ -251,9 +243,6 @@ func (n *Network) unconfirmed(from uint64, format string, args ...any) error {
 			memberid.Number(from), memberid.Number(n.cfg.Self)),
 	}
 }
-
-// unknownConfirm ends the refusal of a version that cannot tell which connections it makes.
-var unknownConfirm = fmt.Sprintf("hello of kind %d", kindConfirm)
 
 func (n *Network) ask(ctx context.Context, address string, question greeting) (greeting, error) {
 	conn, _, err := n.dial(ctx, question.to, address, silenceTimeout)
@@ -302,9 +291,9 @@ func (n *Network) noteDial(id nonce, to uint64) (forget func()) {
 
 func (n *Network) flags() byte {
 	if len(n.cfg.Secret) > 0 {
-		return flagChecked | flagSecret
+		return flagAlways | flagSecret
 	}
-	return flagChecked
+	return flagAlways
 }
 
 // errStranger is returned for a connection that would replace that of a member without a proof.

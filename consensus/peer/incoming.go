@@ -181,7 +181,7 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	source := newTimeoutReader(conn)
 	source.drained = n.cfg.Handler.Drained
 	var before uint64
-	stop := startHeartbeats(ctx, conn, l.checked, func() bool {
+	stop := startHeartbeats(ctx, conn, func() bool {
 		was := before
 		before = source.progress.Load()
 		return before != was
@@ -189,14 +189,14 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 	err := n.takeFrames(ctx, source, l)
 	stop()
 	if errors.Is(err, ErrCorrupt) {
-		closeWithMessage(conn, failureFrame(err.Error(), l.checked))
+		closeWithMessage(conn, failureFrame(err.Error()))
 	}
 	return err
 }
 
 // takeFrames passes frames to the Handler until the connection ends, and returns the reason.
 func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, l *link) error {
-	from, frames := l.from, newFrameReader(source, n.cfg.MaxFrame, l.checked)
+	from, frames := l.from, newFrameReader(source, n.cfg.MaxFrame)
 	for first := true; ; first = false {
 		typ, payload, err := frames.next(nil)
 		switch {

@@ -175,13 +175,13 @@ func (p *peer) connectAndSend(
 	var began time.Time
 	var address string // of the connection, or that err is about
 	for _, a := range addresses {
-		failed := p.net.with(ctx, p.id, a, kindFrames, dialTime, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+		failed := p.net.with(ctx, p.id, a, kindFrames, dialTime, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
 			began = time.Now()
 			p.setConnected(a, linkTLS(conn), cancel)
 			p.net.loggedOut.forget(p.id)
 			p.logger.Info("connected to peer", "address", a, "tls", cmp.Or(linkTLS(conn), "none"))
 			p.net.cfg.Handler.Up(p.id)
-			err := p.send(ctx, cancel, conn, checked)
+			err := p.send(ctx, cancel, conn)
 			up = time.Since(began)
 			p.setDisconnected()
 			return err
@@ -236,29 +236,29 @@ func (p *peer) setDisconnected() {
 }
 
 // send writes the frames of the queue until the connection ends, and returns the reason.
-func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error {
+func (p *peer) send(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
 	var wg sync.WaitGroup
 	// Stopped by closing conn, awaited below.
 	wg.Go(func() {
-		done, err := readReplies(conn, p.id, checked)
+		done, err := readReplies(conn, p.id)
 		if done {
 			err = fmt.Errorf("%w: reply to a checkpoint on a connection for frames", ErrCorrupt)
 		}
 		cancel(err)
 	})
-	cancel(p.write(ctx, conn, checked))
+	cancel(p.write(ctx, conn))
 	wg.Wait()
 	return context.Cause(ctx)
 }
 
 // write writes queued frames, and a heartbeat in each second without frames. The first heartbeat,
 // sent at once, tells the other side that its answer was accepted.
-func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
+func (p *peer) write(ctx context.Context, w io.Writer) error {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
-	out := newFrameWriter(w, checked)
+	out := newFrameWriter(w)
 	err := p.drain(w, out, true)
-	p.attach(w, checked)
+	p.attach(w)
 	defer p.detach()
 	for err == nil {
 		tick := false
@@ -275,8 +275,8 @@ func (p *peer) write(ctx context.Context, w io.Writer, checked bool) error {
 }
 
 // connFunc uses a connection. ctx ends with cancel, or after the connFunc has returned, and conn is
-// closed when ctx ends. checked is that of the frames in both directions.
-type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, checked bool) error
+// closed when ctx ends.
+type connFunc func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error
 
 // with connects to a member, for the given kind of use, and runs f with the connection. dialTime
 // bounds the dial, and patience the TLS handshake and then the wait for the answer to the hello.
@@ -302,25 +302,24 @@ func (n *Network) with(ctx context.Context, to uint64, address string, kind uint
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
-	checked, err := n.exchangeGreetings(conn, to, kind, id)
-	switch {
+	switch err := n.exchangeGreetings(conn, to, kind, id); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("peer: hello: %w", errUnanswered)
 	case err != nil:
 		return alerted(err, to)
 	}
-	return f(ctx, cancelCause, conn, checked)
+	return f(ctx, cancelCause, conn)
 }
 
 // exchangeGreetings sends the hello on a dialed connection, and decides about the answer, until the
 // connection's deadline.
-func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id nonce) (checked bool, err error) {
+func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id nonce) error {
 	hello, err := n.hello(kind, to, &link{}, id)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if _, err := conn.Write(hello); err != nil {
-		return false, err
+		return err
 	}
 	answer, err := readGreeting(conn)
 	authenticated := err == nil && answer.kind == kindChallenge && answer.from == to && answer.to == n.cfg.Self
@@ -329,17 +328,16 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 	}
 	switch {
 	case errors.Is(err, io.EOF):
-		return false, fmt.Errorf("peer: closed by the other side before it answered: %w", err)
+		return fmt.Errorf("peer: closed by the other side before it answered: %w", err)
 	case err != nil:
-		return false, err
+		return err
 	case answer.kind == kindRefused:
-		return false, &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
+		return &RefusedError{Peer: answer.from, Reason: reasonText(string(answer.contents))}
 	case answer.kind != kindAccepted || answer.from != to || answer.to != n.cfg.Self:
-		return false, fmt.Errorf("%w: answer of kind %d from %d to %d",
+		return fmt.Errorf("%w: answer of kind %d from %d to %d",
 			ErrCorrupt, answer.kind, memberid.Number(answer.from), memberid.Number(answer.to))
 	}
 	contents, ext := splitExtension(answer.contents)
-	checked = ext.has(flagChecked)
 	if !authenticated {
 		err = n.checkUnproven(to, &ext)
 	}
@@ -347,11 +345,11 @@ func (n *Network) exchangeGreetings(conn net.Conn, to uint64, kind uint32, id no
 		err = n.judge(to, contents, true)
 	}
 	if rejected, ok := errors.AsType[*rejectedError](err); ok {
-		closeWithMessage(conn, failureFrame(rejected.err.Error(), checked))
-		return false, err
+		closeWithMessage(conn, failureFrame(rejected.err.Error()))
+		return err
 	}
 	n.cfg.Logger.Debug("peer identified", "peer", memberid.Number(to), "secret", authenticated, "tls", linkTLS(conn))
-	return checked, conn.SetDeadline(time.Time{})
+	return conn.SetDeadline(time.Time{})
 }
 
 // hello returns a greeting that contains the hello of the Handler, and this side's proof if the

@@ -129,8 +129,8 @@ func TestDrained(t *testing.T) {
 	source.drained = func() { calls <- "drained" }
 	ended := make(chan error, 1)
 	go func() { ended <- n.takeFrames(t.Context(), source, &link{}) }() // ends with a refusal, awaited below
-	b := appendFrame(appendFrame(nil, typeData, []byte("a"), false), typeData, []byte("b"), false)
-	third := appendFrame(nil, typeData, []byte("c"), false)
+	b := appendFrame(appendFrame(nil, typeData, []byte("a")), typeData, []byte("b"))
+	third := appendFrame(nil, typeData, []byte("c"))
 	for _, part := range [][]byte{append(b, third[:5]...), third[5:]} {
 		if _, err := there.Write(part); err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestDrained(t *testing.T) {
 		t.Errorf("calls %q, want %q", got, want)
 	}
 	// Not by closing there: is that an end of file or a closed pipe? It depends on who is first.
-	if _, err := there.Write(appendFrame(nil, typeFailed, []byte("enough"), false)); err != nil {
+	if _, err := there.Write(appendFrame(nil, typeFailed, []byte("enough"))); err != nil {
 		t.Fatal(err)
 	}
 	if refused := (*RefusedError)(nil); !errors.As(<-ended, &refused) {

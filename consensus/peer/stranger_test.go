@@ -14,7 +14,7 @@ type stranger struct {
 
 func newStranger(t testing.TB, conn net.Conn) *stranger {
 	t.Cleanup(func() { _ = conn.Close() }) // most tests end with it broken
-	return &stranger{Conn: conn, t: t, in: newFrameReader(conn, DefaultMaxFrame, false)}
+	return &stranger{Conn: conn, t: t, in: newFrameReader(conn, DefaultMaxFrame)}
 }
 
 // call connects to a member by hand.
@@ -102,9 +102,4 @@ func (s *stranger) accepted() greeting {
 	answer := greeting{kind: kindAccepted, from: g.to, to: g.from, contents: []byte("stranger")}
 	s.say(answer.append(nil))
 	return g
-}
-
-// plainFrame is appendFrame for a side that says nothing about checked headers.
-func plainFrame(b []byte, typ uint32, payload []byte) []byte {
-	return appendFrame(b, typ, payload, false)
 }
