@@ -40,8 +40,7 @@ var errClosed = errorf(ErrState, "cluster: closed already")
 type Config struct {
 	// Members is the number of servers. Several servers form an ensemble. Default: 1.
 	Members int
-	// InMemory connects clients over a network in memory instead of TCP; see Dial. Bubbles of
-	// virtual time need it.
+	// InMemory connects clients over a network in memory, as virtual time needs it; see Dial.
 	InMemory bool
 	// Host is the address to listen on for clients. Default: 127.0.0.1.
 	Host string
@@ -111,7 +110,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 		}
 		c.members = append(c.members, m)
 	}
-	c.links.reset(len(c.members))
+	c.links.group = make([]int, len(c.members))
 	if !cfg.Down {
 		err = c.Start(ctx)
 	}
@@ -281,7 +280,7 @@ func (c *Cluster) states() string {
 				words[i] += " as " + st.Mode
 			}
 		}
-		if c.links.isIsolated(m) {
+		if m.cut.Load() {
 			words[i] += ", cut off"
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/backoff"
@@ -116,24 +117,19 @@ func (c *Cluster) change(ctx context.Context, f func(context.Context, *server.Se
 // errMemberGone is the cause when whileServing cancels its context.
 var errMemberGone = errors.New("cluster: the member ended, was paused or left the majority")
 
-// whileServing calls f with a context that also ends when the member ends, is paused or leaves the
-// majority.
+// whileServing calls f with a context that also ends when the member ends, pauses or is cut off.
 func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server, f func(context.Context, *server.Server) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	watching := make(chan struct{})
-	defer func() {
-		cancel(nil)
-		<-watching
-	}()
-	// Ends when f has returned; awaited above.
-	go func() {
-		defer close(watching)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() { // ends when f has returned
 		for backoff.Sleep(ctx, 5*pollTime) {
 			if !c.serves(m, s) {
 				cancel(errMemberGone)
 			}
 		}
-	}()
+	})
 	return f(ctx, s)
 }
 

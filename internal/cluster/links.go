@@ -5,20 +5,15 @@ import (
 	"sync"
 )
 
-// links says which members can reach each other.
+// links says which members can reach each other, unless Member.Partition has cut one of them off.
 type links struct {
-	mu       sync.Mutex
-	group    []int  // by member, set by Cluster.Partition
-	isolated []bool // by member, set by Member.Partition
-}
-
-func (s *links) reset(members int) {
-	s.group, s.isolated = make([]int, members), make([]bool, members)
+	mu    sync.Mutex
+	group []int // by member, set by Cluster.Partition
 }
 
 // connected reports whether two members can reach each other. s.mu is held.
 func (s *links) connected(a, b *Member) bool {
-	return a == b || s.group[a.ID()-1] == s.group[b.ID()-1] && !s.isolated[a.ID()-1] && !s.isolated[b.ID()-1]
+	return a == b || s.group[a.ID()-1] == s.group[b.ID()-1] && !a.cut.Load() && !b.cut.Load()
 }
 
 // Partition cuts the links between members of different groups; members in no group form another
@@ -57,13 +52,6 @@ func (c *Cluster) Heal() {
 	}
 }
 
-func (c *Cluster) isolate(id int, cut bool) {
-	c.links.mu.Lock()
-	c.links.isolated[id-1] = cut
-	c.links.mu.Unlock()
-	c.relink()
-}
-
 // relink applies the partitions to the network. It also holds the links of a paused member: a
 // stopped process would neither send nor take more than its socket buffers hold.
 func (c *Cluster) relink() {
@@ -79,8 +67,7 @@ func (c *Cluster) relink() {
 	}
 }
 
-// majority returns the running members that can reach each other if they are a majority of all
-// members, otherwise nil.
+// majority returns the running members that can reach each other, if they are a majority of all.
 func (c *Cluster) majority() []*Member {
 	running := c.running()
 	c.links.mu.Lock()
@@ -97,10 +84,4 @@ func (c *Cluster) majority() []*Member {
 		}
 	}
 	return nil
-}
-
-func (s *links) isIsolated(m *Member) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.isolated[m.ID()-1]
 }

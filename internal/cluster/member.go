@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/internal/confighook"
@@ -29,9 +30,9 @@ type Member struct {
 	cluster *Cluster
 	memory  *server.Memory // nil: the data is in a directory
 
-	transition chanMutex // held while the state changes; guards the fields below except run
+	transition chanMutex // held while the fields below change
 	clock      *clock
-	cut        bool                      // partitioned from its clients
+	cut        atomic.Bool               // by Partition
 	run        atomic.Pointer[memberRun] // the zero run: the member is down
 }
 
@@ -90,7 +91,7 @@ func (m *Member) begin() error {
 	run := &memberRun{
 		gate: faultproxy.NewGate(clients, &m.cluster.rules), started: make(chan struct{}), gone: make(chan struct{}),
 	}
-	run.gate.Cut(m.cut)
+	run.gate.Cut(m.cut.Load())
 	if run.server, err = server.New(m.config(run, peers)); err != nil {
 		if peers != nil {
 			err = errors.Join(err, peers.Close())
@@ -143,24 +144,12 @@ func (m *Member) config(run *memberRun, peers net.Listener) server.Config {
 
 // Stop closes the server: a leader hands over its lead, then its clients' connections close.
 func (m *Member) Stop() error {
-	m.transition.lock()
-	defer m.transition.unlock()
-	if err := m.mustRun(); err != nil {
-		return err
-	}
-	return m.end(m.Server().Close)
+	return m.whenIn(func() error { return m.end(m.Server().Close) }, Running)
 }
 
 // Kill ends the member's server like kill -9: connections break without notice. Data that the
 // server acknowledged is there after the next start. A paused member can be killed too.
-func (m *Member) Kill() error {
-	m.transition.lock()
-	defer m.transition.unlock()
-	if m.State() == Down {
-		return errorf(ErrState, "cluster: %s is down already", m.Name())
-	}
-	return m.kill()
-}
+func (m *Member) Kill() error { return m.whenIn(m.kill, Running, Paused) }
 
 func (m *Member) kill() error {
 	run := m.run.Load()
@@ -212,30 +201,24 @@ func (m *Member) again() (err error) {
 // Pause stops the member like kill -STOP or a long garbage collection: the member answers nothing
 // and notices nothing until Resume.
 func (m *Member) Pause() error {
-	m.transition.lock()
-	defer m.transition.unlock()
-	if err := m.mustRun(); err != nil {
-		return err
-	}
-	m.cluster.jumping.Lock()
-	m.run.Load().paused.Store(true)
-	m.clock.set(true)
-	m.cluster.jumping.Unlock()
-	m.cluster.relink()
-	return nil
+	return m.whenIn(func() error {
+		m.cluster.jumping.Lock()
+		m.run.Load().paused.Store(true)
+		m.clock.set(true)
+		m.cluster.jumping.Unlock()
+		m.cluster.relink()
+		return nil
+	}, Running)
 }
 
 // Resume continues a paused member.
 func (m *Member) Resume() error {
-	m.transition.lock()
-	defer m.transition.unlock()
-	if m.State() != Paused {
-		return errorf(ErrState, "cluster: %s is %s, not paused", m.Name(), m.State())
-	}
-	m.run.Load().paused.Store(false)
-	m.cluster.relink()
-	m.clock.set(false)
-	return nil
+	return m.whenIn(func() error {
+		m.run.Load().paused.Store(false)
+		m.cluster.relink()
+		m.clock.set(false)
+		return nil
+	}, Paused)
 }
 
 // Partition cuts the member off from its clients and all other members. Messages are held back, and
@@ -248,28 +231,28 @@ func (m *Member) Heal() error { return m.partition(false) }
 func (m *Member) partition(cut bool) error {
 	m.transition.lock()
 	defer m.transition.unlock()
-	m.cut = cut
+	m.cut.Store(cut)
 	if gate := m.run.Load().gate; gate != nil {
 		gate.Cut(cut)
 	}
-	m.cluster.isolate(m.ID(), cut)
+	m.cluster.relink()
 	return nil
 }
 
 // CloseConnections breaks the connections of all clients of the member. Their sessions live on.
 func (m *Member) CloseConnections() error {
-	m.transition.lock()
-	defer m.transition.unlock()
-	if m.State() == Down {
-		return errorf(ErrState, "cluster: %s is down", m.Name())
-	}
-	m.run.Load().gate.CloseConns()
-	return nil
+	return m.whenIn(func() error {
+		m.run.Load().gate.CloseConns()
+		return nil
+	}, Running, Paused)
 }
 
-func (m *Member) mustRun() error {
-	if s := m.State(); s != Running {
-		return errorf(ErrState, "cluster: %s is %s", m.Name(), s)
+// whenIn calls f if the member is in one of the states, which only f can then change.
+func (m *Member) whenIn(f func() error, states ...MemberState) error {
+	m.transition.lock()
+	defer m.transition.unlock()
+	if s := m.State(); !slices.Contains(states, s) {
+		return errorf(ErrState, "cluster: %s is %s, not %s", m.Name(), s, states[0])
 	}
-	return nil
+	return f()
 }
