@@ -139,15 +139,6 @@ func (r *Record) check() error {
 	return err
 }
 
-// Line returns the JSON of a value, with a newline. HTML is not escaped.
-func Line(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
-}
-
 // Reader reads an export.
 type Reader struct {
 	Head  Head
@@ -272,14 +263,15 @@ type Exported struct {
 // maxNamed bounds the paths in Exported.Missing.
 const maxNamed = 10
 
-// Export writes a subtree as text, one line per call of write, and calls seen with the counts after
-// each znode.
-func Export(ctx context.Context, from Side, withACL bool, write func(line any) error, seen func(*Exported)) (*Exported, error) {
-	e := &Exported{}
+// Export writes a subtree as text, one line per Write, and calls seen with the counts after each
+// znode.
+func Export(ctx context.Context, from Side, withACL bool, w io.Writer, seen func(*Exported)) (*Exported, error) {
+	e, lines := &Exported{}, json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
 	if err := retry(func() error { _, err := from.ZK.Sync(ctx, from.Path); return err }); err != nil {
 		return e, err
 	}
-	if err := write(Head{Version: formatVersion, Root: from.Path, Zxid: from.ZK.LastZxid().String()}); err != nil {
+	if err := lines.Encode(Head{Version: formatVersion, Root: from.Path, Zxid: from.ZK.LastZxid().String()}); err != nil {
 		return e, err
 	}
 	err := Walk(ctx, from.ZK, from.Path, Options{Data: true, ACL: withACL, Below: All, NoSystem: true, Kinds: from.Kinds}, func(n *Znode) error {
@@ -291,12 +283,12 @@ func Export(ctx context.Context, from Side, withACL bool, write func(line any) e
 		}
 		e.count(n)
 		defer seen(e)
-		return write(n.Record())
+		return lines.Encode(n.Record())
 	})
 	if err != nil {
 		return e, fmt.Errorf("after %d znodes: %w", e.Znodes, err)
 	}
-	return e, write(tail{End: true, Znodes: e.Znodes})
+	return e, lines.Encode(tail{End: true, Znodes: e.Znodes})
 }
 
 func (e *Exported) count(n *Znode) {

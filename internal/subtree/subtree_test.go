@@ -178,11 +178,7 @@ func TestWalk_Stops(t *testing.T) {
 func export(t testing.TB, c *client.Client, root string) ([]byte, *subtree.Exported) {
 	t.Helper()
 	var b bytes.Buffer
-	e, err := subtree.Export(t.Context(), subtree.Side{ZK: c, Path: root}, true, func(line any) error {
-		l, err := subtree.Line(line)
-		b.Write(l)
-		return err
-	}, func(*subtree.Exported) {})
+	e, err := subtree.Export(t.Context(), subtree.Side{ZK: c, Path: root}, true, &b, func(*subtree.Exported) {})
 	if err != nil {
 		t.Fatal(err)
 	}

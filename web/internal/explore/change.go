@@ -189,13 +189,7 @@ func (e *explorer) export(q *request) (any, error) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+url.PathEscape(exportName(root)))
 	from := subtree.Side{ZK: zk, Path: root, Kinds: kinds}
-	_, err = subtree.Export(q.Context(), from, !q.query.Has("noacl"), func(line any) error {
-		b, err := subtree.Line(line)
-		if err == nil {
-			_, err = q.w.Write(b)
-		}
-		return err
-	}, func(*subtree.Exported) {})
+	_, err = subtree.Export(q.Context(), from, !q.query.Has("noacl"), q.w, func(*subtree.Exported) {})
 	if err != nil { // no end line: the import refuses the file
 		panic(http.ErrAbortHandler)
 	}

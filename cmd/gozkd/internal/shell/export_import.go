@@ -23,17 +23,15 @@ func runExport(ctx context.Context, c *call) error {
 	from := subtree.Side{ZK: c.zk, Path: root, Kinds: c.kinds(ctx, c.zk, c.host)}
 	p := c.progress()
 	var e *subtree.Exported
-	export := func(write func(line any) error) (err error) {
-		e, err = subtree.Export(ctx, from, !c.has("A"), write, func(e *subtree.Exported) { p.report(e.Znodes, e.Bytes) })
+	export := func(w io.Writer) (err error) {
+		e, err = subtree.Export(ctx, from, !c.has("A"), w, func(e *subtree.Exported) { p.report(e.Znodes, e.Bytes) })
 		return err
 	}
 	var err error
 	if len(c.args) > 1 && c.args[1] != "-" {
 		err = exportFile(c.args[1], export)
 	} else {
-		err = c.list(func(l *listing) error {
-			return export(func(line any) error { return l.add(line, func() string { return exportLine(line) }) })
-		})
+		err = c.list(func(l *listing) error { return export(l) })
 	}
 	if err != nil {
 		return subtreeError(ctx, err)
@@ -41,24 +39,12 @@ func runExport(ctx context.Context, c *call) error {
 	return c.showExported(e)
 }
 
-func exportLine(v any) string {
-	b, err := subtree.Line(v)
-	if err != nil {
-		panic(err) // marshalling strings and numbers cannot fail
-	}
-	return string(b)
-}
-
 // exportFile writes an export to a file, which appears only when it is complete. Only the owner can
 // read the file, because it may contain secrets.
-func exportFile(name string, export func(write func(line any) error) error) error {
+func exportFile(name string, export func(io.Writer) error) error {
 	return vfs.WriteWhole(name, filepath.Base(name)+".part-*", func(f *os.File) error {
 		w := bufio.NewWriterSize(f, listingBytes)
-		err := export(func(line any) error {
-			_, err := w.WriteString(exportLine(line))
-			return err
-		})
-		if err != nil {
+		if err := export(w); err != nil {
 			return err
 		}
 		return w.Flush()

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/gozkd/gozkd/client"
-	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -23,17 +22,16 @@ type jsonOutput struct{ results, messages io.Writer }
 
 // writeJSON writes a value and a newline in one piece.
 func writeJSON(w io.Writer, v any) error {
-	line, err := subtree.Line(v)
-	if err == nil {
-		_, err = w.Write(line)
-	}
-	return err
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // marshal returns the JSON of v, like json.Marshal, but without escaping HTML.
 func marshal(v any) ([]byte, error) {
-	line, err := subtree.Line(v)
-	return bytes.TrimSuffix(line, []byte("\n")), err
+	var line bytes.Buffer
+	err := writeJSON(&line, v)
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n")), err
 }
 
 // noteWriter turns each Write into a JSON line.

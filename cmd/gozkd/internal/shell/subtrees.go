@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -50,6 +51,11 @@ func (l *listing) add(value any, text func() string) error {
 		return nil
 	}
 	return l.flush()
+}
+
+// Write adds a line of JSON, which is a result in both formats.
+func (l *listing) Write(line []byte) (int, error) {
+	return len(line), l.add(json.RawMessage(line), func() string { return string(line) })
 }
 
 func (l *listing) flush() error {
