@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	logMagic  = 0x5a4b4c47 // ZKLG
+	logMagic  = "ZKLG"
 	recordEnd = 'B'
 	// logHeaderBytes is the size of the header of a file, recordHead that of a record's checksum
 	// and length.
@@ -45,14 +45,7 @@ func NewLogReader(r io.Reader) (*LogReader, error) {
 		}
 		return nil, fmt.Errorf("%w at byte 0: the file has no header", ErrTorn)
 	}
-	if magic := l.s.int("the header"); l.s.err == nil && magic != logMagic {
-		l.s.fail("a log begins with ZKLG, this file with %#08x", uint32(magic))
-	}
-	if version := l.s.int("the header"); l.s.err == nil && version != fileVersion {
-		l.s.fail("the log has format version %d; known is %d", version, fileVersion)
-	}
-	l.s.long("the header") // the database's id
-	if l.s.err != nil {
+	if l.s.header("log", logMagic); l.s.err != nil {
 		return nil, l.s.err
 	}
 	return l, nil
@@ -188,5 +181,5 @@ func (l *LogReader) onlyZeros() error {
 
 // AppendLogHeader appends the header of a log file.
 func AppendLogHeader(b []byte) []byte {
-	return jute.AppendLong(jute.AppendInt(jute.AppendInt(b, logMagic), fileVersion), 0)
+	return jute.AppendLong(jute.AppendInt(append(b, logMagic...), fileVersion), 0)
 }

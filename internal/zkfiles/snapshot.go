@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	snapshotMagic = 0x5a4b534e // ZKSN
+	snapshotMagic = "ZKSN"
 	fileVersion   = 2
 )
 
@@ -40,13 +40,7 @@ type SnapshotDigest struct {
 // removes the compression.
 func NewSnapshotReader(r io.Reader) (*SnapshotReader, error) {
 	s := newStream(r)
-	if magic := s.int("the header"); s.err == nil && magic != snapshotMagic {
-		s.fail("a snapshot begins with ZKSN, this file with %#08x", uint32(magic))
-	}
-	if version := s.int("the header"); s.err == nil && version != fileVersion {
-		s.fail("the snapshot has format version %d; known is %d", version, fileVersion)
-	}
-	s.long("the header") // the database's id
+	s.header("snapshot", snapshotMagic)
 	return newSnapshotReader(s, false)
 }
 
@@ -192,10 +186,8 @@ const LastBytes = "\x00\x00\x00\x01/"
 // AppendSnapshotHeader appends the part of a snapshot before its znodes. The keys of the lists are
 // their indexes plus 1.
 func AppendSnapshotHeader(b []byte, sessions []Session, acls [][]proto.ACL) []byte {
-	b = jute.AppendInt(b, snapshotMagic)
-	b = jute.AppendInt(b, fileVersion)
-	b = jute.AppendLong(b, -1)
-	return appendTables(b, sessions, acls)
+	b = jute.AppendInt(append(b, snapshotMagic...), fileVersion)
+	return appendTables(jute.AppendLong(b, -1), sessions, acls)
 }
 
 func appendTables(b []byte, sessions []Session, acls [][]proto.ACL) []byte {

@@ -36,6 +36,17 @@ func newStream(r io.Reader) *stream {
 // chunk bounds how much is allocated before the bytes for it have arrived.
 const chunk = 1 << 16
 
+// header reads the header of a file, which begins with the letters of magic.
+func (s *stream) header(file, magic string) {
+	if is := uint32(s.int("the header")); is != binary.BigEndian.Uint32([]byte(magic)) {
+		s.fail("a %s begins with %s, this file with %#08x", file, magic, is)
+	}
+	if version := s.int("the header"); version != fileVersion {
+		s.fail("the %s has format version %d; known is %d", file, version, fileVersion)
+	}
+	s.long("the header") // the database's id
+}
+
 func (s *stream) fail(format string, args ...any) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%w at byte %d: %s", ErrDamaged, s.off, fmt.Sprintf(format, args...))
@@ -75,19 +86,13 @@ func (s *stream) take(n int, what string) []byte {
 }
 
 func (s *stream) int(what string) int32 {
-	b := s.take(4, what)
-	if b == nil {
-		return 0
-	}
-	return int32(binary.BigEndian.Uint32(b))
+	d := jute.NewDecoder(s.take(4, what))
+	return d.Int()
 }
 
 func (s *stream) long(what string) int64 {
-	b := s.take(8, what)
-	if b == nil {
-		return 0
-	}
-	return int64(binary.BigEndian.Uint64(b))
+	d := jute.NewDecoder(s.take(8, what))
+	return d.Long()
 }
 
 // buffer reads a buffer: nil for null. The result is valid until the next read.

@@ -92,8 +92,7 @@ func (d *Directory) apart(dir, logDir string) error {
 	return errors.Join(err, err2)
 }
 
-// numberIn returns the number in a file. ok is false if the file is missing or holds something
-// else.
+// numberIn returns the number in a file. ok is false if there is no file, or no number in it.
 func numberIn(dir, file string) (n uint64, ok bool) {
 	text, _ := os.ReadFile(filepath.Join(dir, file)) // "" is no number
 	n, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)

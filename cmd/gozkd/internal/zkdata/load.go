@@ -176,20 +176,9 @@ func (l *loader) compare(want uint64, what string) error {
 	return nil
 }
 
-// firstLog returns the index of the first log that may have transactions after the snapshot.
-func (l *loader) firstLog() int {
-	first := 0
-	for i, f := range l.d.Logs {
-		if f.Zxid <= l.replay.Tree().LastZxid()+1 {
-			first = i
-		}
-	}
-	return first
-}
-
 // logs replays the transactions after the snapshot.
 func (l *loader) logs() error {
-	logs := &logFiles{files: l.d.Logs[l.firstLog():]}
+	logs := l.d.logsFrom(l.replay.Tree().LastZxid() + 1)
 	// A server that was killed goes on in another file, which shows that nothing is missing.
 	defer func() { l.done.Torn = logs.torn }()
 	for r, err := range logs.records() {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/gozkd/gozkd/internal/zkfiles"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // logFiles reads log files one after the other.
@@ -16,6 +17,17 @@ type logFiles struct {
 	torn  []string // notes on incomplete records, each at the end of its file
 	path  string   // of the last record
 	byte  int64    // at which it begins
+}
+
+// logsFrom returns the logs that may have the transaction of a zxid, and later ones.
+func (d *Directory) logsFrom(zxid proto.Zxid) *logFiles {
+	first := 0
+	for i, f := range d.Logs {
+		if f.Zxid <= zxid {
+			first = i
+		}
+	}
+	return &logFiles{files: d.Logs[first:]}
 }
 
 // records returns the records of all files. An error is the last element, without a record.

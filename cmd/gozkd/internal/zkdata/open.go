@@ -65,13 +65,10 @@ func uncompressed(f *os.File, path string) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() < int64(len(last)) {
-		return nil, errUnfinished
-	}
-	if _, err := f.ReadAt(last, info.Size()-int64(len(last))); err != nil {
+	if _, err := f.ReadAt(last, max(info.Size()-int64(len(last)), 0)); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if !bytes.Equal(last, []byte(zkfiles.LastBytes)) {
+	if string(last) != zkfiles.LastBytes {
 		return nil, errUnfinished
 	}
 	return f, nil

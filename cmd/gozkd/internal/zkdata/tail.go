@@ -9,8 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Absolute returns the directories of Find's argument as absolute paths, in the form of that
-// argument.
+// Absolute returns Find's argument with absolute paths.
 func Absolute(arg string) (string, error) {
 	dir, logDir, err := splitDirs(arg)
 	if err != nil {
@@ -28,18 +27,11 @@ func Absolute(arg string) (string, error) {
 // an error. found reports whether the server has last itself; otherwise f is not called. torn are
 // notes on incomplete records.
 func Tail(d *Directory, last proto.Zxid, f func(*zkfiles.Record) error) (found bool, torn []string, err error) {
-	// No transaction has the first zxid of an epoch: a server of this epoch has all transactions
-	// before.
+	// No transaction has an epoch's first zxid: a server of this epoch has all before it.
 	found = last.Counter() == 0 && d.epoch >= last.Epoch()
 	// A server that received the state with last from its leader has no log of it.
 	found = found || slices.ContainsFunc(d.Snapshots, func(s File) bool { return s.Zxid == last })
-	first := 0
-	for i, log := range d.Logs {
-		if log.Zxid <= last {
-			first = i
-		}
-	}
-	logs := &logFiles{files: d.Logs[first:]}
+	logs := d.logsFrom(last)
 	for r, err := range logs.records() {
 		switch {
 		case err != nil:
