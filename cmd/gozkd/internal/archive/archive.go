@@ -273,8 +273,7 @@ func (a *Archive) download(ctx context.Context, from base, file string) (err err
 	return nil
 }
 
-// BasesOf returns the spans that begin with the bases of one of Spans, in order: the first is the
-// span itself.
+// BasesOf returns the spans that begin with the bases of one of Spans, in order, itself first.
 func (a *Archive) BasesOf(s Span) []Span {
 	spans := []Span{s}
 	for _, b := range s.bases {

@@ -12,8 +12,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// baseJob makes a base. At first it waits until the log up to it is in the archive; then a
-// goroutine uploads it.
+// baseJob makes a base: it waits until the log up to it is archived, then a goroutine uploads it.
 type baseJob struct {
 	capture *facts.Capture
 	folder  string             // in the store

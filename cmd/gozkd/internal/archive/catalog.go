@@ -125,8 +125,7 @@ func (c *catalog) whole() (list []base) {
 	return list
 }
 
-// tail returns the position after the last entry of any history, and the object or the base that
-// ends there.
+// tail returns the position after the last entry of any history, and the object or base at its end.
 func (c *catalog) tail() (p position, last *object, lastBase *base) {
 	for i := range c.logs {
 		if o := &c.logs[i]; o.last > p.index || o.last == p.index && o.ms > last.ms {

@@ -13,8 +13,7 @@ import (
 const (
 	// fanIn is the number of objects in a row that are merged.
 	fanIn = 16
-	// tierBytes is the size below which objects are of the lowest tier. Each tier is fanIn times
-	// larger.
+	// tierBytes bounds objects of the lowest tier. Each further tier is fanIn times larger.
 	tierBytes = 4 << 10
 	tiers     = 3
 	// settledAge is how old objects must be before they are merged: no write that is under way may
@@ -48,8 +47,7 @@ func (s *Shipper) keepHouse(ctx context.Context) error {
 	return s.delete(ctx, c.outdated(now, s.cfg.Retention, s.base.uploading()))
 }
 
-// clock returns the present time, but none later than the newest batch: the clock of this server
-// may have jumped ahead.
+// clock returns the present time or that of the newest batch before it: this clock may have jumped.
 func (c *catalog) clock() time.Time {
 	now := time.Now()
 	for _, t := range c.times() {
@@ -206,8 +204,7 @@ func (c *catalog) outdated(now time.Time, retention time.Duration, uploading str
 			names = append(names, b.parts...)
 		}
 	}
-	// After the bases: a base whose log is gone would look like a gap in the archive until all is
-	// deleted.
+	// After the bases: a base without its log would look like a gap until all is deleted.
 	for _, o := range c.logs {
 		if o.last <= keep {
 			names = append(names, o.name)

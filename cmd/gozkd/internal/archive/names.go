@@ -19,8 +19,7 @@ type Chain [16]byte
 // String returns the chain as it is in names.
 func (c Chain) String() string { return hex.EncodeToString(c[:]) }
 
-// firstChain returns the chain at which a history begins: after a base whose last entry has an
-// index and a term.
+// firstChain returns the chain where a history begins: after a base, whose last entry is given.
 func firstChain(ensemble, index, term uint64) Chain {
 	b := []byte("gozkd archive 1")
 	for _, v := range [...]uint64{ensemble, index, term} {
@@ -123,13 +122,8 @@ func timeOf(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// msOf returns the milliseconds of a time for a name.
-func msOf(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
+// msOf returns the milliseconds of a time for a name: 0 for the zero time, whose own are negative.
+func msOf(t time.Time) int64 { return max(t.UnixMilli(), 0) }
 
 // byName orders objects as the storage lists them; of those that begin with the same entry, the
 // longest is first.

@@ -20,11 +20,9 @@ const (
 	kindLog    = 1
 	kindBase   = 2
 	headerSize = 84
-	// pieceBytes is the size of a base's pieces, and of the entries of an object unless one entry
-	// is larger.
+	// pieceBytes is the size of a base's pieces, and of an object's entries unless one is larger.
 	pieceBytes = 8 << 20
-	// maxBody bounds the size of an inflated object: an entry of the largest request, with room for
-	// everything around it.
+	// maxBody bounds an inflated object: an entry of the largest request, and what is around it.
 	maxBody = 320 << 20
 )
 
@@ -33,24 +31,19 @@ var ErrCorrupt = errors.New("archive: damaged object")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is the beginning of an object, except for its size and checksum.
+// header is what an object has between its version and its size, in the order of its bytes.
 type header struct {
-	kind        uint32
-	ensemble    uint64
-	first, last uint64
-	prev, chain Chain
+	Kind        uint32
+	Ensemble    uint64
+	First, Last uint64
+	Prev, Chain Chain
 }
 
 // encode returns the bytes of an object.
 func (h header) encode(body []byte) []byte {
-	b := make([]byte, 0, headerSize+len(body)/2)
-	b = append(b, magic...)
+	b := append(make([]byte, 0, headerSize+len(body)/2), magic...)
 	b = binary.LittleEndian.AppendUint32(b, version)
-	b = binary.LittleEndian.AppendUint32(b, h.kind)
-	for _, v := range [...]uint64{h.ensemble, h.first, h.last} {
-		b = binary.LittleEndian.AppendUint64(b, v)
-	}
-	b = append(append(b, h.prev[:]...), h.chain[:]...)
+	b, _ = binary.Append(b, binary.LittleEndian, h) // all fields have a size
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(body)))
 	out := bytes.NewBuffer(append(b, 0, 0, 0, 0))
 	w, _ := flate.NewWriter(out, flate.BestSpeed) // the level is valid
@@ -67,8 +60,7 @@ func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.Checksum(b[:headerSize-4], castagnoli), castagnoli, b[headerSize:])
 }
 
-// decode reads the bytes of an object, and compares its header with the header that its name
-// demands.
+// decode reads the bytes of an object, whose header must be the one that its name demands.
 func (h header) decode(b []byte) (body []byte, err error) {
 	if len(b) < headerSize || string(b[:8]) != magic {
 		return nil, fmt.Errorf("%w: it does not begin as an object of an archive does", ErrCorrupt)
@@ -79,11 +71,8 @@ func (h header) decode(b []byte) (body []byte, err error) {
 	if binary.LittleEndian.Uint32(b[headerSize-4:]) != checksum(b) {
 		return nil, fmt.Errorf("%w: checksum mismatch", ErrCorrupt)
 	}
-	got := header{
-		kind: binary.LittleEndian.Uint32(b[12:]), ensemble: binary.LittleEndian.Uint64(b[16:]),
-		first: binary.LittleEndian.Uint64(b[24:]), last: binary.LittleEndian.Uint64(b[32:]), prev: Chain(b[40:56]), chain: Chain(b[56:72]),
-	}
-	if got != h {
+	var got header
+	if _, err := binary.Decode(b[12:], binary.LittleEndian, &got); err != nil || got != h {
 		return nil, fmt.Errorf("%w: it is another object than its name says", ErrCorrupt)
 	}
 	size := binary.LittleEndian.Uint64(b[72:])
@@ -160,5 +149,5 @@ func readLog(
 
 // partHeader returns the header of a piece of a base.
 func partHeader(ensemble uint64, n baseName, part int) header {
-	return header{kind: kindBase, ensemble: ensemble, first: n.index, last: uint64(part), chain: n.chain}
+	return header{Kind: kindBase, Ensemble: ensemble, First: n.index, Last: uint64(part), Chain: n.chain}
 }

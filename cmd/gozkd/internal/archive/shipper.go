@@ -20,8 +20,7 @@ type Config struct {
 	Logger hclog.Logger
 	// Interval is how long an entry may wait until it is written.
 	Interval time.Duration
-	// BaseInterval is how old the newest base may become, BaseBytes how many bytes of objects may
-	// follow it.
+	// BaseInterval bounds the age of the newest base, BaseBytes the bytes of objects after it.
 	BaseInterval time.Duration
 	BaseBytes    int64
 	// Retention is for how long every moment is kept; 0: for ever.
@@ -38,8 +37,7 @@ const (
 	housekeeping = 20
 )
 
-// Shipper writes a server's log to an archive, or stands by while another member does. It is made
-// by New and runs in Run.
+// Shipper writes a server's log to an archive, or stands by while another member does.
 type Shipper struct {
 	cfg Config
 
@@ -104,8 +102,7 @@ func (s *Shipper) Stats() facts.ArchiveStats {
 	return a
 }
 
-// Run archives the log of a server until ctx ends. Then it writes the rest, for at most another
-// interval.
+// Run archives the log of a server until ctx ends, and then the rest, for at most another interval.
 func (s *Shipper) Run(ctx context.Context, source Source) {
 	s.source = source
 	tick := time.NewTicker(s.cfg.Interval)
@@ -166,8 +163,7 @@ func (s *Shipper) note(err error) {
 // errAhead means that the archive has entries that the ensemble does not have.
 var errAhead = errors.New("the archive is ahead of this ensemble, which was brought back to an older state: set gozkd.archive.url to another place")
 
-// ship writes the entries that are applied here and not in the archive yet, if it is this member's
-// turn.
+// ship writes the applied entries that are not archived yet, if it is this member's turn.
 func (s *Shipper) ship(ctx context.Context) error {
 	p, now := s.source.LogPosition(), time.Now()
 	if p.Ensemble == 0 || p.Applied == 0 {
@@ -351,8 +347,7 @@ func (s *Shipper) sameHistory(ctx context.Context) (whoseHistory, error) {
 	return ownHistory, nil
 }
 
-// lastEntry returns a function that reports whether an entry with the index of Shipper.pos is the
-// last one in the archive.
+// lastEntry returns a check whether an entry of the index in Shipper.pos is the archive's last.
 func (s *Shipper) lastEntry(ctx context.Context) (is func(consensus.LogEntry) bool, err error) {
 	if s.last == nil {
 		// The objects before the base are deleted, or not listed yet, so its chain cannot be

@@ -26,7 +26,6 @@ func newDir(path string) dir {
 	return dir{filepath.FromSlash(path)}
 }
 
-// String implements Store.
 func (d dir) String() string { return d.root }
 
 func (d dir) path(name string) string { return filepath.Join(d.root, filepath.FromSlash(name)) }
@@ -42,7 +41,6 @@ func (d dir) check() error {
 	return err
 }
 
-// Put implements Store.
 func (d dir) Put(ctx context.Context, name string, data []byte) (err error) {
 	if err := errors.Join(ctx.Err(), d.check()); err != nil {
 		return err
@@ -61,7 +59,6 @@ func (d dir) Put(ctx context.Context, name string, data []byte) (err error) {
 	return vfs.OS{}.SyncDir(filepath.Dir(path))
 }
 
-// Get implements Store.
 func (d dir) Get(ctx context.Context, name string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func (d dir) Get(ctx context.Context, name string) ([]byte, error) {
 	return b, err
 }
 
-// List implements Store. WalkDir's order is that of the names, except that a folder's name is
+// List relies on WalkDir's order, which is that of the names, except that a folder's name is
 // compared without the slash after it, which no two names of an archive notice.
 func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err error) {
 	if err := d.check(); err != nil {
@@ -109,7 +106,7 @@ func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err
 	return list, err
 }
 
-// Delete implements Store. It removes folders that are empty afterwards.
+// Delete also removes a folder that is empty afterwards.
 func (d dir) Delete(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err

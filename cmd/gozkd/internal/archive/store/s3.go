@@ -67,10 +67,8 @@ func newS3(u *url.URL, getenv func(string) string) (Store, error) {
 	return b, nil
 }
 
-// String implements Store.
 func (b *bucket) String() string { return "s3://" + b.name + "/" + b.prefix }
 
-// Put implements Store.
 func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 	_, err := b.client.PutObject(ctx, b.name, b.prefix+name, bytes.NewReader(data), int64(len(data)), minio.PutObjectOptions{
 		ContentType: "application/octet-stream", DisableMultipart: true, SendContentMd5: true,
@@ -78,7 +76,6 @@ func (b *bucket) Put(ctx context.Context, name string, data []byte) error {
 	return b.explain(err)
 }
 
-// Get implements Store.
 func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) {
 	o, err := b.client.GetObject(ctx, b.name, b.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
@@ -92,7 +89,6 @@ func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) 
 	return data, b.explain(err)
 }
 
-// List implements Store.
 func (b *bucket) List(ctx context.Context, prefix, after string) (list []Object, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing after an error
@@ -109,7 +105,6 @@ func (b *bucket) List(ctx context.Context, prefix, after string) (list []Object,
 	return list, ctx.Err()
 }
 
-// Delete implements Store.
 func (b *bucket) Delete(ctx context.Context, name string) error {
 	return b.explain(b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
 }

@@ -48,8 +48,7 @@ func (s *steady) Write(b []byte) (int, error) {
 	return n, s.explain(err)
 }
 
-// explain replaces the errors of a connection that has stalled, also those of the closing that
-// follows.
+// explain replaces the errors of a stalled connection, also those of the closing that follows.
 func (s *steady) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.stalled.Store(true)

@@ -1,5 +1,4 @@
-// Package store keeps named objects: in a directory, or in object storage that speaks S3's
-// protocol.
+// Package store keeps named objects in a directory, or in object storage that speaks S3's protocol.
 package store
 
 import (
@@ -26,8 +25,7 @@ type Object struct {
 // Store is a place for objects. Its methods may be called from any goroutine. After an error of Put
 // the object may be there, completely, or not.
 type Store interface {
-	// Put writes an object, which is complete or not there at all. An object of the same name is
-	// replaced.
+	// Put writes an object completely or not at all, and replaces one of the same name.
 	Put(ctx context.Context, name string, data []byte) error
 	// Get returns an object, or ErrNotFound.
 	Get(ctx context.Context, name string) ([]byte, error)
