@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"strings"
@@ -17,10 +18,19 @@ import (
 	"github.com/gozkd/gozkd/internal/history"
 )
 
-// moment names a state in an archive.
+// moment names a state: that of a backup or of a data directory, or one of an archive.
 type moment struct {
-	url, ensemble string
-	at            cli.Moment // zero: the last
+	url, logDir, ensemble string
+	at                    cli.Moment // zero: the last
+}
+
+// register adds the flags that name a state.
+func (m *moment) register(flags *flag.FlagSet) {
+	flags.StringVar(&m.url, "from", "", "")
+	flags.StringVar(&m.logDir, "log-dir", "", "")
+	cli.Alias(flags, "from-log-dir", "log-dir")
+	flags.Var(&m.at, "at", "")
+	flags.StringVar(&m.ensemble, "ensemble-id", "", "")
 }
 
 // LastState returns the last state of an archive, before a gap if nothing after it can be restored.

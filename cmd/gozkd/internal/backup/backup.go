@@ -93,8 +93,7 @@ func backup(
 	}, s)
 }
 
-// authorization returns the authorization for an admin endpoint. It refuses flags that are not for
-// the source.
+// authorization returns that for an admin endpoint. It refuses flags that the source does not take.
 func authorization(from, logDir, authFile string, env cli.Env) (string, error) {
 	switch {
 	case !isURL(from) && authFile != "":

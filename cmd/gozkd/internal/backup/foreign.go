@@ -15,8 +15,7 @@ import (
 // FoundWith makes a data directory whose member id begins a new ensemble with a tree that comes
 // from elsewhere, reads it back and compares it. logDir "" means dir.
 func FoundWith(tree *datatree.Tree, id uint64, dir, logDir string) error {
-	// As if the entry before the first had been applied: a log that begins at index 1 would be that
-	// of a member without state.
+	// As if the entry before the first were applied: a log from index 1 on means no state.
 	_, err := found(consensus.SavedState{Index: 1}, tree, target{id: id, dir: dir, logDir: logDir}, 1)
 	return err
 }

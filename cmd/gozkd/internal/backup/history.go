@@ -40,14 +40,12 @@ type keptState struct {
 // keepTime is for how long a state is kept.
 const keepTime = 30 * time.Second
 
-// NewHistory returns the History of an archive. ensemble returns the id of the server's ensemble, 0
-// while it is not known.
+// NewHistory returns the History of an archive. ensemble returns the server's ensemble, 0: unknown.
 func NewHistory(s store.Store, ensemble func() uint64) *History {
 	return &History{store: s, ensemble: ensemble, maxBase: maxHistoryBase, reading: make(chan struct{}, 1)}
 }
 
-// take begins a turn, which done ends. A patient caller waits for the turn; for others it must be
-// free.
+// take begins a turn, which done ends. A patient caller waits for it; others get it if it is free.
 func (h *History) take(ctx context.Context, patient bool) error {
 	select {
 	case h.reading <- struct{}{}:
@@ -323,8 +321,7 @@ func (f *follower) addBelow(t *replica.Txn, znode, kind string, readable bool) {
 	f.add(t, &history.Change{Path: znode, Kind: kind, Op: t.Op})
 }
 
-// finish turns the changes around, and returns the zxid below which the next page begins; 0: this
-// is the last.
+// finish turns the changes around, and returns the zxid below which the next page begins; 0: none.
 func (f *follower) finish(a *archive.Archive, span archive.Span) (next proto.Zxid) {
 	f.trim(0)
 	slices.Reverse(f.changes)

@@ -179,8 +179,7 @@ func finishPromotion(dir string) (finished bool, err error) {
 	return true, os.RemoveAll(data)
 }
 
-// writeFence writes the fence of the standby in a data directory, the same after an interruption
-// (W6).
+// writeFence writes a standby's fence into its archive, the same fence after an interruption (W6).
 func writeFence(ctx context.Context, s store.Store, ensemble uint64, data string) error {
 	path := filepath.Join(data, "fence")
 	name, err := os.ReadFile(path)

@@ -57,7 +57,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if wantsSubtree(args) {
 		return restoreSubtree(ctx, c, args)
 	}
-	f, server, err := loadRestore(args, env)
+	from, into, server, err := loadRestore(args, env)
 	var wrong interface{ Usage() bool }
 	switch {
 	case server.Help:
@@ -65,7 +65,7 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return cli.OK
 	case errors.As(err, &wrong) && wrong.Usage():
 		return c.Misused(err)
-	case f.from == "":
+	case from.url == "":
 		hint := ""
 		isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
 		if n := len(args); n > 0 && !isFlag(args[n-1]) && (n == 1 || !isFlag(args[n-2])) {
@@ -78,10 +78,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("restore makes the data directory of one server: leave out --memory, --ensemble and other commands"))
 	}
 	t := target{id: max(1, server.ID), dir: server.Dir, logDir: server.LogDir}
-	if f.into != "" {
-		t.dir, t.logDir = f.into, f.into
+	if into != "" {
+		t.dir, t.logDir = into, into
 	}
-	read, err := c.reader(ctx, moment{f.from, f.ensemble, f.at}, f.fromLog)
+	read, err := c.reader(ctx, from)
 	if err != nil {
 		return c.Misused(err)
 	}
@@ -93,40 +93,29 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	return cli.OK
 }
 
-// restoreFlags are the flags of restore, besides those of serve.
-type restoreFlags struct {
-	from, fromLog, ensemble, into string
-	at                            cli.Moment
-}
-
 // loadRestore reads the command line and the configuration of the server to restore.
-func loadRestore(args []string, env cli.Env) (f restoreFlags, server cli.Server, err error) {
+func loadRestore(args []string, env cli.Env) (from moment, into string, server cli.Server, err error) {
 	load := func(args []string) (cli.Server, error) {
 		flags := flag.NewFlagSet("restore", flag.ContinueOnError)
-		flags.StringVar(&f.from, "from", "", "")
-		flags.StringVar(&f.fromLog, "log-dir", "", "")
-		cli.Alias(flags, "from-log-dir", "log-dir")
-		flags.Var(&f.at, "at", "")
-		flags.StringVar(&f.ensemble, "ensemble-id", "", "")
-		flags.StringVar(&f.into, "into", "", "")
+		from.register(flags)
+		flags.StringVar(&into, "into", "", "")
 		return env.Server(flags, args)
 	}
 	args = withURL(args)
 	server, err = load(args)
-	if f.into == "" {
-		return f, server, err
+	if into == "" {
+		return from, into, server, err
 	}
 	// The file myid in the new directory has the number of its server: serve reads it there, and
 	// would refuse the data of another number.
-	if _, missing := os.Stat(filepath.Join(f.into, "myid")); missing == nil {
-		server, err = load(append(slices.Clone(args), "--data-dir", f.into))
+	if _, missing := os.Stat(filepath.Join(into, "myid")); missing == nil {
+		server, err = load(append(slices.Clone(args), "--data-dir", into))
 	}
-	return f, server, err
+	return from, into, server, err
 }
 
-// reader returns a function that reads the state at a moment of an archive, or that of a backup or
-// data directory whose log is in logDir.
-func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (*source, error), error) {
+// reader returns a function that reads the state that m names.
+func (c *command) reader(ctx context.Context, m moment) (func() (*source, error), error) {
 	switch {
 	case m.at.Time.After(time.Now()):
 		return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", m.at.Time.Format(time.RFC3339))
@@ -145,7 +134,7 @@ func (c *command) reader(ctx context.Context, m moment, logDir string) (func() (
 			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + store.ShownURL(m.url) + " FILE")
 		}, nil
 	}
-	return func() (*source, error) { return readSource(m.url, logDir) }, nil
+	return func() (*source, error) { return readSource(m.url, m.logDir) }, nil
 }
 
 // target is the data directory to make.
@@ -192,10 +181,7 @@ func restore(
 		return nil, fmt.Errorf("zxid %v leaves no room for the %d epochs that a restore skips: copy the tree with gozkd cli export and import instead",
 			s.tree.LastZxid(), skip)
 	}
-	var timeMs int64
-	if !s.held.Time.IsZero() {
-		timeMs = s.held.Time.UnixMilli()
-	}
+	timeMs := max(s.held.Time.UnixMilli(), 0) // that of the zero time is negative
 	done.closed = s.tree.Refound(uint32(epoch), timeMs, keepSessions)
 	if err := s.tree.Check(); err != nil {
 		return nil, err
@@ -204,10 +190,7 @@ func restore(
 		return nil, err
 	}
 	done.begins, err = found(s.held, s.tree, t, skip)
-	if err != nil {
-		return nil, err
-	}
-	return done, nil
+	return done, err
 }
 
 // found makes a data directory whose member begins a new ensemble with a state, and reads it back.
@@ -249,11 +232,10 @@ func writeMyID(t target) error {
 // skipSince returns how many epochs and terms to skip for a state that was last written at the time
 // written: more than the old ensemble can have used since.
 func skipSince(written, now time.Time) uint64 {
-	skip := uint64(minSkip)
-	if seconds := now.Unix() - written.Unix(); !written.IsZero() && seconds > 0 {
-		skip += uint64(seconds)
+	if written.IsZero() {
+		return minSkip
 	}
-	return skip
+	return minSkip + uint64(max(now.Unix()-written.Unix(), 0))
 }
 
 // newCluster draws the id of the new ensemble.

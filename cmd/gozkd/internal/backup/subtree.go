@@ -58,28 +58,22 @@ func wantsSubtree(args []string) bool {
 // subtreeRestore is a run of `gozkd restore --subtree`.
 type subtreeRestore struct {
 	*command
-	moment              moment
-	logDir              string
-	path, as, to        string
-	dryRun, yes         bool
-	counters            int64
-	authFile            string
-	secure              clientflags.Flags
-	security            *clientflags.Security
-	cred                []client.Auth
-	servers             []string
-	chroot, destination string
+	moment       moment
+	path, as, to string
+	dryRun, yes  bool
+	counters     int64
+	authFile     string
+	secure       clientflags.Flags
+	security     *clientflags.Security
+	config       client.Config // of a client of to
+	destination  string
 }
 
 func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	c.Usage = subtreeUsage
 	r := &subtreeRestore{command: c}
 	flags := flag.NewFlagSet(c.Name, flag.ContinueOnError)
-	flags.StringVar(&r.moment.url, "from", "", "")
-	flags.StringVar(&r.logDir, "log-dir", "", "")
-	cli.Alias(flags, "from-log-dir", "log-dir")
-	flags.Var(&r.moment.at, "at", "")
-	flags.StringVar(&r.moment.ensemble, "ensemble-id", "", "")
+	r.moment.register(flags)
 	flags.StringVar(&r.path, "subtree", "", "")
 	flags.StringVar(&r.as, "as", "", "")
 	flags.StringVar(&r.to, "to", "", "")
@@ -95,14 +89,14 @@ func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	if err := r.check(words); err != nil {
 		return c.Misused(err)
 	}
-	read, err := c.reader(ctx, r.moment, r.logDir)
+	read, err := c.reader(ctx, r.moment)
 	if err != nil {
 		return c.Misused(err)
 	}
 	if r.security, err = r.secure.Resolve(c.Env); err != nil {
 		return clientflags.Fail(c.Command, err)
 	}
-	if r.cred, err = clientflags.ReadAuthFile(r.authFile); err != nil {
+	if r.config.Auths, err = clientflags.ReadAuthFile(r.authFile); err != nil {
 		return c.Fail(err)
 	}
 	if err := r.run(ctx, read); err != nil {
@@ -134,7 +128,7 @@ func (r *subtreeRestore) check(words []string) (err error) {
 	if r.as == "/" && r.path != "/" {
 		return errors.New("--as / is for --subtree / only")
 	}
-	r.servers, r.chroot, err = client.ParseServers(r.to)
+	r.config.Servers, r.config.Chroot, err = client.ParseServers(r.to)
 	r.destination = subtree.Join(r.to, r.as)
 	return err
 }
@@ -148,8 +142,7 @@ func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) 
 	if !s.tree.Walk(r.path, func(proto.Znode) bool { return false }) {
 		return fmt.Errorf("%s has no znode %s at zxid %v: name another path or moment", s.path, r.path, s.tree.LastZxid())
 	}
-	c := client.Config{Servers: r.servers, Chroot: r.chroot, Auths: r.cred}
-	zk, err := r.security.Connect(ctx, c)
+	zk, err := r.security.Connect(ctx, r.config)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.to, err)
 	}
