@@ -28,8 +28,7 @@ const (
 	Reconfig    Operation = "reconfig"
 	ServerStart Operation = "serverStart"
 	ServerStop  Operation = "serverStop"
-	// DeleteEphemeral is the deletion of an ephemeral znode at the end of its session, which every
-	// member records.
+	// DeleteEphemeral: an ephemeral znode ended with its session, which every member records.
 	DeleteEphemeral Operation = "ephemeralZNodeDeletionOnSessionCloseOrExpire"
 )
 
@@ -83,8 +82,7 @@ type Event struct {
 	Session   proto.SessionID
 	Xid       int32      // of the client's request; 0: none
 	Zxid      proto.Zxid // of the transaction; 0: none
-	// IDs are the identities of the caller. They are shared and must not be changed. Nil: the
-	// server itself acted.
+	// IDs are the caller's identities, shared and not to be changed. Nil: the server itself acted.
 	IDs    []proto.ID
 	Client string // the caller's address and port
 	Origin string // how the caller came, if not by ZooKeeper's protocol: "http"

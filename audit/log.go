@@ -173,13 +173,11 @@ func (l *Log) writeWaiting() {
 	}
 	if missing > 0 {
 		l.buf = l.opts.Format(l.buf, &Event{Time: time.Now(), Operation: Dropped, Result: Failure, Count: missing})
-		if !l.flush() {
-			l.mu.Lock()
-			l.missing += missing
-			l.mu.Unlock()
-		}
-	} else {
-		l.flush()
+	}
+	if !l.flush() {
+		l.mu.Lock()
+		l.missing += missing
+		l.mu.Unlock()
 	}
 	l.release(written)
 }

@@ -22,30 +22,21 @@ func (c *conn) RemoteAddr() net.Addr { return c.remote }
 // Read waits for at least one byte, unless b is empty.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = c.opError("read", err)
-	}
-	return n, err
+	return n, c.opError("read", err)
 }
 
 // Write returns when all of b was sent, or with an error and the number of bytes that were sent.
 // Write does not retain b.
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
-	if err != nil {
-		err = c.opError("write", err)
-	}
-	return n, err
+	return n, c.opError("write", err)
 }
 
 // TryWrite sends as much of b as a Write would send at once, and never waits: nothing while a Write
 // waits, and not more than the window has room for. TryWrite does not retain b.
 func (c *conn) TryWrite(b []byte) (int, error) {
 	n, err := c.out.tryWrite(b)
-	if err != nil {
-		err = c.opError("write", err)
-	}
-	return n, err
+	return n, c.opError("write", err)
 }
 
 // Close ends waiting calls of this end with net.ErrClosed. A second Close returns net.ErrClosed.
@@ -78,7 +69,13 @@ func (c *conn) setDeadline(s *stream, w *waiters, t time.Time) error {
 	return nil
 }
 
-func (c *conn) opError(op string, err error) error { return opError(op, c.local, c.remote, err) }
+// opError wraps the errors that package net wraps (M8).
+func (c *conn) opError(op string, err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return opError(op, c.local, c.remote, err)
+}
 
 // Pipe returns both ends of a connection outside of any network. The connection has no latency, and
 // can't be cut or torn. Unlike net.Pipe it is buffered (M3) and closes like TCP (M5). The names are

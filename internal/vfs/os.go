@@ -91,12 +91,10 @@ func (OS) Lock(name string) (Lock, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("vfs: lock %s: %w", name, err), f.Close())
 	}
-	return fileLock{f}, nil
+	return fileLock{osFile{f}}, nil
 }
 
-type fileLock struct{ *os.File }
-
-func (l fileLock) InPlace() error { return inPlace(l.File) }
+type fileLock struct{ osFile }
 
 // Close releases the lock before it closes the file: a process that is being started has all
 // descriptors of this one for a moment, and would hold the lock.
@@ -138,10 +136,8 @@ func lockHolder(f *os.File) string {
 
 func (f osFile) Sync() error { return datasync(f.File) }
 
-func (f osFile) InPlace() error { return inPlace(f.File) }
-
-// inPlace compares the open file with the file that has its name now.
-func inPlace(f *os.File) error {
+// InPlace compares the open file with the file that has its name now.
+func (f osFile) InPlace() error {
 	open, err := f.Stat()
 	if err != nil {
 		return err

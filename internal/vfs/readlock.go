@@ -18,5 +18,5 @@ func LockForReading(name string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fileLock{f}, nil
+	return fileLock{osFile{f}}, nil
 }

@@ -154,6 +154,7 @@ func (c *Client) New(host string) (sasl.ClientExchange, error) {
 		return nil, err
 	}
 	e := &initiation{ticket: t, mutual: c.config.Mutual}
+	e.next = e.request
 	e.session, err = newKey(t.key)
 	return e, err
 }
@@ -181,28 +182,25 @@ type initiation struct {
 	mutual        bool
 	authenticator types.Authenticator
 	channel       channel
-	next          func(token []byte) (reply []byte, done bool, err error) // nil: the AP-REQ
+	next          func(token []byte) (reply []byte, done bool, err error)
 }
 
 func (e *initiation) Step(token []byte) (reply []byte, done bool, err error) {
 	if len(token) > maxToken {
 		return nil, false, fmt.Errorf("kerberos: a token of the server has %d bytes, allowed are %d", len(token), maxToken)
 	}
-	if e.next == nil {
-		reply, err = e.request()
-		return reply, false, err
-	}
 	return e.next(token)
 }
 
-func (e *initiation) request() ([]byte, error) {
+// request returns the AP-REQ.
+func (e *initiation) request([]byte) (reply []byte, done bool, err error) {
 	a, err := types.NewAuthenticator(e.ticket.realm, e.ticket.name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	etype := e.session.etype.GetETypeID()
 	if err := a.GenerateSeqNumberAndSubKey(etype, keySizes[etype]); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	wants := uint32(flagInteg)
 	if e.mutual {
@@ -213,12 +211,12 @@ func (e *initiation) request() ([]byte, error) {
 	a.Cksum = types.Checksum{CksumType: checksumGSS, Checksum: binary.LittleEndian.AppendUint32(sum, wants)}
 	subkey, err := newKey(a.SubKey)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e.authenticator, e.channel = a, channel{key: subkey}
 	req, err := messages.NewAPReq(e.ticket.ticket, e.ticket.key, a)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	e.next = e.choose
 	if e.mutual {
@@ -226,7 +224,7 @@ func (e *initiation) request() ([]byte, error) {
 		e.next = e.check
 	}
 	message, err := req.Marshal()
-	return frame(kindAPReq, message), err
+	return frame(kindAPReq, message), false, err
 }
 
 // check takes the AP-REP, which proves the identity of the server.

@@ -18,8 +18,8 @@ type replays struct {
 	mu     sync.Mutex
 	keep   time.Duration // twice the clock skew
 	turned time.Time     // when newer was begun
-	newer  map[[16]byte]struct{}
-	older  map[[16]byte]struct{}
+	newer  map[[16]byte]bool
+	older  map[[16]byte]bool
 	limit  int // of newer; 0: maxReplays
 }
 
@@ -32,25 +32,20 @@ var (
 func (r *replays) add(authenticator []byte, now time.Time) error {
 	sum := sha256.Sum256(authenticator)
 	id := [16]byte(sum[:16])
-	limit := r.limit
-	limit = cmp.Or(limit, maxReplays)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if age := now.Sub(r.turned); r.newer == nil || age >= r.keep {
 		if r.older = r.newer; age >= 2*r.keep {
 			r.older = nil
 		}
-		r.newer, r.turned = make(map[[16]byte]struct{}), now
+		r.newer, r.turned = make(map[[16]byte]bool), now
 	}
-	if _, known := r.newer[id]; known {
+	if r.newer[id] || r.older[id] {
 		return errReplay
 	}
-	if _, known := r.older[id]; known {
-		return errReplay
-	}
-	if len(r.newer) >= limit {
+	if len(r.newer) >= cmp.Or(r.limit, maxReplays) {
 		return errReplaysFull
 	}
-	r.newer[id] = struct{}{}
+	r.newer[id] = true
 	return nil
 }
