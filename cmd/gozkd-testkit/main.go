@@ -1,6 +1,5 @@
-// Command gozkd-testkit runs a server or an ensemble of gozkd for tests in any language, and lets
-// HTTP requests stop, kill, partition and delay its members. See gozkd-testkit --help and
-// docs/guide/testing.md.
+// Command gozkd-testkit runs a server or an ensemble of gozkd for tests in any language. HTTP
+// requests stop, kill, partition and delay its members: see --help and docs/guide/testing.md.
 //
 // The exit status is 0 after SIGINT or SIGTERM, 1 after a failure, and 2 if the command line is
 // wrong. That of gozkd-testkit run is the command's, 125 if the servers fail, and 127 if the

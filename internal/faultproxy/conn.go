@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// probeTime is how long left waits for a sign that the client has closed the connection if the
-	// system does not tell.
+	// probeTime bounds the wait for a sign of a closed connection if the system does not tell.
 	probeTime = time.Millisecond
 	// maxProbeBytes: a client that sent this much before the reply to its connect request is not
 	// waiting for that reply.

@@ -13,8 +13,7 @@ import (
 // maxArrived is how many connections are accepted during a cut; more wait in the listener's queue.
 const maxArrived = 1024
 
-// A Gate is a listener for the clients of a ZooKeeper server that applies rules to its connections.
-// Safe for concurrent use.
+// A Gate is a listener for clients that applies rules to its connections. Safe for concurrent use.
 //
 // Its connections are plain net.Conns with the addresses of the connections that they wrap. One
 // Read and one Write may run on each at a time, concurrently with Close and the deadlines.
@@ -211,8 +210,7 @@ func Attach(nc net.Conn, session int64) {
 	}
 }
 
-// Sessions returns the sessions attached over open connections, in ascending order. During a cut
-// the result is empty.
+// Sessions returns the sessions attached over open connections, in order; during a cut none.
 func (g *Gate) Sessions() []int64 {
 	if g.stall.Load() != nil {
 		return nil

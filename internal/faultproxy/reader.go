@@ -14,15 +14,13 @@ import (
 const (
 	// readBytes is how much is read at once, or more if the server asks for more.
 	readBytes = 4 << 10
-	// connectBytes is the part of the connect request that is parsed, up to the session; see
-	// proto.ConnectRequest.
+	// connectBytes is the part of proto.ConnectRequest that is parsed, up to the session.
 	connectBytes = 4 + 4 + 8 + 4 + 8
 	// minConnectBytes is the length of a connect request with a null password.
 	minConnectBytes = 4 + 8 + 4 + 8 + 4
 )
 
-// reader is the state of Read. Bytes from the wrapped connection go to held, and from there through
-// ready to the server.
+// reader is the state of Read. Bytes go from the wrapped connection to held, then to ready.
 type reader struct {
 	ready   []byte // judged, to be delivered
 	held    []byte // the bytes after ready, not judged yet

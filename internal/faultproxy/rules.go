@@ -13,9 +13,8 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// Rules are the armed faults, in the order in which they were added. The first rule that matches a
-// request applies to it. The zero value has no rules. Several gates may share Rules. Safe for
-// concurrent use.
+// Rules are the armed faults, in the order of Add. The first that matches a request applies to it.
+// The zero value has no rules. Several gates may share Rules. Safe for concurrent use.
 type Rules struct {
 	mu   sync.Mutex // guards the counts of all rules, and writes to list
 	list atomic.Pointer[[]*Armed]

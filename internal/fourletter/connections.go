@@ -20,10 +20,7 @@ func writeConnections(w *bufio.Writer, s Server, asker int64, full bool) {
 			if f.LastXid >= 0 {
 				say(w, ",lcxid=0x%x", f.LastXid)
 			}
-			lastMs := int64(0)
-			if !f.LastReply.IsZero() {
-				lastMs = f.LastReply.UnixMilli()
-			}
+			lastMs := max(f.LastReply.UnixMilli(), 0) // that of the zero time is negative
 			say(w, ",lzxid=%s,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d",
 				proto.Zxid(f.LastZxid), lastMs, f.LastLatency.Milliseconds(), f.MinMs, int64(f.AvgMs), f.MaxMs)
 		}

@@ -124,8 +124,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, route *route) (any, 
 	return route.do(a, ctx, q)
 }
 
-// readBody returns the body without surrounding space. No length in the request sizes an
-// allocation.
+// readBody returns the body without surrounding space. No length in a request sizes memory.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // a broken connection is seen below

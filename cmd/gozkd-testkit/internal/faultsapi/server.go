@@ -36,8 +36,7 @@ type Server struct {
 	served chan error         // gets the result of Serve
 }
 
-// Start serves requests about a cluster on a port of 127.0.0.1. If port is 0, Start chooses a free
-// port.
+// Start serves requests about a cluster on a port of 127.0.0.1, a free one if port is 0.
 func Start(l *cluster.Cluster, port int, logger hclog.Logger) (*Server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -66,15 +67,10 @@ func (p *printer) txnJSON(t *replica.Txn) txnJSON {
 	j := txnJSON{
 		Index: t.Index, Term: t.Term, Server: serverNumber(t.Server), Op: t.Op, Path: t.Path, Sequential: t.Sequential, Mode: t.Mode, Version: t.Version,
 		TimeoutMs: t.TimeoutMs, Deleted: t.Deleted, Uncommitted: t.Uncommitted, ACL: shownACL(t.ACL),
-	}
-	if t.Zxid != 0 {
-		j.Zxid = t.Zxid.String()
+		Zxid: shown(t.Zxid), Session: shown(t.Session), IDs: shownIDs(t.IDs),
 	}
 	if !t.Time.IsZero() {
 		j.Time = timeText(t.Time)
-	}
-	if t.Session != 0 {
-		j.Session = t.Session.String()
 	}
 	if t.HasCxid {
 		j.Cxid = &t.Cxid
@@ -84,9 +80,6 @@ func (p *printer) txnJSON(t *replica.Txn) txnJSON {
 		if p.data {
 			j.Data = t.Data
 		}
-	}
-	for _, id := range t.IDs {
-		j.IDs = append(j.IDs, id.Shown())
 	}
 	for i := range t.Ops {
 		j.Ops = append(j.Ops, p.txnJSON(&t.Ops[i]))
@@ -98,6 +91,21 @@ func (p *printer) txnJSON(t *replica.Txn) txnJSON {
 }
 
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// shown returns the text of a zxid or a session, "" for none.
+func shown[N proto.Zxid | proto.SessionID](n N) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func shownIDs(ids []proto.ID) (list []string) {
+	for _, id := range ids {
+		list = append(list, id.Shown())
+	}
+	return list
+}
 
 // shownACL returns a list in JSON, without the hashes of passwords.
 func shownACL(acl []proto.ACL) []proto.ACLJSON {
@@ -113,13 +121,7 @@ func (p *printer) txn(t *replica.Txn) {
 		p.object(p.txnJSON(t))
 		return
 	}
-	zxid, session := "-", "-"
-	if t.Zxid != 0 {
-		zxid = t.Zxid.String()
-	}
-	if t.Session != 0 {
-		session = t.Session.String()
-	}
+	zxid, session := cmp.Or(shown(t.Zxid), "-"), cmp.Or(shown(t.Session), "-")
 	p.line(fmt.Sprintf("%-13s %s %-18s %-6s %s", zxid, timeText(t.Time), session, outcome(t), p.operation(t)))
 	for i := range t.Ops {
 		p.line(fmt.Sprintf("%58s %-6s   %s", "", outcome(&t.Ops[i]), p.operation(&t.Ops[i])))
@@ -172,11 +174,7 @@ func (p *printer) operation(t *replica.Txn) string {
 		words = append(words, "to "+printable.Text(strings.Join(entries, ",")))
 	}
 	if len(t.IDs) > 0 {
-		ids := make([]string, len(t.IDs))
-		for i, id := range t.IDs {
-			ids[i] = id.Shown()
-		}
-		words = append(words, "by "+printable.Text(strings.Join(ids, ",")))
+		words = append(words, "by "+printable.Text(strings.Join(shownIDs(t.IDs), ",")))
 	}
 	if t.Failed() {
 		words = append(words, "("+t.Err.String()+")")

@@ -38,9 +38,8 @@ type format struct {
 	is func(path string, info os.FileInfo, head []byte) bool
 	// open opens a source. logDir is the directory of its log, "" if the user named none.
 	open func(path, logDir string) (*source, error)
-	// describe reports whether `gozkd inspect` without a flag describes such data as
-	// backup.Describe does. Otherwise it prints the transactions, if the data is a log, or the
-	// znodes.
+	// describe: `gozkd inspect` without a flag describes such data as backup.Describe does.
+	// Otherwise it prints the transactions of a log, or the znodes.
 	describe bool
 	// log says that the data holds transactions and no state.
 	log bool
@@ -92,8 +91,7 @@ func formatOf(path string) (*format, error) {
 	panic("inspect: no format takes everything")
 }
 
-// open opens the source at a path, or that of the archive at a URL. log says that it holds
-// transactions and no state.
+// open opens the source at a path or URL. log says that it holds transactions and no state.
 func (o *options) open(ctx context.Context, env cli.Env, path string) (s *source, log bool, err error) {
 	if store.IsURL(path) {
 		a, err := archive.OpenURL(ctx, path, o.ensemble, env.Getenv)

@@ -45,8 +45,7 @@ func isZooKeeperSnapshot(path string, info os.FileInfo, head []byte) bool {
 	return !info.IsDir() && (strings.HasPrefix(string(head), "ZKSN") || packed)
 }
 
-// openZooKeeperSnapshot opens a snapshot. Of a damaged snapshot, the state consists of the znodes
-// before the damage.
+// openZooKeeperSnapshot opens a snapshot. If it is damaged, the state has the znodes before that.
 func openZooKeeperSnapshot(path, _ string) (*source, error) {
 	return &source{
 		transactions: func(func(*replica.Txn) bool) error { return errNoLog },

@@ -135,8 +135,7 @@ func (s *side) config(name string, env cli.Env) (cfg endpoint, err error) {
 	return cfg, nil
 }
 
-// checkApart refuses subtrees of the same servers of which one contains the other: such a copy
-// never ends.
+// checkApart refuses subtrees of the same servers that overlap: such a copy never ends.
 func (f *follower) checkApart() error {
 	from, to := subtree.Join(f.from.Chroot, f.path), subtree.Join(f.to.Chroot, f.path)
 	same := slices.ContainsFunc(f.from.Servers, func(a string) bool {

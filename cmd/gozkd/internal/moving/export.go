@@ -121,8 +121,7 @@ type exported struct {
 // jute.maxbuffer plus jute.maxbuffer.extrasize.
 const maxBuffer = 2 * 0xfffff
 
-// write writes the snapshot. After an error the directory is as empty as before, so that the export
-// can be repeated.
+// write writes the snapshot. After an error the directory is empty again, for another attempt.
 func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (_ *exported, err error) {
 	if tree.LastZxid().Epoch() >= 1<<31-1 {
 		return nil, fmt.Errorf("zxid %v leaves no room for further epochs", tree.LastZxid())

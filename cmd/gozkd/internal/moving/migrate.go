@@ -52,8 +52,7 @@ type migration struct {
 	learner *zklearner.Learner
 	// ended receives the result of the run: that of Run, or of a finish that has begun to write.
 	ended chan error
-	// look has an element when a leader was found: watch then looks which of its servers can be
-	// reached.
+	// look has an element when a leader was found: watch then surveys its servers.
 	look chan struct{}
 
 	finishing sync.Mutex // held by the only finish

@@ -21,8 +21,7 @@ import (
 	"github.com/gozkd/gozkd/internal/backoff"
 )
 
-// question is the request of status or finish to a running migration: a POST of JSON over its
-// socket.
+// question is what status or finish POSTs as JSON over the socket of a running migration.
 type question struct {
 	Finish              bool
 	Tail                []string
@@ -91,8 +90,7 @@ func (m *migration) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	// startPatience bounds how long status waits for a migration that has just been started, and
-	// for its first leader.
+	// startPatience bounds how long status waits for a new migration, and for its first leader.
 	startPatience = 10 * time.Second
 	startInterval = 20 * time.Millisecond
 )

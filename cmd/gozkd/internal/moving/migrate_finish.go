@@ -45,8 +45,7 @@ func (m *migration) finish(ctx context.Context, q *question, say say) error {
 	return m.learner.Do(ctx, func(r *zklearner.Replica) error { return m.foundWith(r, q, say) })
 }
 
-// findAll finds the directories of servers, which must be different servers: a server that counted
-// twice would prove too much.
+// findAll finds the directories of different servers: one that counted twice would prove too much.
 func findAll(dirs []string) (all []*zkdata.Directory, err error) {
 	for _, dir := range dirs {
 		d, err := zkdata.Find(dir)
@@ -183,8 +182,7 @@ func (m *migration) probe(ctx context.Context, v zklearner.Voter) string {
 	return ""
 }
 
-// foundWith founds the data directory with the replica. An error ends the migration if the replica
-// may not be used any more.
+// foundWith founds the data directory. An error ends the migration if the replica is spoilt.
 func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error {
 	voters := m.learner.Status().Ensemble
 	if !r.Whole() {
@@ -237,8 +235,7 @@ func (m *migration) foundWith(r *zklearner.Replica, q *question, say say) error 
 	return nil
 }
 
-// verifyTail applies the transactions of stopped servers that come after the last of the
-// replica.
+// verifyTail applies the transactions of stopped servers after the replica's last one.
 func (m *migration) verifyTail(r *zklearner.Replica, all []*zkdata.Directory, say say) error {
 	if len(all) == 0 {
 		return nil
