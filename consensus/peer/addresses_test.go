@@ -14,6 +14,7 @@ import (
 )
 
 // dialSilent makes a member's dials of the address "silent" hang. At "mute", nothing is answered.
+// "slow:" and an address is that address, at which a connection takes 900 ms.
 func (w *world) dialSilent(_ *member, cfg *Config) {
 	cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 		if address == "silent" {
@@ -24,6 +25,14 @@ func (w *world) dialSilent(_ *member, cfg *Config) {
 			conn, other := net.Pipe()
 			go io.Copy(io.Discard, other) //nolint:errcheck // until conn is closed
 			return conn, nil
+		}
+		if there, slow := strings.CutPrefix(address, "slow:"); slow {
+			select {
+			case <-time.After(900 * time.Millisecond):
+				address = there
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
 		}
 		return w.dial(ctx, address)
 	}
@@ -159,6 +168,24 @@ func TestSetFurther(t *testing.T) {
 						<-m.statesOf(id)
 					}
 				}
+			}
+		}
+	})
+}
+
+// Each of a peer's own addresses has its time, also if there are further ones: on a slow network
+// the peer is found at its own line, at whichever of its addresses it listens.
+func TestSetFurther_SeveralSlowAddresses(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1, w.dialSilent), w.start(t, 2)
+		b.SetPeers(map[uint64]string{1: a.address})
+		for _, own := range []string{"silent|slow:", "silent|silent|slow:"} {
+			for _, further := range []string{"silent", "silent|mute"} {
+				a.SetFurther(map[uint64][]string{2: {further}})
+				a.SetPeers(map[uint64]string{2: own + b.address})
+				a.await(2, "up")
+				a.SetPeers(nil)
+				a.await(2, "down")
 			}
 		}
 	})

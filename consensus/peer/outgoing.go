@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,11 +106,11 @@ func (p *peer) run() {
 		if !ok {
 			return
 		}
-		dialTime := silenceTimeout
+		share := silenceTimeout
 		if len(further) > 0 {
-			dialTime = min(dialTime, p.net.cfg.AddressPatience)
+			share = min(share, p.net.cfg.AddressPatience)
 		}
-		up, err := p.connectAndSend(ctx, own, dialTime, patience, false)
+		up, err := p.connectAndSend(ctx, own, share, patience, false)
 		if patience = min(2*patience, silenceTimeout); !errors.Is(err, errUnanswered) {
 			patience = helloTimeout
 		}
@@ -119,7 +120,7 @@ func (p *peer) run() {
 		case ctx.Err() != nil || len(further) == 0:
 		case time.Since(lost) >= furtherAfter || isRejection(err): // it is not just starting again
 			next := further[turn%len(further):][:1]
-			if lasted, ended := p.connectAndSend(ctx, next, dialTime, helloTimeout, true); lasted > 0 {
+			if lasted, ended := p.connectAndSend(ctx, next, share, helloTimeout, true); lasted > 0 {
 				up, err, lost = lasted, ended, time.Now()
 			} else {
 				turn++
@@ -166,17 +167,20 @@ func (p *peer) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // connectAndSend connects to the first address at which the peer answers, sends frames until the
-// connection ends, and returns how long the connection lasted and why it ended. dialTime bounds
-// each dial, and patience the TLS handshake and then the wait for the answer to the hello. further:
-// the addresses are further ones, and a failure there is neither logged nor reported.
+// connection ends, and returns how long the connection lasted and why it ended. share bounds each
+// dial, times the number of addresses that are dialed together; patience bounds the TLS handshake
+// and then the wait for the answer to the hello. further: the addresses are further ones, and a
+// failure there is neither logged nor reported.
 func (p *peer) connectAndSend(
-	ctx context.Context, addresses []string, dialTime, patience time.Duration, further bool,
+	ctx context.Context, addresses []string, share, patience time.Duration, further bool,
 ) (up time.Duration, err error) {
-	var began time.Time
+	wasUp := false
 	var address string // of the connection, or that err is about
 	for _, a := range addresses {
+		dialTime := min(silenceTimeout, share*time.Duration(1+strings.Count(a, addressSeparator)))
 		failed := p.net.with(ctx, p.id, a, kindFrames, dialTime, patience, func(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn) error {
-			began = time.Now()
+			began := time.Now()
+			wasUp = true
 			p.setConnected(a, linkTLS(conn), cancel)
 			p.net.loggedOut.forget(p.id)
 			p.logger.Info("connected to peer", "address", a, "tls", cmp.Or(linkTLS(conn), "none"))
@@ -186,7 +190,6 @@ func (p *peer) connectAndSend(
 			p.setDisconnected()
 			return err
 		})
-		wasUp := !began.IsZero()
 		if address == "" || wasUp || connectionRefused(err) { // the peer is gone only if all addresses refuse
 			address, err = a, failed
 		}
@@ -194,20 +197,16 @@ func (p *peer) connectAndSend(
 			break
 		}
 	}
-	wasUp := !began.IsZero()
 	switch {
 	case (ctx.Err() != nil || further) && !wasUp:
 		return 0, err // not an error of the peer
-	case ctx.Err() != nil:
-		p.logger.Info("disconnected from peer", "address", address, "reason", context.Cause(ctx))
-	case errors.Is(err, errChanged):
-		p.logger.Info("disconnected from peer", "address", address, "reason", err)
-	case wasUp:
-		p.net.note(p.id, err)
-		p.logger.Warn("lost connection to peer", "address", address, "error", err)
+	case ctx.Err() != nil, errors.Is(err, errChanged):
+		p.logger.Info("disconnected from peer", "address", address, "reason", cmp.Or(context.Cause(ctx), err))
 	default:
 		p.net.note(p.id, err)
-		if p.net.loggedOut.isNew(p.id, logKey(err)) {
+		if wasUp {
+			p.logger.Warn("lost connection to peer", "address", address, "error", err)
+		} else if p.net.loggedOut.isNew(p.id, logKey(err)) {
 			p.logger.Warn("no connection to peer", "address", address, "error", err)
 		}
 	}
