@@ -98,7 +98,7 @@ func (g *growth) run(ctx context.Context) {
 		case <-g.wake:
 		case <-ticker.C:
 			g.state.look(func() { g.state.tree.AgePages() })
-			g.spread()
+			g.spread(len(g.node.Connected()))
 		}
 	}
 }
@@ -119,15 +119,16 @@ func (g *growth) makesFull() bool {
 	return limit.Full && limit.Cause == datatree.LimitedByMemory && limit.Member == g.cfg.MemberID
 }
 
-// spread lets clients go to other servers while their memory on this one keeps the state full:
-// after a restart they may come back unevenly. Clients that know no other must be let in again.
-func (g *growth) spread() {
+// spread lets clients go to the others, with which this server is connected, while their memory on
+// it keeps the state full: after a restart they may come back unevenly. Clients that know no other
+// must be let in again.
+func (g *growth) spread(others int) {
 	used, limit := g.crowd(false)
 	few := capacity.RoomBeside(g.gauge.Allowed, g.attached(), g.state.watches.Bytes()) == math.MaxInt64
 	if few || !g.makesFull() || !capacity.Returning.Fits(used-capacity.ConnectionCost, limit) {
 		return
 	}
-	members := 1 + len(g.node.Connected())
+	members := 1 + others
 	if g.cfg.LeaderWithoutClients {
 		members = max(1, members-1)
 	}

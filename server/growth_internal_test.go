@@ -210,6 +210,68 @@ func TestGrowth_LeavesRoomForClients(t *testing.T) {
 	}
 }
 
+// Clients leave a server only while the memory of its clients keeps the state full, and while there
+// is room for those that come back; none if there are few, and none from a server that has an equal
+// part of the sessions. A leader without clients takes no part.
+func TestGrowth_Spreads(t *testing.T) {
+	const allowed, sessions, own = 16 << 20, 80, 46
+	most := capacity.CrowdLimit(allowed, 0, false)/16*15 + capacity.ConnectionCost
+	full := datatree.Limit{Weight: 1, Cause: datatree.LimitedByMemory, Member: 1}
+	for _, c := range []struct {
+		what   string
+		limit  datatree.Limit
+		used   int64 // by connections
+		others int   // connected members
+		leader bool  // leaves clients to the others
+		want   bool
+	}{
+		{"uneven", full, most, 1, false, true},
+		{"little room is left", full, most + 1, 1, false, false},
+		{"some room", full, 2 << 20, 1, false, true},
+		{"few clients", full, 1 << 20, 1, false, false},
+		{"no limit", datatree.Limit{}, most, 1, false, false},
+		{"not full", datatree.Limit{Weight: 1 << 30, Cause: datatree.LimitedByMemory, Member: 1}, most, 1, false, false},
+		{"the disk makes it full", datatree.Limit{Weight: 1, Cause: datatree.LimitedByDisk, Member: 1}, most, 1, false, false},
+		{"another member makes it full", datatree.Limit{Weight: 1, Cause: datatree.LimitedByMemory, Member: 2}, most, 1, false, false},
+		{"alone", full, most, 0, false, false},
+		{"no clients at the leader", full, most, 1, true, false},
+		{"no clients at the leader, which is not connected", full, most, 0, true, false},
+		{"two have clients", full, most, 2, true, true},
+	} {
+		s, err := New(Config{MemberID: 1, DataLimit: allowed, LeaderWithoutClients: c.leader})
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply := func(op proto.OpCode, body []byte) {
+			r := datatree.Request{Op: op, Body: body}
+			if res, _ := s.state.tree.Apply(datatree.Header{Zxid: s.state.tree.LastZxid() + 1}, &r); res.Err != proto.OK {
+				t.Fatal(res.Err)
+			}
+		}
+		session := datatree.CreateSessionBody{TimeoutMs: 1000}
+		for range sessions {
+			apply(proto.OpCreateSession, session.Append(nil))
+		}
+		apply(proto.OpSetLimit, datatree.SetLimitBody{Limit: c.limit}.Append(nil))
+		closed := 0
+		for i := range own {
+			nc, _ := net.Pipe() // nothing reads or writes
+			s.conns.bySession[proto.SessionID(i)] = newConn(s, nc, portPlain, "client")
+		}
+		s.growth.attached = func() int64 { return c.used }
+		s.growth.connections.Store(c.used)
+		s.growth.spread(c.others)
+		for _, conn := range s.conns.bySession {
+			if conn.IsClosed() {
+				closed++
+			}
+		}
+		if closed > 1 || closed == 1 != c.want {
+			t.Errorf("%s: %d connections were closed", c.what, closed)
+		}
+	}
+}
+
 // Clients that a server has in excess go in the order in which they were heard from, a fiftieth of
 // the excess at a time: no caller within the program, none that waits for an answer, and none that
 // went in the last ten minutes. An eighth more than an equal part is no excess.
