@@ -78,12 +78,13 @@ func (s *Server) forget(c *conn, linger bool) {
 	c.Lock()
 	linger = closeSocket(linger)
 	c.Unlock()
-	s.sessions.expiry.Touch(id, c.LastAlive()) // count bytes that came after the loop last touched the session
+	now := s.cfg.Now()
+	s.sessions.expiry.Touch(id, c.LastAlive(now)) // count bytes that came after the loop last touched the session
 	// No watch is added for c any more, because c is closed.
 	s.state.watches.RemoveConn(c.id)
-	had := s.conns.release(c)
-	if s.conns.locals.Release(id, c) || had {
-		s.endings.Left(id, c.story(s.cfg.Now()), s.cfg.Now())
+	had := s.conns.release(c, now)
+	if s.conns.locals.Release(id, c, now) || had {
+		s.endings.Left(id, c.story(now), now)
 	}
 	if linger {
 		c.Linger()

@@ -267,9 +267,10 @@ func (a *applier) lost(ref any) {
 // auditLost records a request whose outcome is not known here.
 func (a *applier) auditLost(w *clientRequest) {
 	if s := a.s; s.trail.On() {
+		now := s.cfg.Now()
 		w.conn.Lock()
 		defer w.conn.Unlock()
-		s.trail.Lost(w.audited(&w.req, &datatree.Result{Err: errUnknownOutcome}, s.cfg.Now()))
+		s.trail.Lost(w.audited(&w.req, &datatree.Result{Err: errUnknownOutcome}, now))
 	}
 }
 

@@ -66,8 +66,8 @@ func (c newcomer) claimAllowed() bool {
 	return wait == 0
 }
 
-// refuseClaim answers a claim that is refused; see refuse.
-func (c newcomer) refuseClaim(req *proto.ConnectRequest, story *facts.EndedSession) {
+// refuseClaim answers a claim that came at now and is refused; see refuse.
+func (c newcomer) refuseClaim(req *proto.ConnectRequest, story *facts.EndedSession, now time.Time) {
 	s := c.server
 	_, lives, _ := s.state.session(req.SessionID)
 	_, local := s.conns.locals.Get(req.SessionID)
@@ -75,7 +75,7 @@ func (c newcomer) refuseClaim(req *proto.ConnectRequest, story *facts.EndedSessi
 	c.Lock()
 	c.server.trail.Session(c.conn, proto.OpReattachSession, req.SessionID, proto.ErrSessionExpired, 0)
 	if c.refuse(req.HasReadOnly, story); story == nil {
-		c.noteRefused(req.SessionID, lives || local, s.cfg.Now())
+		c.noteRefused(req.SessionID, lives || local, now)
 	}
 	c.Unlock()
 	c.Flush()

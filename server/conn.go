@@ -96,6 +96,18 @@ func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 	return c
 }
 
+// locked calls f with the tree's lock held for reading, and with c locked, and then records what f
+// has collected. It reads the time without the locks: Config.Now may wait in tests.
+func (c *conn) locked(f func(t *meter.BatchStats)) {
+	s, t := c.server, c.server.meter.Batch()
+	s.state.RLock()
+	c.Lock()
+	f(t)
+	c.Unlock()
+	s.state.RUnlock()
+	s.meter.Done(t, s.cfg.Now())
+}
+
 func (c *conn) Backlog() int64 { return c.queue.held() }
 
 func (c *conn) Resume() { c.receive(link.Input{}, false) }

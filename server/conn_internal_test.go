@@ -79,7 +79,7 @@ func TestForget_EndedByItsClient(t *testing.T) {
 	}
 	s.forget(c, true)
 	s.life.Goroutines.Wait()
-	s.conns.heardSince(time.Time{}, func(id proto.SessionID, _ time.Time) { t.Errorf("session %v is kept", id) })
+	s.conns.heardSince(time.Time{}, time.Now(), func(id proto.SessionID, _ time.Time) { t.Errorf("session %v is kept", id) })
 }
 
 // A client's claim of its session is newer than what its previous connection heard, and counts,
@@ -93,7 +93,7 @@ func TestForget_AfterAClaim(t *testing.T) {
 	s.conns.noteOwner(7, claimed)
 	s.forget(c, true)
 	s.life.Goroutines.Wait()
-	s.conns.heardSince(began, func(id proto.SessionID, at time.Time) {
+	s.conns.heardSince(began, time.Now(), func(id proto.SessionID, at time.Time) {
 		if id != 7 || !at.Equal(claimed) {
 			t.Errorf("session %v was heard at %v, want 7 at %v", id, at, claimed)
 		}

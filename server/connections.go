@@ -175,13 +175,13 @@ func (t *connTable) secured(c *conn) {
 
 // release records when the session of c was last heard from on c, unless another connection has it,
 // which release reports.
-func (t *connTable) release(c *conn) (had bool) {
+func (t *connTable) release(c *conn, now time.Time) (had bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := c.bound
 	if had = id != 0 && t.bySession[id] == c; had {
 		delete(t.bySession, id)
-		t.heardUnattached(id, c.LastAlive())
+		t.heardUnattached(id, c.LastAlive(now))
 	}
 	return had
 }
@@ -203,11 +203,11 @@ func (t *connTable) heardUnattached(id proto.SessionID, at time.Time) {
 
 // heardSince calls f for each session that was heard from after that time, and forgets unattachedAt
 // of all other sessions. f may be called twice for a session.
-func (t *connTable) heardSince(after time.Time, f func(id proto.SessionID, heard time.Time)) {
+func (t *connTable) heardSince(after, now time.Time, f func(id proto.SessionID, heard time.Time)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, c := range t.bySession {
-		if heard := c.LastAlive(); heard.After(after) {
+		if heard := c.LastAlive(now); heard.After(after) {
 			f(id, heard)
 		}
 	}

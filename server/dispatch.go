@@ -462,16 +462,11 @@ func (c *conn) sync(r *received) {
 // everything that is committed anywhere now. mark is called with the tree's lock held for reading,
 // and with c locked.
 func (c *conn) whenCurrent(mark func()) {
-	s := c.server
-	s.node.Read(func() {
-		s.state.RLock()
-		c.Lock()
-		mark()
-		t := s.meter.Batch()
-		c.drainInApply(t) // this is the goroutine of Apply
-		s.meter.Done(t, s.cfg.Now())
-		c.Unlock()
-		s.state.RUnlock()
+	c.server.node.Read(func() {
+		c.locked(func(t *meter.BatchStats) {
+			mark()
+			c.drainInApply(t) // this is the goroutine of Apply
+		})
 		c.server.conns.relieve()
 		c.FlushAsync()
 	})

@@ -77,7 +77,7 @@ func (c *conn) noteRefused(id proto.SessionID, lives bool, now time.Time) {
 
 // story returns the facts about the connection of a session that ends now.
 func (c *conn) story(now time.Time) *facts.EndedClient {
-	alive := c.LastAlive()
+	alive := c.LastAlive(now)
 	c.Lock()
 	defer c.Unlock()
 	return c.storyLocked(now, alive)

@@ -23,7 +23,7 @@ func TestHeardOwner(t *testing.T) {
 	id, start := res.SessionID, time.Unix(1_000_000_000, 0)
 	s.sessions.expiry.Attached(id, 4*time.Second, true, start)
 	heard := func() (at time.Time) {
-		s.conns.heardSince(start, func(_ proto.SessionID, heard time.Time) { at = heard })
+		s.conns.heardSince(start, time.Now(), func(_ proto.SessionID, heard time.Time) { at = heard })
 		return at
 	}
 	wrong := [proto.PasswdBytes]byte{1, 2, 4}

@@ -112,7 +112,7 @@ func FillLocals(s *Server) {
 	c := newConn(s, nc, portPlain, "client")
 	for id := range proto.SessionID(liveness.MaxIdle) {
 		s.conns.locals.Add(id, liveness.Local[*conn]{Conn: c, TimeoutMs: 1 << 30}, s.cfg.Now())
-		s.conns.locals.Release(id, c)
+		s.conns.locals.Release(id, c, s.cfg.Now())
 	}
 }
 

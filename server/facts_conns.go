@@ -23,6 +23,7 @@ func (f *Facts) Connections() []facts.Connection {
 }
 
 func (c *conn) facts() Connection {
+	now := c.server.cfg.Now()
 	c.Lock()
 	defer c.Unlock()
 	st := &c.stats
@@ -43,7 +44,7 @@ func (c *conn) facts() Connection {
 	}
 	// Sessions expire by whole ticks, and their connections with them.
 	tick := c.server.cfg.Tick
-	f.Expires = c.LastAlive().Add(timeout).Truncate(tick).Add(tick)
+	f.Expires = c.LastAlive(now).Add(timeout).Truncate(tick).Add(tick)
 	return f
 }
 

@@ -193,7 +193,7 @@ func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 		case liveness.Unanswered:
 			return false, nil
 		case liveness.Refused:
-			c.refuseClaim(req, story)
+			c.refuseClaim(req, story, now)
 			return false, nil
 		}
 		copy(body.Passwd[:], req.Passwd)

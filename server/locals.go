@@ -29,38 +29,36 @@ func (c newcomer) attachLocal(req *proto.ConnectRequest, readOnly bool) (ok, don
 	id, verdict, old := req.SessionID, liveness.Right, (*conn)(nil)
 	// The lock of the tree keeps a session from becoming global meanwhile. The sessions are
 	// cleared after connections were closed, so c must not be closed when its session is added.
-	s.state.RLock()
-	c.Lock()
-	switch {
-	case c.ClosedLocked():
-		verdict = liveness.Unanswered
-	case id != 0:
-		verdict, old = s.conns.locals.Claim(id, req.Passwd, c.conn, e.TimeoutMs, now)
-		copy(e.Passwd[:], req.Passwd)
-		if verdict == liveness.Unknown && readOnly {
-			_, lives := s.state.tree.Session(id)
-			verdict = liveness.JudgeReadOnly(id, s.state.tree.LastZxid(), lives)
+	c.locked(func(t *meter.BatchStats) {
+		switch {
+		case c.ClosedLocked():
+			verdict = liveness.Unanswered
+		case id != 0:
+			verdict, old = s.conns.locals.Claim(id, req.Passwd, c.conn, e.TimeoutMs, now)
+			copy(e.Passwd[:], req.Passwd)
+			if verdict == liveness.Unknown && readOnly {
+				_, lives := s.state.tree.Session(id)
+				verdict = liveness.JudgeReadOnly(id, s.state.tree.LastZxid(), lives)
+			}
+		case s.conns.locals.Crowded():
+			verdict = liveness.Unanswered
+			c.logger().Warn("client refused: too many clients left without closing their local sessions, which have not expired yet",
+				"max", liveness.MaxIdle)
+		default:
+			id, err = s.sessions.openLocal(&e, now)
 		}
-	case s.conns.locals.Crowded():
-		verdict = liveness.Unanswered
-		c.logger().Warn("client refused: too many clients left without closing their local sessions, which have not expired yet",
-			"max", liveness.MaxIdle)
-	default:
-		id, err = s.sessions.openLocal(&e, now)
-	}
-	if err == nil && verdict == liveness.Right {
-		c.session, c.timeoutMs, c.local, c.readOnly = id, e.TimeoutMs, true, readOnly
-		c.greetLocal(req, &e, now)
-	}
-	c.Unlock()
-	s.state.RUnlock()
+		if err == nil && verdict == liveness.Right {
+			c.session, c.timeoutMs, c.local, c.readOnly = id, e.TimeoutMs, true, readOnly
+			c.greetLocal(t, req, &e, now)
+		}
+	})
 	switch {
 	case err != nil:
 		return false, true, err
 	case verdict == liveness.Unknown:
 		return false, false, nil
 	case verdict == liveness.Refused && c.claimAllowed():
-		c.refuseClaim(req, s.endings.Told(id, req.Passwd))
+		c.refuseClaim(req, s.endings.Told(id, req.Passwd), now)
 		return false, true, nil
 	case verdict != liveness.Right:
 		return false, true, nil
@@ -93,7 +91,7 @@ func (s *sessions) openLocal(e *liveness.Local[*conn], now time.Time) (id proto.
 }
 
 // greetLocal answers the connect request. The tree's lock is held, and c is locked.
-func (c newcomer) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn], now time.Time) {
+func (c newcomer) greetLocal(t *meter.BatchStats, req *proto.ConnectRequest, e *liveness.Local[*conn], now time.Time) {
 	op := proto.OpReattachSession
 	if req.SessionID == 0 {
 		op = proto.OpCreateSession
@@ -106,9 +104,7 @@ func (c newcomer) greetLocal(req *proto.ConnectRequest, e *liveness.Local[*conn]
 	c.appendConnectResponse(&proto.ConnectResponse{
 		TimeoutMs: e.TimeoutMs, SessionID: c.session, Passwd: e.Passwd[:], HasReadOnly: req.HasReadOnly, ReadOnly: c.readOnly,
 	})
-	t := c.server.meter.Batch()
 	t.Ran(op, now, false)
-	c.server.meter.Done(t, c.server.cfg.Now())
 }
 
 // localRequest handles the requests that are different for a local session: those that a read-only

@@ -74,18 +74,13 @@ func (c *conn) finishDrain() {
 
 // drainSlice answers a part of the queue, and reports whether there is more to do.
 func (c *conn) drainSlice() (more bool) {
-	s := c.server
-	s.state.RLock()
-	defer s.state.RUnlock()
-	c.Lock()
-	defer c.Unlock()
-	t := s.meter.Batch()
-	if !c.Ending() && c.queue.headLong(&s.state) && c.answerHead(t) { // Apply does not answer it, and drain neither
-		c.queue.pop()
-	}
-	more = c.drain(t)
-	c.queue.draining.Store(more)
-	s.meter.Done(t, s.cfg.Now())
+	c.locked(func(t *meter.BatchStats) {
+		if !c.Ending() && c.queue.headLong(&c.server.state) && c.answerHead(t) {
+			c.queue.pop() // neither Apply nor drain answers it
+		}
+		more = c.drain(t)
+		c.queue.draining.Store(more)
+	})
 	return more
 }
 

@@ -33,7 +33,7 @@ const (
 func (s *leadership) report(st consensus.Status, now time.Time) {
 	after, leaderMs := s.contact.NextReport(termOf(st), now)
 	b := members.AppendHeard(members.AppendState([]byte{reportHeard}, s.digests.Newest()), members.LeaderTime, leaderMs)
-	s.conns.heardSince(after, func(id proto.SessionID, heard time.Time) {
+	s.conns.heardSince(after, now, func(id proto.SessionID, heard time.Time) {
 		b = members.AppendHeard(b, id, uint64(max(0, now.Sub(heard).Milliseconds())))
 	})
 	s.node.Send(st.Leader, b)

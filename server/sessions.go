@@ -162,7 +162,7 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 		s.endings.Note(facts.NoCommit, now.Add(-time.Since(st.Progress)), now)
 		return
 	}
-	s.touchConnected()
+	s.touchConnected(now)
 	infos, epoch := s.choose(func() []proto.SessionID {
 		return s.expiry.Expired(now, func(id proto.SessionID) (uint8, time.Duration, bool) {
 			info, ok := s.state.tree.Session(id)
@@ -176,11 +176,11 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 }
 
 // touchConnected records when each connected session was last heard from.
-func (s *sessions) touchConnected() {
+func (s *sessions) touchConnected(now time.Time) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
 	for id, c := range s.conns.bySession {
-		s.expiry.Touch(id, c.LastAlive())
+		s.expiry.Touch(id, c.LastAlive(now))
 	}
 	clear(s.conns.unattachedAt) // forget and heardOwner have touched these
 }
@@ -226,9 +226,10 @@ func (s *sessions) timeouts(member uint8) iter.Seq2[proto.SessionID, time.Durati
 
 // adopt makes expiry know the sessions of a state that was restored.
 func (s *sessions) adopt() {
+	now := s.cfg.Now()
 	s.state.RLock()
 	defer s.state.RUnlock()
-	s.expiry.Adopt(s.timeouts(0), s.cfg.Now())
+	s.expiry.Adopt(s.timeouts(0), now)
 }
 
 // reported records a report of another member, whose touches are recorded already.
@@ -321,7 +322,7 @@ func (s *sessions) expireDue(ctx context.Context) error {
 			return ErrNotLeading
 		}
 		now := s.cfg.Now()
-		s.touchConnected()
+		s.touchConnected(now)
 		// This includes sessions that a tick has found already: their end may not be applied yet.
 		infos, epoch := s.choose(func() []proto.SessionID { return s.expiry.Due(now) })
 		var due []datatree.Request

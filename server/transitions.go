@@ -31,10 +31,8 @@ func (s *transitions) logWaiting() {
 	if s.alone() {
 		return // it applies its own log, and waits for nobody
 	}
-	connected, unheard := s.node.Connected(), true
-	for _, link := range s.node.PeerLinks() {
-		unheard = unheard && !link.Incoming
-	}
+	connected := s.node.Connected()
+	unheard := !slices.ContainsFunc(s.node.PeerLinks(), func(l consensus.PeerLink) bool { return l.Incoming })
 	st, log := s.node.Status(), s.cfg.Logger.With("connected", memberid.Numbers(connected))
 	switch {
 	case st.Leader != 0:

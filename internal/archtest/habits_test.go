@@ -181,6 +181,64 @@ func directErrnos(srcs []source) []string {
 	return findings
 }
 
+// timeUnderLocks lists readings of Config.Now between the acquisition and the release of a lock. In
+// tests that pause a server Config.Now does not return meanwhile, and the time of a bubble stands
+// still while a goroutine waits for a lock. allowed names functions for which that is no danger.
+func timeUnderLocks(allowed ...string) func(srcs []source) []string {
+	return func(srcs []source) (findings []string) {
+		for _, s := range srcs {
+			if s.test || s.pkg != "server" && s.pkg != "consensus" && !strings.HasPrefix(s.pkg, "server/internal/") {
+				continue
+			}
+			for _, d := range s.file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				if !ok || slices.Contains(allowed, f.Name.Name) {
+					continue
+				}
+				held := 0
+				ast.Inspect(f, func(n ast.Node) bool {
+					if d, ok := n.(*ast.DeferStmt); ok && strings.HasSuffix(types.ExprString(d.Call.Fun), "Unlock") {
+						return false
+					}
+					call, ok := n.(*ast.CallExpr)
+					if !ok {
+						return true
+					}
+					switch name := types.ExprString(call.Fun); {
+					case strings.HasSuffix(name, ".Lock"), strings.HasSuffix(name, ".RLock"):
+						held++
+					case strings.HasSuffix(name, ".Unlock"), strings.HasSuffix(name, ".RUnlock"):
+						held--
+					case held > 0 && strings.HasSuffix(name, ".Now") && name != "time.Now":
+						findings = append(findings, fmt.Sprintf("%s: %s is called while a lock is held", s.at(call.Pos()), name))
+					}
+					return true
+				})
+			}
+		}
+		return findings
+	}
+}
+
+// TestTimeUnderLocks: handle reads the time just before burst, and moveClock is for test kits,
+// which do not pause a server meanwhile.
+func TestTimeUnderLocks(t *testing.T) { report(t, timeUnderLocks("burst", "moveClock")(load(t))) }
+
+func TestTimeUnderLocks_Finds(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"server/a.go", "c.Lock(); now := s.cfg.Now(); c.Unlock()", "s.cfg.Now is called"},
+		{"server/a.go", "s.state.RLock(); defer s.state.RUnlock(); f(s.cfg.Now())", "s.cfg.Now is called"},
+		{"server/internal/link/a.go", "l.mu.Lock(); defer func() { l.at = l.host.Now(); l.mu.Unlock() }()", "l.host.Now is called"},
+		{"server/a.go", "now := s.cfg.Now(); c.Lock(); c.Unlock(); f(now, s.cfg.Now())", ""},
+		{"server/a.go", "c.Lock(); now := time.Now(); c.Unlock()", ""},
+		{"server/a_test.go", "c.Lock(); now := s.cfg.Now(); c.Unlock()", ""},
+		{"client/a.go", "c.Lock(); now := s.cfg.Now(); c.Unlock()", ""},
+	} {
+		mustFind(t, timeUnderLocks("g"), sample(t, c.name, "package p\nfunc f() { "+c.text+" }"), c.want)
+		mustFind(t, timeUnderLocks("f"), sample(t, c.name, "package p\nfunc f() { "+c.text+" }"), "")
+	}
+}
+
 // unwatched lists packages with tests and without a TestMain. Without one, the watchdog does not
 // run, and a test that hangs does so until the limit of go test.
 func unwatched(srcs []source) []string {

@@ -92,7 +92,7 @@ func TestNoteProgress_InLine(t *testing.T) {
 	heard := func() bool {
 		now = now.Add(time.Second)
 		c.NoteProgress(now)
-		return c.LastAlive().Equal(now)
+		return c.LastAlive(now).Equal(now)
 	}
 	took := make(chan struct{})
 	go func() {
@@ -221,7 +221,7 @@ func TestPause_Behind(t *testing.T) {
 	})
 	c.Init(host, owner(0), nc)
 	defer c.Close()
-	alive := func() bool { return c.LastAlive().Equal(now) }
+	alive := func() bool { return c.LastAlive(now).Equal(now) }
 	noted := func() bool {
 		now = now.Add(time.Second)
 		c.NoteProgress(now)
@@ -306,7 +306,7 @@ func TestPause_Silent(t *testing.T) {
 		at := now
 		mu.Unlock()
 		c.NoteProgress(at)
-		return c.LastAlive().Equal(at)
+		return c.LastAlive(now).Equal(at)
 	}
 	hasRequests := func() bool {
 		c.Lock()
@@ -362,7 +362,7 @@ func TestEnterWindow_Gone(t *testing.T) {
 	}
 	for range 3 {
 		now = now.Add(time.Second)
-		if c.NoteProgress(now); !c.LastAlive().Equal(now) {
+		if c.NoteProgress(now); !c.LastAlive(now).Equal(now) {
 			t.Fatal("a client that waits for others counts as silent")
 		}
 	}

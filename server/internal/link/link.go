@@ -364,9 +364,9 @@ func (l *Link) LastBytes() time.Time {
 // handled (SetHandling), and so the link is not read, that is now, unless the server waits for the
 // client itself to take its replies, or has paused, and has not read since what came meanwhile:
 // otherwise a client that has died would live until all that it has sent is refused.
-func (l *Link) LastAlive() time.Time {
+func (l *Link) LastAlive(now time.Time) time.Time {
 	if l.handling.Load() && l.flushes.Load() == 0 && !l.behind() {
-		return l.host.Now()
+		return now
 	}
 	return l.host.wall.Add(time.Duration(max(l.heardAt.Load(), l.aliveAt.Load())))
 }

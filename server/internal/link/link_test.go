@@ -41,7 +41,7 @@ func TestHeard_Monotonic(t *testing.T) {
 	l := newLink(t)
 	now := l.host.wall.Add(time.Minute)
 	l.NoteHeard(now)
-	if heard := l.LastAlive(); !heard.Equal(now) || !strings.Contains(heard.String(), " m=") {
+	if heard := l.LastAlive(time.Now()); !heard.Equal(now) || !strings.Contains(heard.String(), " m=") {
 		t.Errorf("heard at %v, want %v with its monotonic reading", heard, now)
 	}
 }

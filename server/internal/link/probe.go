@@ -14,7 +14,7 @@ func (l *Link) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
 // probe begins or ends the probes. NoteProgress calls it.
 func (l *Link) probe(now time.Time) {
 	timeout := time.Duration(l.timeout.Load())
-	silent := timeout > 0 && now.Sub(l.LastAlive()) > timeout/2
+	silent := timeout > 0 && now.Sub(l.LastAlive(now)) > timeout/2
 	if l.raw == nil || silent == l.probing.Load() {
 		return
 	}

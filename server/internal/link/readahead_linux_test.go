@@ -41,8 +41,8 @@ func TestReadAhead_Socket(t *testing.T) {
 	sent := tick()
 	send(append(bytes.Repeat(frame, 3), ping...))
 	in.ReadAhead(l, time.Now().Add(time.Hour), ping)
-	if f, err := in.Frame(100); err != nil || len(f) != 8 || in.Len() != 4*len(frame) || !l.LastAlive().Equal(sent) {
-		t.Fatalf("%x %v, then %d bytes, alive at %v", f, err, in.Len(), l.LastAlive())
+	if f, err := in.Frame(100); err != nil || len(f) != 8 || in.Len() != 4*len(frame) || !l.LastAlive(clock()).Equal(sent) {
+		t.Fatalf("%x %v, then %d bytes, alive at %v", f, err, in.Len(), l.LastAlive(clock()))
 	}
 	// More than the input holds, and less than what a socket does.
 	more := bytes.Repeat(frame, 2*InputBytes/len(frame)-1)
@@ -51,8 +51,8 @@ func TestReadAhead_Socket(t *testing.T) {
 		time.Sleep(time.Millisecond) // loopback delivers in moments
 	}
 	read := tick()
-	if in.ahead(l, ping) || in.Len() != InputBytes || !l.LastAlive().Equal(read) {
-		t.Fatalf("%d bytes, alive at %v: bytes that are read do not count", in.Len(), l.LastAlive())
+	if in.ahead(l, ping) || in.Len() != InputBytes || !l.LastAlive(clock()).Equal(read) {
+		t.Fatalf("%d bytes, alive at %v: bytes that are read do not count", in.Len(), l.LastAlive(clock()))
 	}
 	for in.Len() > InputBytes/2 {
 		if _, err := in.Frame(100); err != nil {
@@ -60,8 +60,8 @@ func TestReadAhead_Socket(t *testing.T) {
 		}
 	}
 	tick()
-	if in.ahead(l, ping) || in.Len() != InputBytes || !l.LastAlive().Equal(read) {
-		t.Fatalf("%d bytes, alive at %v: old bytes that are read count", in.Len(), l.LastAlive())
+	if in.ahead(l, ping) || in.Len() != InputBytes || !l.LastAlive(clock()).Equal(read) {
+		t.Fatalf("%d bytes, alive at %v: old bytes that are read count", in.Len(), l.LastAlive(clock()))
 	}
 	done := make(chan struct{})
 	go func() { // ends with the link
@@ -74,7 +74,7 @@ func TestReadAhead_Socket(t *testing.T) {
 	noted := func() bool {
 		at := tick()
 		l.NoteProgress(at)
-		return l.LastAlive().Equal(at)
+		return l.LastAlive(clock()).Equal(at)
 	}
 	noted() // finds what is in the socket
 	if noted() {

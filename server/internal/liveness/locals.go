@@ -31,7 +31,7 @@ import (
 //	    ZooKeeper, after it has closed all connections: adding a session requires the lock of an open
 //	    connection. A pause of the process counts, too.
 type Locals[C comparable] struct {
-	heard func(C) time.Time // when a connection was last heard from
+	heard func(c C, now time.Time) time.Time // when a connection was last heard from
 
 	mu       sync.Mutex // guards the rest
 	tracker  *session.Tracker
@@ -89,7 +89,7 @@ func JudgeReadOnly(id proto.SessionID, last proto.Zxid, lives bool) Verdict {
 }
 
 // NewLocals returns a Locals without sessions. heard must not wait for a lock.
-func NewLocals[C comparable](tick time.Duration, heard func(C) time.Time) *Locals[C] {
+func NewLocals[C comparable](tick time.Duration, heard func(c C, now time.Time) time.Time) *Locals[C] {
 	return &Locals[C]{heard: heard, tracker: session.New(tick), byID: make(map[proto.SessionID]*Local[C])}
 }
 
@@ -193,7 +193,7 @@ func (l *Locals[C]) Upgrade(id proto.SessionID, c C) (_ Local[C], ok bool) {
 
 // Release records that a connection is closed, and when it was last heard from. It returns false if
 // c is not the session's connection any more.
-func (l *Locals[C]) Release(id proto.SessionID, c C) bool {
+func (l *Locals[C]) Release(id proto.SessionID, c C, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.of(id, c)
@@ -201,7 +201,7 @@ func (l *Locals[C]) Release(id proto.SessionID, c C) bool {
 		var none C
 		e.Conn = none
 		l.idle++
-		l.tracker.Touch(id, l.heard(c))
+		l.tracker.Touch(id, l.heard(c, now))
 	}
 	return e != nil
 }
@@ -271,7 +271,7 @@ func (l *Locals[C]) Clear() (ended []proto.SessionID) {
 func (l *Locals[C]) Expire(now time.Time) map[proto.SessionID]C {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.connections(func(id proto.SessionID, c C) { l.tracker.Touch(id, l.heard(c)) })
+	l.connections(func(id proto.SessionID, c C) { l.tracker.Touch(id, l.heard(c, now)) })
 	ended := make(map[proto.SessionID]C)
 	for _, id := range l.tracker.Expired(now) {
 		if l.byID[id].upgrading {

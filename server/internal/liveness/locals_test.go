@@ -13,7 +13,7 @@ var begin = time.Unix(1_000_000_000, 0)
 // Clients that leave without closing their local sessions cannot fill the memory, and the count of
 // such sessions follows what happens to them.
 func TestLocals_Idle(t *testing.T) {
-	l := NewLocals(time.Second, func(int) time.Time { return begin })
+	l := NewLocals(time.Second, func(int, time.Time) time.Time { return begin })
 	for id := range proto.SessionID(MaxIdle) {
 		if l.Crowded() {
 			t.Fatalf("crowded by %d", id)
@@ -21,7 +21,7 @@ func TestLocals_Idle(t *testing.T) {
 		if !l.Add(id, Local[int]{Conn: 1, TimeoutMs: 10_000}, begin) {
 			t.Fatal("an id is taken")
 		}
-		l.Release(id, 1)
+		l.Release(id, 1, begin)
 	}
 	if !l.Crowded() {
 		t.Error("there is no limit")
@@ -29,7 +29,7 @@ func TestLocals_Idle(t *testing.T) {
 	if verdict, _ := l.Claim(1, make([]byte, proto.PasswdBytes), 1, 10_000, begin); verdict != Right || l.Crowded() {
 		t.Errorf("%v: a session that is resumed counts", verdict)
 	}
-	if l.Release(1, 1); !l.Crowded() {
+	if l.Release(1, 1, begin); !l.Crowded() {
 		t.Error("a session that is left again does not count")
 	}
 	if l.Remove(1); l.Crowded() {
@@ -151,7 +151,7 @@ func TestLocals_Model(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tick := time.Duration(rapid.Int64Range(8, 2000).Draw(t, "tick_ms")) * time.Millisecond
 		m := &localsModel{tick: tick, now: begin, heard: make([]time.Time, 1), sessions: make(map[proto.SessionID]*localModel)}
-		m.locals = NewLocals(tick, func(c int) time.Time { return m.heard[c] })
+		m.locals = NewLocals(tick, func(c int, _ time.Time) time.Time { return m.heard[c] })
 		draw := func(t *rapid.T) (proto.SessionID, *localModel) {
 			id := proto.SessionID(rapid.Int64Range(1, 4).Draw(t, "id"))
 			return id, m.sessions[id]
@@ -207,7 +207,7 @@ func TestLocals_Model(t *testing.T) {
 					s.Conn = 0
 					s.hear(m.heard[c])
 				}
-				m.locals.Release(id, c)
+				m.locals.Release(id, c, m.now)
 			},
 			"upgrade": func(t *rapid.T) {
 				id, s := draw(t)
@@ -286,7 +286,7 @@ func TestLocals_Model(t *testing.T) {
 
 // A claim needs the whole password of the session.
 func TestLocals_Passwords(t *testing.T) {
-	l := NewLocals(time.Second, func(int) time.Time { return begin })
+	l := NewLocals(time.Second, func(int, time.Time) time.Time { return begin })
 	s := Local[int]{Conn: 1, TimeoutMs: 10_000, Passwd: [proto.PasswdBytes]byte{1, 2, proto.PasswdBytes - 1: 3}}
 	l.Add(7, s, begin)
 	zeros, right := make([]byte, proto.PasswdBytes), s.Passwd[:]

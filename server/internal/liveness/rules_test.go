@@ -49,7 +49,7 @@ func TestExpired_SilentMember(t *testing.T) {
 // A client that comes back has its new timeout from then on.
 func TestLocals_ClaimBeginsTheTimeout(t *testing.T) {
 	heard := begin
-	l := NewLocals(second, func(int) time.Time { return heard })
+	l := NewLocals(second, func(int, time.Time) time.Time { return heard })
 	l.Add(1, Local[int]{Conn: 1, TimeoutMs: 10_000}, begin)
 	if s, known := l.Get(1); !known || s.Conn != 1 {
 		t.Errorf("session 1 is %+v, %v", s, known)
@@ -57,7 +57,7 @@ func TestLocals_ClaimBeginsTheTimeout(t *testing.T) {
 	if s, known := l.Get(2); known {
 		t.Errorf("an unknown session is %+v", s)
 	}
-	if l.Release(1, 2) || !l.Release(1, 1) || l.Release(1, 1) {
+	if l.Release(1, 2, begin) || !l.Release(1, 1, begin) || l.Release(1, 1, begin) {
 		t.Error("Release does not say whether the connection was the session's")
 	}
 	if v, _ := l.Claim(1, make([]byte, proto.PasswdBytes), 3, 20_000, begin.Add(8*second)); v != Right {
@@ -123,7 +123,7 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 		}
 		e, now := NewExpiry(1, second), begin.Add(draw("silence"))
 		e.ResetAll(begin)
-		l := NewLocals(second, func(int) time.Time { return begin })
+		l := NewLocals(second, func(int, time.Time) time.Time { return begin })
 		e.Attached(1, timeout, true, now)
 		l.Add(1, Local[int]{TimeoutMs: 10_000}, now)
 		pass := begin

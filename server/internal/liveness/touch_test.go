@@ -27,10 +27,10 @@ func TestTouch_Prolongs(t *testing.T) {
 func TestLocals_Heard(t *testing.T) {
 	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
 	for _, released := range []bool{false, true} {
-		l := NewLocals(time.Second, func(int) time.Time { return at(8) })
+		l := NewLocals(time.Second, func(int, time.Time) time.Time { return at(8) })
 		l.Add(1, Local[int]{Conn: 1, TimeoutMs: 10_000}, begin)
 		if released {
-			l.Release(1, 1)
+			l.Release(1, 1, begin)
 		}
 		if ended := l.Expire(at(13)); len(ended) > 0 {
 			t.Errorf("left %v: it has expired 5 s after it was heard", released)
@@ -44,7 +44,7 @@ func TestLocals_Heard(t *testing.T) {
 // A session that is added with a time from before a jump of the clock has its timeout from the
 // jump on.
 func TestLocals_AddedDuringAJump(t *testing.T) {
-	l := NewLocals(time.Second, func(int) time.Time { return begin })
+	l := NewLocals(time.Second, func(int, time.Time) time.Time { return begin })
 	jumped := begin.Add(time.Hour)
 	l.Jump(func() (time.Time, []int64) { return jumped, nil })
 	l.Add(2, Local[int]{Conn: 1, TimeoutMs: 10_000}, begin)
