@@ -61,10 +61,8 @@ func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Fail(adminclient.WithRemedy(err, "--url"))
 	}
-	if _, err := io.WriteString(env.Out, strings.TrimRight(answer, "\n")+"\n"); err != nil {
-		return c.Fail(err)
-	}
-	return cli.OK
+	_, err = io.WriteString(env.Out, strings.TrimRight(answer, "\n")+"\n")
+	return c.End(err)
 }
 
 // adminTarget is the server that admin commands go to.

@@ -82,27 +82,22 @@ func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	flags.Int64Var(&r.counters, "counters", 100_000, "")
 	flags.StringVar(&r.authFile, "auth-file", "", "")
 	r.secure.Register(flags)
-	words, status, done := c.Parse(flags, args)
-	if done {
-		return status
+	var read func() (*source, error)
+	check := func(words []string) (err error) {
+		if err = r.check(words); err == nil {
+			read, err = c.reader(ctx, r.moment)
+		}
+		return err
 	}
-	if err := r.check(words); err != nil {
-		return c.Misused(err)
-	}
-	read, err := c.reader(ctx, r.moment)
-	if err != nil {
-		return c.Misused(err)
-	}
-	if r.security, err = r.secure.Resolve(c.Env); err != nil {
-		return clientflags.Fail(c.Command, err)
-	}
-	if r.config.Auths, err = clientflags.ReadAuthFile(r.authFile); err != nil {
-		return c.Fail(err)
-	}
-	if err := r.run(ctx, read); err != nil {
-		return c.Fail(err)
-	}
-	return cli.OK
+	return c.Do(flags, args, check, func([]string) (err error) {
+		if r.security, err = r.secure.Resolve(c.Env); err == nil {
+			r.config.Auths, err = clientflags.ReadAuthFile(r.authFile)
+		}
+		if err != nil {
+			return err
+		}
+		return r.run(ctx, read)
+	})
 }
 
 // check checks the command line.

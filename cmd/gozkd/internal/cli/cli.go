@@ -115,6 +115,39 @@ func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status 
 	return words, OK, false
 }
 
+// Do parses args, and has check look at the words that are not flags. If the command line is right,
+// run does the work. Do prints the error of any of them, and returns the exit status.
+func (c Command) Do(fs *flag.FlagSet, args []string, check, run func(words []string) error) int {
+	words, status, done := c.Parse(fs, args)
+	if done {
+		return status
+	}
+	if err := check(words); err != nil {
+		return c.Misused(err)
+	}
+	return c.End(run(words))
+}
+
+// UsageError is an error of the command line.
+type UsageError struct{ Err error }
+
+// Error returns the text of the error.
+func (e UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e UsageError) Unwrap() error { return e.Err }
+
+// End prints an error, if there is one, and returns the exit status. A UsageError is Misused.
+func (c Command) End(err error) int {
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, new(UsageError)):
+		return c.Misused(err)
+	}
+	return c.Fail(err)
+}
+
 // Misused prints the error of the command line and the usage text. It returns Usage.
 func (c Command) Misused(err error) int {
 	Print(c.Env.Err, "gozkd "+c.Name+": "+printable.Error(err)+"\n\n"+c.Usage)

@@ -87,7 +87,7 @@ func TestResolve_WrongFlags(t *testing.T) {
 		{"--sasl-user", "", "--sasl-password-file", ""}, {"--jaas", ""}, {"-client-configuration", ""}, // as of a variable that is not set
 		{"--sasl-user", "bob"}, {"--sasl-password-file", "f"}, {"--sasl-user", "bob", "--sasl-password-file", "f", "--jaas", "f"},
 	} {
-		if _, err := resolve(args, nil); !errors.As(err, new(UsageError)) {
+		if _, err := resolve(args, nil); !errors.As(err, new(cli.UsageError)) {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

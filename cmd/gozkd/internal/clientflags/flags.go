@@ -95,12 +95,6 @@ func (f *Flags) empty() (name string) {
 	return name
 }
 
-// UsageError is an error of the command line.
-type UsageError struct{ error }
-
-// Unwrap returns the error.
-func (e UsageError) Unwrap() error { return e.error }
-
 // Parse is c.Parse of a flag set that has f's flags, and Resolve.
 func (f *Flags) Parse(
 	c cli.Command, fs *flag.FlagSet, args []string,
@@ -109,24 +103,16 @@ func (f *Flags) Parse(
 	if !done {
 		var err error
 		if s, err = f.Resolve(c.Env); err != nil {
-			status, done = Fail(c, err), true
+			status, done = c.End(err), true
 		}
 	}
 	return words, s, status, done
 }
 
-// Fail reports an error of Resolve and returns the exit status.
-func Fail(c cli.Command, err error) int {
-	if errors.As(err, new(UsageError)) {
-		return c.Misused(err)
-	}
-	return c.Fail(err)
-}
-
-// Resolve reads the named files. The error is a UsageError if flags contradict each other.
+// Resolve reads the named files. The error is a cli.UsageError if flags contradict each other.
 func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 	if err := f.check(); err != nil {
-		return nil, UsageError{err}
+		return nil, cli.UsageError{Err: err}
 	}
 	p := fromEnvironment(env.Getenv)
 	if f.Configuration != "" {

@@ -63,31 +63,25 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	flags.DurationVar(&f.interval, "interval", time.Minute, "")
 	flags.Int64Var(&f.creations, "counters", 100_000, "")
 	flags.BoolVar(&f.withoutACL, "no-acl", false, "")
-	words, status, done := c.Parse(flags, args)
-	if done {
-		return status
+	check := func(words []string) (err error) {
+		if len(words) > 0 {
+			f.path = words[0]
+		}
+		if err = f.check(words, &from, &to); err == nil {
+			f.from, err = from.config("--from", env)
+		}
+		if err == nil {
+			f.to, err = to.config("--to", env)
+		}
+		if err == nil {
+			err = f.checkApart()
+		}
+		return err
 	}
-	if len(words) > 0 {
-		f.path = words[0]
-	}
-	err := f.check(words, &from, &to)
-	if err == nil {
-		f.from, err = from.config("--from", env)
-	}
-	if err == nil {
-		f.to, err = to.config("--to", env)
-	}
-	if err == nil {
-		err = f.checkApart()
-	}
-	if err != nil {
-		return c.Misused(err)
-	}
-	f.changes = newChanges(f.path)
-	if err := f.run(ctx); err != nil {
-		return c.Fail(err)
-	}
-	return cli.OK
+	return c.Do(flags, args, check, func([]string) error {
+		f.changes = newChanges(f.path)
+		return f.run(ctx)
+	})
 }
 
 func (s *side) register(flags *flag.FlagSet, name string) {

@@ -68,26 +68,21 @@ func Export(ctx context.Context, args []string, env cli.Env) int {
 	cli.OutputFlag(flags, &c.json)
 	var secure clientflags.Flags
 	secure.RegisterTLS(flags)
-	words, security, status, done := secure.Parse(c.Command, flags, args)
-	if done {
-		return status
-	}
-	if err := c.check(words); err != nil {
-		return c.Misused(err)
-	}
-	if err := backup.CheckEmpty(c.dir); err != nil {
-		return c.Fail(err)
-	}
-	tree, err := backup.Load(ctx, c.from, c.logDir, c.authFile, env, security)
-	if err != nil {
-		return c.Fail(err)
-	}
-	r, err := c.write(ctx, tree)
-	if err != nil {
-		return c.Fail(err)
-	}
-	c.print(r)
-	return cli.OK
+	return c.Do(flags, args, c.check, func([]string) error {
+		security, err := secure.Resolve(env)
+		if err = errors.Join(err, backup.CheckEmpty(c.dir)); err != nil {
+			return err
+		}
+		tree, err := backup.Load(ctx, c.from, c.logDir, c.authFile, env, security)
+		if err != nil {
+			return err
+		}
+		r, err := c.write(ctx, tree)
+		if err == nil {
+			c.print(r)
+		}
+		return err
+	})
 }
 
 func (c *exportCommand) check(words []string) error {

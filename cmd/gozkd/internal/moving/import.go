@@ -62,25 +62,19 @@ func Import(ctx context.Context, args []string, env cli.Env) int {
 	cli.Alias(flags, "only", "subtree")
 	var until cli.Moment
 	flags.Var(&until, "until", "")
-	words, status, done := c.Parse(flags, args)
-	if done {
-		return status
-	}
-	if err := c.check(words); err != nil {
-		return c.Misused(err)
-	}
-	opt := zkdata.Options{Until: until.Moment, Progress: progressOn(env.Err)}
-	began := time.Now()
-	r, err := c.run(ctx, words, opt)
-	if opt.Progress != nil {
-		opt.Progress("", 0)
-	}
-	if err != nil {
-		return c.Fail(err)
-	}
-	r.Seconds = time.Since(began).Seconds()
-	c.print(r)
-	return cli.OK
+	return c.Do(flags, args, c.check, func(words []string) error {
+		opt := zkdata.Options{Until: until.Moment, Progress: progressOn(env.Err)}
+		began := time.Now()
+		r, err := c.run(ctx, words, opt)
+		if opt.Progress != nil {
+			opt.Progress("", 0)
+		}
+		if err == nil {
+			r.Seconds = time.Since(began).Seconds()
+			c.print(r)
+		}
+		return err
+	})
 }
 
 func (c *importCommand) check(words []string) error {

@@ -67,20 +67,12 @@ func Migrate(ctx context.Context, args []string, env cli.Env) int {
 		return m.ask(ctx, args[0], args[1:])
 	}
 	flags := flag.NewFlagSet(m.Name, flag.ContinueOnError)
-	from := flags.String("from", "", "")
+	flags.Func("from", "", func(text string) error {
+		m.from = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
+	})
 	m.register(flags)
-	words, status, done := m.Parse(flags, args)
-	if done {
-		return status
-	}
-	m.from = strings.FieldsFunc(*from, func(r rune) bool { return r == ',' || r == ' ' })
-	if err := m.check(words); err != nil {
-		return m.Misused(err)
-	}
-	if err := m.run(ctx); err != nil {
-		return m.Fail(err)
-	}
-	return cli.OK
+	return m.Do(flags, args, m.check, func([]string) error { return m.run(ctx) })
 }
 
 func (m *migration) check(words []string) error {

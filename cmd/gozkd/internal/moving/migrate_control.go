@@ -124,19 +124,16 @@ func (m *migration) ask(ctx context.Context, verb string, args []string) int {
 		flags.BoolVar(&q.Unverified, "unverified", false, "")
 		flags.BoolVar(&q.Stopped, "stopped", false, "")
 	}
-	words, status, done := m.Parse(flags, args)
-	switch {
-	case done:
-		return status
-	case len(words) != 1:
-		return m.Misused(fmt.Errorf("%s: name the directory of --into", verb))
-	case q.Finish && len(q.Tail) == 0 && !q.Unverified:
-		return m.Misused(errors.New("finish: name the directory of each stopped ZooKeeper server with --verify-tail, or say --unverified"))
+	check := func(words []string) error {
+		switch {
+		case len(words) != 1:
+			return fmt.Errorf("%s: name the directory of --into", verb)
+		case q.Finish && len(q.Tail) == 0 && !q.Unverified:
+			return errors.New("finish: name the directory of each stopped ZooKeeper server with --verify-tail, or say --unverified")
+		}
+		return nil
 	}
-	if err := m.exchange(ctx, words[0], &q); err != nil {
-		return m.Fail(err)
-	}
-	return cli.OK
+	return m.Do(flags, args, check, func(words []string) error { return m.exchange(ctx, words[0], &q) })
 }
 
 // dialControl connects to the migration into a directory.

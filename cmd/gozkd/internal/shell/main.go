@@ -27,7 +27,7 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 		return cli.Usage
 	}
 	if set.security, err = set.secure.Resolve(env); err != nil && !set.help {
-		return clientflags.Fail(cli.Command{Env: env, Name: "cli", Usage: Usage + "\n"}, err)
+		return cli.Command{Env: env, Name: "cli", Usage: Usage + "\n"}.End(err)
 	}
 	var s *Shell
 	var lines lineReader = newScriptReader(env.In)

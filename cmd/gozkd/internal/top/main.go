@@ -97,10 +97,7 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	} else {
 		return c.Misused(errors.New("standard output is not a terminal: use -once or -output json"))
 	}
-	if err != nil {
-		return c.Fail(err)
-	}
-	return cli.OK
+	return c.End(err)
 }
 
 func newWatcher(ctx context.Context, o options) *watcher {
