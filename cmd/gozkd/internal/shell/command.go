@@ -112,19 +112,13 @@ type givenFlag struct{ name, value string }
 //
 // An error has zkCli.sh's message, including the name of commons-cli's exception.
 func (c *command) parse(words []string) (args []string, given []givenFlag, err error) {
-	if c.raw {
-		return words, nil, nil
-	}
-	p := flagParser{command: c}
+	p := flagParser{command: c, ended: c.raw}
 	for _, w := range words {
 		if err := p.word(w); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := p.finish(); err != nil {
-		return nil, nil, err
-	}
-	return p.args, p.given, nil
+	return p.args, p.given, p.finish()
 }
 
 type flagParser struct {
@@ -132,7 +126,7 @@ type flagParser struct {
 	args    []string
 	given   []givenFlag
 	waiting bool // the last flag of given needs a value
-	ended   bool // after "--"
+	ended   bool // all further words are arguments: after "--"
 }
 
 func (p *flagParser) word(w string) error {
@@ -217,6 +211,9 @@ func (p *flagParser) finish() error {
 			}
 		}
 		return parseError("MissingOptionException", "Missing required option: ["+strings.Join(list, ", ")+"]")
+	}
+	if len(p.args) < p.command.minArgs {
+		return errUsage
 	}
 	return nil
 }

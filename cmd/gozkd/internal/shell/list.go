@@ -90,9 +90,8 @@ func visit(ctx context.Context, zk *client.Client, path string, watch bool, f fu
 	return visitBelow(ctx, zk, path, watch, f)
 }
 
-func visitBelow(ctx context.Context, zk *client.Client, path string, watch bool, f func(path string) error) error {
+func visitBelow(ctx context.Context, zk *client.Client, path string, watch bool, f func(path string) error) (err error) {
 	var names []string
-	var err error
 	if watch {
 		names, _, err = zk.Children(ctx, path, true)
 		slices.Sort(names)

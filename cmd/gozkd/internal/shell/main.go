@@ -67,10 +67,7 @@ func (s *Shell) runCommand(ctx context.Context, words []string) int {
 	s.printWatches.Store(false)
 	if c := s.find(words[0]); c != nil && !c.offline {
 		// Report a wrong command line without connecting.
-		if args, _, err := c.parse(words[1:]); err != nil || len(args) < c.minArgs {
-			if err == nil {
-				err = errUsage
-			}
+		if _, _, err := c.parse(words[1:]); err != nil {
 			s.fail(words[0], err)
 			return cli.Usage
 		}

@@ -189,9 +189,6 @@ func (s *Shell) dispatch(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if len(args) < c.minArgs {
-		return errUsage
-	}
 	if s.terminal {
 		c.trimSlash(args, given)
 	}
