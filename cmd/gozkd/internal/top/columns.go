@@ -256,11 +256,7 @@ func heading[T any](columns []column[T], style lipgloss.Style, marked string, ri
 	for i, c := range columns {
 		title := c.title
 		if title == marked {
-			if rises {
-				title += "↑"
-			} else {
-				title += "↓"
-			}
+			title += map[bool]string{true: "↑", false: "↓"}[rises]
 		}
 		cells[i] = fit(title, c.width, c.right)
 	}

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +22,6 @@ type poller struct {
 	ask     func(ctx context.Context, address, word string) (string, error)
 	// discover learns the members without conf. It may be nil.
 	discover func(ctx context.Context, address string) (probe.Settings, error)
-	now      func() time.Time
 
 	round    int
 	asked    int64
@@ -48,7 +48,7 @@ func (p *poller) sample(ctx context.Context) (s Sample, settings *probe.Settings
 	s.Address = p.address
 	var answer string
 	state, err := probe.AskState(ctx, p.counted, p.address)
-	s.At, s.Asked = p.now(), p.asked
+	s.At, s.Asked = time.Now(), p.asked
 	if err != nil {
 		s.Err = err
 		p.denied, p.settings = nil, settingsState{} // the member may return as another release with other settings
@@ -185,16 +185,14 @@ func (w *watcher) run(ctx context.Context, report func(Report)) {
 
 // follow starts to ask new servers of the roster, and stops asking servers that left the roster.
 func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string]runningPoller, pollers *sync.WaitGroup, answers chan<- answer) {
-	watched := make(map[string]bool, len(roster))
 	for _, e := range roster {
-		watched[e.Address] = true
 		if _, ok := running[e.Address]; ok {
 			continue
 		}
 		own, cancel := context.WithCancel(ctx)
 		hurry := make(chan struct{}, 1)
 		running[e.Address] = runningPoller{cancel: cancel, hurry: hurry}
-		p := &poller{address: e.Address, ask: w.ask, now: time.Now}
+		p := &poller{address: e.Address, ask: w.ask}
 		if strings.HasSuffix(e.Address, unknownPort) {
 			p.ask = askUnknown
 		}
@@ -204,7 +202,7 @@ func (w *watcher) follow(ctx context.Context, roster []Entry, running map[string
 		pollers.Go(func() { w.poll(own, p, hurry, answers) }) // ended by its cancel or ctx; awaited by run
 	}
 	for address, a := range running {
-		if !watched[address] {
+		if !slices.ContainsFunc(roster, func(e Entry) bool { return e.Address == address }) {
 			a.cancel()
 			delete(running, address)
 		}

@@ -2,6 +2,7 @@ package top
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/probe"
@@ -55,29 +56,22 @@ func ratesBetween(a, b *Sample) Rates {
 }
 
 func wereReset(a, b *Sample) bool {
-	if b.State.Received < a.State.Received || b.State.Sent < a.State.Sent || b.State.Version != a.State.Version {
-		return true
+	return b.State.Received < a.State.Received || b.State.Sent < a.State.Sent || b.State.Version != a.State.Version ||
+		slices.ContainsFunc(counters, func(key string) bool { return growth(a.Monitor, b.Monitor, key) < 0 })
+}
+
+// growth returns by how much a counter has grown.
+func growth(a, b probe.Monitor, key string) float64 {
+	before, had := a.Float(key)
+	after, has := b.Float(key)
+	if !had || !has {
+		return unknown
 	}
-	for _, key := range counters {
-		before, had := a.Monitor.Float(key)
-		after, has := b.Monitor.Float(key)
-		if had && has && after < before {
-			return true
-		}
-	}
-	return false
+	return after - before
 }
 
 func difference(a, b probe.Monitor, summary string) (count, sum float64) {
-	of := func(key string) float64 {
-		before, had := a.Float(key)
-		after, has := b.Float(key)
-		if !had || !has {
-			return unknown
-		}
-		return after - before
-	}
-	return of("cnt_" + summary), of("sum_" + summary)
+	return growth(a, b, "cnt_"+summary), growth(a, b, "sum_"+summary)
 }
 
 // mean returns NaN if count is 0.

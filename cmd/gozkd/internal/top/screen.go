@@ -100,10 +100,11 @@ func (m *model) titleLine() string {
 // totalsLine returns as many totals as fit, the most important first.
 func (m *model) totalsLine() string {
 	t := m.ensemble.totals()
-	parts := []string{fmt.Sprintf("req %s/s", perSecond(t.rates.Requests))}
-	add := func(known bool, format string, args ...any) {
-		if known {
-			parts = append(parts, fmt.Sprintf(format, args...))
+	text, full := fmt.Sprintf("req %s/s", perSecond(t.rates.Requests)), false
+	add := func(known bool, format, value string) {
+		part := "  " + fmt.Sprintf(format, value)
+		if full = full || known && len(text)+len(part) > m.width; known && !full {
+			text += part
 		}
 	}
 	add(!math.IsNaN(t.rates.LatencyMs), "lat %s ms", millis(t.rates.LatencyMs))
@@ -114,13 +115,6 @@ func (m *model) totalsLine() string {
 	add(t.dataBytes >= 0, "data %s", size(t.dataBytes))
 	add(!math.IsNaN(t.rates.Reads), "reads %s/s", perSecond(t.rates.Reads))
 	add(!math.IsNaN(t.rates.Writes), "writes %s/s", perSecond(t.rates.Writes))
-	text := parts[0]
-	for _, p := range parts[1:] {
-		if len(text)+2+len(p) > m.width {
-			break
-		}
-		text += "  " + p
-	}
 	return text
 }
 
@@ -140,15 +134,8 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 		// The cause takes the place of the other columns.
 		named := columns[:min(3, len(columns))]
 		text := line(named, m)
-		left := width - gap
-		for _, c := range named {
-			left -= c.width + gap
-		}
-		style := th.bad
-		if m.unasked() {
-			style = th.dim
-		}
-		lines = append(lines, text+" "+style.Render(fit(causeText(e, m), left+gap, false)))
+		_, style := m.role(e, th)
+		lines = append(lines, text+" "+style.Render(fit(causeText(e, m), width-lipgloss.Width(text)-gap, false)))
 	}
 	return lines
 }

@@ -84,7 +84,7 @@ func TestPoller_Recorded(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			w.recorded("s:1", server, "srvr", "mntr", "cons", "conf")
-			p := &poller{address: "s:1", ask: w.ask, now: time.Now}
+			p := &poller{address: "s:1", ask: w.ask}
 			s, settings := p.sample(t.Context())
 			if s.Err != nil || s.MonitorErr != nil || s.ClientsErr != nil || s.State.Znodes != 2137 || len(s.Monitor) < 40 || s.Asked != 1 {
 				t.Errorf("%s: %+v", server, s)
@@ -110,7 +110,7 @@ func TestPoller_Denied(t *testing.T) {
 		w := newWorld(t)
 		w.recorded("s:1", "gozkd-leader", "srvr")
 		discovered := 0
-		p := &poller{address: "s:1", ask: w.ask, now: time.Now, discover: func(context.Context, string) (probe.Settings, error) {
+		p := &poller{address: "s:1", ask: w.ask, discover: func(context.Context, string) (probe.Settings, error) {
 			if discovered++; discovered == 1 {
 				return probe.Settings{}, nil // a new ensemble reports no members yet
 			}
@@ -144,7 +144,7 @@ func TestPoller_Standalone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.recorded("s:1", "3.9.5-standalone", "srvr")
-		p := &poller{address: "s:1", ask: w.ask, now: time.Now}
+		p := &poller{address: "s:1", ask: w.ask}
 		if s, settings := p.sample(t.Context()); s.Err != nil || settings != nil || w.times("s:1", "conf") != 0 {
 			t.Errorf("%+v, %+v", s, settings)
 		}
@@ -154,7 +154,7 @@ func TestPoller_Standalone(t *testing.T) {
 func TestPoller_Down(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		p := &poller{address: "s:1", ask: w.ask, now: time.Now}
+		p := &poller{address: "s:1", ask: w.ask}
 		s, _ := p.sample(t.Context())
 		if s.Err == nil || probe.Cause(s.Err) != "connection refused" || s.Asked != 0 || len(w.asked) != 1 {
 			t.Errorf("%+v", s)
