@@ -109,11 +109,7 @@ func jksKey(in *input, name string, data []byte, password string) (*tls.Certific
 	if err != nil {
 		return nil, fmt.Errorf("entry %q: its private key is damaged or of an unknown type", first.alias)
 	}
-	s, err := signer(key)
-	if err != nil {
-		return nil, err
-	}
-	return withChain(s, first.certs)
+	return withChain(key, first.certs)
 }
 
 // jksTrusted returns the trusted certificates. As in Java, the chains of private keys are none.

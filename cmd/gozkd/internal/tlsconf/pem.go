@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // parsePEM returns the first private key and the chain of its certificate, in any order in text.
@@ -29,9 +30,7 @@ func parsePEM(text []byte, password string) (*tls.Certificate, error) {
 }
 
 // pemKey returns the private key in a block, or nil if the block holds something else.
-func pemKey(block *pem.Block, password string) (crypto.Signer, error) {
-	var key any
-	var err error
+func pemKey(block *pem.Block, password string) (key any, err error) {
 	switch block.Type {
 	case "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
@@ -52,22 +51,13 @@ func pemKey(block *pem.Block, password string) (crypto.Signer, error) {
 		if key, err = x509.ParsePKCS8PrivateKey(der); err != nil {
 			return nil, errPassword
 		}
-		return signer(key)
 	default:
 		return nil, nil
 	}
 	if err != nil {
 		return nil, errors.New("its private key is damaged or of an unknown type") // NB: err may show a part of it
 	}
-	return signer(key)
-}
-
-// signer returns a key that certificates can have.
-func signer(key any) (crypto.Signer, error) {
-	if s, ok := key.(crypto.Signer); ok {
-		return s, nil
-	}
-	return nil, fmt.Errorf("its private key is a %T, which cannot sign", key)
+	return key, nil
 }
 
 func pemCertificates(text []byte) (certs []*x509.Certificate, err error) {
@@ -85,25 +75,22 @@ func pemCertificates(text []byte) (certs []*x509.Certificate, err error) {
 }
 
 // withChain returns key with its certificate, followed by the issuers that certs has.
-func withChain(key crypto.Signer, certs []*x509.Certificate) (*tls.Certificate, error) {
-	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+func withChain(key any, certs []*x509.Certificate) (*tls.Certificate, error) {
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("its private key is a %T, which cannot sign", key)
+	}
+	public, ok := signer.Public().(interface{ Equal(crypto.PublicKey) bool })
 	if !ok {
 		return nil, fmt.Errorf("its private key is a %T, which TLS does not use", key)
 	}
-	var leaf *x509.Certificate
-	for _, c := range certs {
-		if leaf == nil && public.Equal(c.PublicKey) {
-			leaf = c
-		}
-	}
-	if leaf == nil {
+	i := slices.IndexFunc(certs, func(c *x509.Certificate) bool { return public.Equal(c.PublicKey) })
+	if i < 0 {
 		return nil, fmt.Errorf("none of its %d certificates belongs to its private key", len(certs))
 	}
-	chain := &tls.Certificate{PrivateKey: key, Leaf: leaf, Certificate: [][]byte{leaf.Raw}}
-	for last := leaf; last != nil && len(chain.Certificate) <= len(certs); {
-		if last = issuer(last, certs); last != nil {
-			chain.Certificate = append(chain.Certificate, last.Raw)
-		}
+	chain := &tls.Certificate{PrivateKey: key, Leaf: certs[i], Certificate: [][]byte{certs[i].Raw}}
+	for c := issuer(certs[i], certs); c != nil && len(chain.Certificate) <= len(certs); c = issuer(c, certs) {
+		chain.Certificate = append(chain.Certificate, c.Raw)
 	}
 	return chain, nil
 }

@@ -22,11 +22,7 @@ func pkcs12Key(data []byte, password string) (*tls.Certificate, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: a key store must hold one private key with its chain, copy it with keytool -importkeystore -srcalias ALIAS -deststoretype PKCS12", err)
 	}
-	s, err := signer(key)
-	if err != nil {
-		return nil, err
-	}
-	return withChain(s, append([]*x509.Certificate{cert}, others...))
+	return withChain(key, append([]*x509.Certificate{cert}, others...))
 }
 
 // pkcs12Trusted returns the certificates that are marked as trusted.
