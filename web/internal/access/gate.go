@@ -3,6 +3,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
 	"net"
@@ -69,23 +70,17 @@ type Realm interface {
 	HasSuper() bool
 }
 
-// Config configures a Gate.
+// Config configures a Gate. Fields without a comment are those of web.Options.
 type Config struct {
-	Realm Realm
-	Audit func(audit.Event) // records logins
-	// Anonymous is the role of callers on this machine without a login.
-	Anonymous webrole.Role
-	// Roles are the roles of identities, which are written SCHEME:ID. The superuser has Admin.
-	Roles map[string]webrole.Role
-	// Administrator reports whether a verified certificate gives Admin. nil: that of the superuser.
+	Realm         Realm
+	Audit         func(audit.Event) // records logins
+	Anonymous     webrole.Role
+	Roles         map[string]webrole.Role
 	Administrator func(*x509.Certificate) bool
-	// Hosts are names that the Host header may have beside those that every server has, see
-	// knownHost. They may begin with a dot, for all names below.
-	Hosts []string
-	// ProxyHeader is the header in which Proxies name the SASL user of a request. Empty: none.
-	ProxyHeader string
-	Proxies     []netip.Prefix
-	Now         func() time.Time
+	Hosts         []string // they may begin with a dot, for all names below
+	ProxyHeader   string
+	Proxies       []netip.Prefix
+	Now           func() time.Time
 }
 
 // Gate identifies callers. Its methods may be called from any goroutine.
@@ -99,7 +94,7 @@ type Gate struct {
 // New returns a Gate.
 func New(c Config) *Gate {
 	g := &Gate{Config: c, crossing: http.NewCrossOriginProtection()}
-	g.logins.now = c.Now
+	g.logins.now, g.logins.byID = c.Now, make(map[[sha256.Size]byte]*login)
 	g.guesses.init(c.Now)
 	return g
 }

@@ -66,9 +66,6 @@ func (l *logins) add(ids []proto.ID) (id string, err error) {
 	case len(l.byID) >= maxLogins:
 		return "", answer.Errorf(http.StatusServiceUnavailable, "there are already %d logins: log out elsewhere", maxLogins)
 	}
-	if l.byID == nil {
-		l.byID = make(map[[sha256.Size]byte]*login)
-	}
 	l.byID[sha256.Sum256([]byte(id))] = &login{ids, now, now}
 	return id, nil
 }

@@ -29,14 +29,14 @@ type member struct {
 }
 
 type ensembleView struct {
-	Members []member `json:"members"`
-	Leader  int      `json:"leader"`
-	Whole   bool     `json:"whole"`
-	Version string   `json:"version"`
-	Mode    string   `json:"mode"`
-	Zxid    string   `json:"zxid"`
-	Digest  string   `json:"digest"`
-	Znodes  int      `json:"znodes"`
+	Members []*member `json:"members"`
+	Leader  int       `json:"leader"`
+	Whole   bool      `json:"whole"`
+	Version string    `json:"version"`
+	Mode    string    `json:"mode"`
+	Zxid    string    `json:"zxid"`
+	Digest  string    `json:"digest"`
+	Znodes  int       `json:"znodes"`
 	// Sizes in bytes.
 	DataBytes    int64  `json:"dataBytes"`
 	DataStatus   string `json:"dataStatus,omitempty"` // the data are near their limit
@@ -66,7 +66,7 @@ func (e *explorer) ensemble(q *request) (any, error) {
 	st, stats := s.Status(), s.Stats()
 	_, digest := s.Digest()
 	v := ensembleView{
-		Members: []member{}, Leader: memberid.NumberOrNone(st.Leader), Whole: st.Whole, Version: stats.Version, Mode: st.Mode,
+		Members: []*member{}, Leader: memberid.NumberOrNone(st.Leader), Whole: st.Whole, Version: stats.Version, Mode: st.Mode,
 		Zxid: idText(st.Zxid), Digest: fmt.Sprintf("%016x", digest), Znodes: stats.Znodes, DataBytes: stats.DataBytes,
 		UptimeMs: stats.Uptime.Milliseconds(), Values: make(map[string]any),
 	}
@@ -78,51 +78,45 @@ func (e *explorer) ensemble(q *request) (any, error) {
 	if _, at, ok := e.server.Backups().LastSnapshot(); ok {
 		v.LastSnapshot = at.UnixMilli()
 	}
-	peers := make(map[int]map[string]int64)
-	for _, value := range s.Monitor() {
-		if n, ok := value.Is.(int64); ok && value.Peer != 0 {
-			if peers[value.Peer] == nil {
-				peers[value.Peer] = make(map[string]int64)
-			}
-			peers[value.Peer][value.Name] = n
-		}
-		if value.Peer == 0 && value.Key == "" && slices.Contains(shown, value.Name) {
-			v.Values[value.Name] = number(value.Is)
-		}
-	}
 	var answers map[int]*answers
 	if !q.query.Has("brief") {
 		set, _, _ := serverlist.ParseConfig(s.Membership()) // the server's own text
 		answers = e.others.of(set, st.Member)
 	}
+	rows := make(map[int]*member)
 	for _, m := range s.Members() {
-		row := newMember(m, &st, peers[m.ID])
+		row := newMember(m, &st)
 		row.Answers = answers[m.ID]
-		v.Members = append(v.Members, row)
+		v.Members, rows[m.ID] = append(v.Members, row), row
+	}
+	for _, value := range s.Monitor() {
+		n, whole := value.Is.(int64)
+		switch row := rows[value.Peer]; {
+		case value.Peer == 0 && value.Key == "" && slices.Contains(shown, value.Name):
+			v.Values[value.Name] = number(value.Is)
+		case row == nil || !whole:
+		case value.Name == "gozkd_peer_lag_entries":
+			row.Lag = &n
+		case value.Name == "gozkd_peer_in_step":
+			row.InStep = new(n == 1)
+		case value.Name == "gozkd_peer_connected":
+			row.Connected = new(n == 1)
+		}
 	}
 	if len(v.Members) == 0 {
-		v.Members = append(v.Members, member{ID: memberid.Number(st.Member), Role: st.Mode, Own: true,
+		v.Members = append(v.Members, &member{ID: memberid.Number(st.Member), Role: st.Mode, Own: true,
 			Client: e.server.ConnectString()})
 	}
 	return v, nil
 }
 
-func newMember(m server.MemberStatus, st *server.Status, peer map[string]int64) member {
-	row := member{ID: memberid.Number(m.ID), Role: "follower", Own: m.ID == st.Member, Client: m.ClientAddress, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
+func newMember(m server.MemberStatus, st *server.Status) *member {
+	row := &member{ID: memberid.Number(m.ID), Role: "follower", Own: m.ID == st.Member, Client: m.ClientAddress, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
 	switch {
 	case m.ID == st.Leader:
 		row.Role = "leader"
 	case m.Observer:
 		row.Role = "observer"
-	}
-	if lag, ok := peer["gozkd_peer_lag_entries"]; ok {
-		row.Lag = &lag
-	}
-	if n, ok := peer["gozkd_peer_in_step"]; ok {
-		row.InStep = new(n == 1)
-	}
-	if n, ok := peer["gozkd_peer_connected"]; ok {
-		row.Connected = new(n == 1)
 	}
 	return row
 }
