@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -202,22 +200,20 @@ func readUsers(path string, users sasl.DigestUsers) (shared string, err error) {
 	if err != nil {
 		return "", err
 	}
-	lines := bufio.NewScanner(bytes.NewReader(b))
-	for n := 1; lines.Scan(); n++ {
-		line := trim(lines.Text())
-		if line == "" || line[0] == '#' {
+	for n, line := range strings.Split(string(b), "\n") {
+		if line = trim(line); line == "" || line[0] == '#' {
 			continue
 		}
 		hash := line[strings.LastIndexByte(line, ':')+1:]
 		name, realm := strings.CutSuffix(strings.TrimSuffix(line, ":"+hash), ":"+sasl.Realm)
 		if !realm || name == "" {
-			return shared, fmt.Errorf("line %d is not user:%s:HASH: make it with htdigest %s %s USER", n, sasl.Realm, path, sasl.Realm)
+			return shared, fmt.Errorf("line %d is not user:%s:HASH: make it with htdigest %s %s USER", n+1, sasl.Realm, path, sasl.Realm)
 		}
 		if err := users.SetHash(name, hash); err != nil {
-			return shared, fmt.Errorf("line %d: %w", n, err)
+			return shared, fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
-	return shared, lines.Err()
+	return shared, nil
 }
 
 // enforcement checks the schemes that clients need.

@@ -29,15 +29,10 @@ func (f *Filter) Change(t *Txn) *Txn {
 		return nil
 	}
 	var ops []Txn
-	var deleted []string
+	deleted := slices.DeleteFunc(slices.Clone(t.Deleted), func(path string) bool { return !f.Matches(path) })
 	for i := range t.Ops {
 		if op := f.operation(t, &t.Ops[i]); op != nil {
 			ops = append(ops, *op)
-		}
-	}
-	for _, path := range t.Deleted {
-		if f.Matches(path) {
-			deleted = append(deleted, path)
 		}
 	}
 	if ends := t.Op == proto.OpCloseSession.String() || t.Op == proto.OpExpireSession.String(); ends && !t.Known {
