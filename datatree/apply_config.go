@@ -83,7 +83,7 @@ func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 	if code := x.fits("data", configPath, dataReplyBytes(len(next.Text(x.Zxid)))); code != proto.OK {
 		return code
 	}
-	rec := *t.ensemble
+	rec := t.ensemble
 	rec.pending = Pending{Serial: x.Zxid, Members: next}
 	t.setEnsemble(rec)
 	x.res.Pending, x.res.Serial = true, x.Zxid
@@ -100,7 +100,7 @@ func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 func (t *Tree) configDone(x *txn) proto.ErrCode {
 	d := reader{b: x.Body}
 	serial, code := proto.Zxid(d.varint()), proto.ErrCode(d.int32())
-	rec := *t.ensemble
+	rec := t.ensemble
 	switch {
 	case x.Session != 0:
 		return proto.ErrUnimplemented

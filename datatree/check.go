@@ -47,7 +47,7 @@ func (c *checker) say(format string, args ...any) {
 
 func (c *checker) walk() {
 	t := c.t
-	for _, n := range slices.SortedFunc(t.znodes.all(), byPath) {
+	for _, n := range slices.SortedFunc(t.znodes.All(), byPath) {
 		c.place(n)
 		c.record(n)
 	}
@@ -65,7 +65,7 @@ func (c *checker) walk() {
 func (c *checker) place(n *znode) {
 	t, path := c.t, n.path()
 	switch {
-	case t.znodes.peek(n.id) != n:
+	case t.znodes.Peek(n.id) != n:
 		c.say("D7: %q does not have number %d", path, n.id)
 	case t.get(path) != n:
 		c.say("D1: %q is not found by its path", path)
@@ -86,7 +86,7 @@ func (c *checker) place(n *znode) {
 	}
 	nameBytes := 0
 	for _, id := range t.children(n) {
-		child := t.znodes.peek(id)
+		child := t.znodes.Peek(id)
 		if child == nil || child.first == nil {
 			c.say("D1: %q lists number %d, which is no znode's", path, id)
 			continue
@@ -100,7 +100,7 @@ func (c *checker) place(n *znode) {
 		return
 	}
 	c.dirs++
-	if d := t.dirs.at(n.dir); d.nameBytes != nameBytes || nameBytes == 0 {
+	if d := t.dirs.At(n.dir); d.nameBytes != nameBytes || nameBytes == 0 {
 		c.say("D3: %q counts %d bytes of names, they are %d", path, d.nameBytes, nameBytes)
 	}
 	if n.kind() == ephemeral {
@@ -166,21 +166,23 @@ func (c *checker) sessions() {
 }
 
 func (c *checker) ensemble() {
-	e := c.t.ensemble
-	if fresh := c.t.sealEnsemble(*e); fresh.digest != e.digest {
-		c.say("D3: the members have digest %#x, computed is %#x", e.digest, fresh.digest)
+	e, fresh := c.t.ensemble, state{singles: make(map[byte]string)}
+	fresh.setEnsemble(e)
+	digest := singleDigest(ensemblePrefix, c.t.singles[ensemblePrefix])
+	if fresh.digest != digest {
+		c.say("D3: the members have digest %#x, computed is %#x", digest, fresh.digest)
 	}
 	if err := e.plausible(c.t.lastZxid); err != nil {
 		c.say("D4, D6: the members: %w", err)
 	}
-	c.digest += e.digest + c.t.limit.digest
+	c.digest += digest + singleDigest(limitPrefix, c.t.singles[limitPrefix])
 }
 
 // list checks the ownerIdx of the znodes in a list of an owner, and returns these znodes.
 func (c *checker) list(owned []znodeID) []*znode {
 	var znodes []*znode
 	for i, id := range owned {
-		n := c.t.znodes.peek(id)
+		n := c.t.znodes.Peek(id)
 		if n == nil || n.first == nil {
 			c.say("D2: number %d is listed, which is no znode's", id)
 			continue
@@ -196,7 +198,7 @@ func (c *checker) list(owned []znodeID) []*znode {
 
 // owners checks that every ephemeral, container and TTL znode is listed.
 func (c *checker) owners() {
-	for n := range c.t.znodes.all() {
+	for n := range c.t.znodes.All() {
 		if n.kind() != persistent && !c.owned[n.id] {
 			c.say("D2: %q is not listed by its owner", n.path())
 		}
@@ -206,7 +208,7 @@ func (c *checker) owners() {
 // quotas compares each quota with a fresh count of its znodes.
 func (c *checker) quotas() {
 	limits := 0
-	for n := range c.t.znodes.all() {
+	for n := range c.t.znodes.All() {
 		if target, ok := quotaTarget(n.path(), limitsName); ok {
 			if limits++; c.t.quotas[target] == nil {
 				c.say("D3: %q has limits and no quota", target)
@@ -230,18 +232,18 @@ func (c *checker) quotas() {
 // pools checks that every number in use belongs to a znode of the tree or a checkpoint's note.
 func (c *checker) pools() {
 	t := c.t
-	if t.dirs.len() != c.dirs {
-		c.say("D7: %d lists of children are kept, %d are in use", t.dirs.len(), c.dirs)
+	if t.dirs.Len() != c.dirs {
+		c.say("D7: %d lists of children are kept, %d are in use", t.dirs.Len(), c.dirs)
 	}
-	if t.znodes.len() != t.index.len() {
-		c.say("D7: %d znodes are kept, %d are in the index", t.znodes.len(), t.index.len())
+	if t.znodes.Len() != t.index.len() {
+		c.say("D7: %d znodes are kept, %d are in the index", t.znodes.Len(), t.index.len())
 	}
 	if t.dirty == nil {
 		return
 	}
 	// By path: bit 0 is a note of a znode in the tree, bit 1 a note of a deleted znode.
 	there := make(map[string]int)
-	for e := range t.dirty.notes.all() {
+	for e := range t.dirty.notes.All() {
 		path, bit := e.blob().path(), 2
 		if e.id != 0 {
 			bit = 1
@@ -276,8 +278,9 @@ func (c *checker) totals() {
 	if c.weight != t.weight {
 		c.say("D3: the znodes weigh %d bytes, computed are %d", t.weight, c.weight)
 	}
-	l := t.limit.Limit
-	if l.check() != nil || *t.limit != *t.sealLimit(l) || l.Full && t.Weight() < l.Resumes() {
+	l, fresh := t.limit, state{singles: make(map[byte]string)}
+	fresh.replaceLimit(l)
+	if l.check() != nil || t.singles[limitPrefix] != fresh.singles[limitPrefix] || l.Full && t.Weight() < l.Resumes() {
 		c.say("D8: the limit is %+v, the state weighs %d bytes", l, t.Weight())
 	}
 	if len(c.refs) != len(t.acls.numbers) {

@@ -70,8 +70,8 @@ func TestCheck_Finds(t *testing.T) {
 			text := n(tree, "/fuzz").blob().text
 			n(tree, "/fuzz").setBlob(blob{text: text[:len(text)-1] + "\x80\x00"}) // the length of the ACL
 		},
-		"bytes of names":        func(tree *Tree) { tree.dirs.at(n(tree, "/fuzz").dir).nameBytes++ },
-		"list without children": func(tree *Tree) { n(tree, "/large").dir, _ = tree.dirs.alloc() },
+		"bytes of names":        func(tree *Tree) { tree.dirs.At(n(tree, "/fuzz").dir).nameBytes++ },
+		"list without children": func(tree *Tree) { n(tree, "/large").dir, _ = tree.dirs.Alloc() },
 		"digest of a znode":     func(tree *Tree) { spoil(tree, func(r *record) { r.version++ }) },
 		"digest of a session": func(tree *Tree) {
 			rec := *tree.sessions[fuzzSession].rec
@@ -83,13 +83,16 @@ func TestCheck_Finds(t *testing.T) {
 			rec.connEpoch = tree.lastZxid + 1
 			tree.sessions[fuzzSession].rec = tree.sealSession(rec)
 		},
-		"digest":              func(tree *Tree) { tree.digest++ },
-		"bytes":               func(tree *Tree) { tree.dataSize++ },
-		"ephemerals":          func(tree *Tree) { tree.numEphemerals++ },
-		"znodes":              func(tree *Tree) { tree.index.n++ },
-		"weight":              func(tree *Tree) { tree.weight++ },
-		"limit of nothing":    func(tree *Tree) { tree.limit = tree.sealLimit(Limit{Cause: LimitedByDisk}) },
-		"digest of the limit": func(tree *Tree) { tree.limit = &limitRecord{Limit: Limit{Weight: 1 << 20, Cause: LimitedByDisk}} },
+		"digest":     func(tree *Tree) { tree.digest++ },
+		"bytes":      func(tree *Tree) { tree.dataSize++ },
+		"ephemerals": func(tree *Tree) { tree.numEphemerals++ },
+		"znodes":     func(tree *Tree) { tree.index.n++ },
+		"weight":     func(tree *Tree) { tree.weight++ },
+		"limit of nothing": func(tree *Tree) {
+			tree.limit = Limit{Cause: LimitedByDisk}
+			tree.singles[limitPrefix] = string(appendLimit(nil, tree.limit))
+		},
+		"digest of the limit": func(tree *Tree) { tree.limit = Limit{Weight: 1 << 20, Cause: LimitedByDisk} },
 		"full and about to end": func(tree *Tree) {
 			tree.replaceLimit(Limit{Weight: 3600, Cause: LimitedByDisk, Full: true})
 		},
@@ -112,30 +115,29 @@ func TestCheck_Finds(t *testing.T) {
 			tree.quotas["/fuzz"] = tree.quotas["/large"]
 			delete(tree.quotas, "/large")
 		},
-		"zxid": func(tree *Tree) { tree.lastZxid = 2 },
-		"digest of the members": func(tree *Tree) {
-			rec := *tree.ensemble
-			rec.version--
-			tree.ensemble = &rec
+		"zxid":                  func(tree *Tree) { tree.lastZxid = 2 },
+		"digest of the members": func(tree *Tree) { tree.ensemble.version-- },
+		"members not counted": func(tree *Tree) {
+			tree.ensemble = ensembleRecord{}
+			delete(tree.singles, ensemblePrefix)
 		},
-		"members not counted": func(tree *Tree) { tree.ensemble = &ensembleRecord{} },
 		"zxid of the members": func(tree *Tree) {
-			rec := *tree.ensemble
+			rec := tree.ensemble
 			rec.pending.Serial = tree.lastZxid + 1
 			tree.setEnsemble(rec)
 		},
 		"members pending for long": func(tree *Tree) {
-			rec := *tree.ensemble
+			rec := tree.ensemble
 			rec.version = rec.pending.Serial
 			tree.setEnsemble(rec)
 		},
 		"no members": func(tree *Tree) {
-			rec := *tree.ensemble
+			rec := tree.ensemble
 			rec.current = nil
 			tree.setEnsemble(rec)
 		},
 		"members of nothing": func(tree *Tree) {
-			rec := *tree.ensemble
+			rec := tree.ensemble
 			rec.pending.Serial = 0
 			tree.setEnsemble(rec)
 		},
@@ -146,7 +148,7 @@ func TestCheck_Finds(t *testing.T) {
 		"child of another":           func(tree *Tree) { tree.children(n(tree, "/fuzz"))[0] = n(tree, "/large").id },
 		"ephemeral that is none":     func(tree *Tree) { tree.sessions[fuzzSession].ephemerals[0] = 1000 },
 		"ephemeral beyond all pages": func(tree *Tree) { tree.sessions[fuzzSession].ephemerals[0] = 1 << 20 },
-		"children of nobody":         func(tree *Tree) { tree.dirs.alloc() },
+		"children of nobody":         func(tree *Tree) { tree.dirs.Alloc() },
 		"number of an ACL":           func(tree *Tree) { n(tree, configPath).acl = 0 },
 		"ACL that is none":           func(tree *Tree) { n(tree, configPath).acl = 1000 },
 		"ACL after the last":         func(tree *Tree) { n(tree, configPath).acl = uint32(len(tree.acls.lists) + 1) },
@@ -164,12 +166,12 @@ func TestCheck_Finds(t *testing.T) {
 		"note of what is there as gone":     func(tree *Tree) { tree.dirty.noteOf(n(tree, "/fuzz")).id = 0 },
 		"note that comes twice": func(tree *Tree) {
 			for range 2 {
-				_, e := tree.dirty.notes.alloc()
+				_, e := tree.dirty.notes.Alloc()
 				e.first, e.size = tree.root.first, tree.root.size
 			}
 		},
 		"too much to say": func(tree *Tree) {
-			for n := range tree.znodes.all() {
+			for n := range tree.znodes.All() {
 				n.setBlob(tree.seal("/fuzz", &record{czxid: -1}))
 			}
 		},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/gozkd/gozkd/internal/slab"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -25,10 +26,9 @@ const (
 // independent of later changes of the tree.
 type Changes struct {
 	meta     meta
-	ensemble *ensembleRecord // nil: unchanged
-	limit    *limitRecord    // nil: unchanged
+	singles  map[byte]string // records that exist once, by key; "": deleted
 	sessions map[proto.SessionID]*sessionRecord
-	notes    pool[note] // of znodes, until they are sorted
+	notes    slab.Slab[note] // of znodes, until they are sorted
 
 	sort   sync.Once
 	znodes []note // sorted by path after sort; before it those of CaptureAll, unsorted
@@ -43,7 +43,7 @@ type meta struct {
 }
 
 func newChanges() *Changes {
-	return &Changes{sessions: make(map[proto.SessionID]*sessionRecord)}
+	return &Changes{singles: make(map[byte]string), sessions: make(map[proto.SessionID]*sessionRecord)}
 }
 
 // Capture returns the changes since the last Capture, or since New or Restore, and starts a new
@@ -64,19 +64,14 @@ func (st *state) Capture() *Changes {
 func (st *state) CaptureAll() *Changes {
 	c := &Changes{
 		meta:     st.meta(),
+		singles:  maps.Clone(st.singles),
 		sessions: make(map[proto.SessionID]*sessionRecord, len(st.sessions)),
 		znodes:   make([]note, 0, st.index.len()),
-	}
-	if !st.ensemble.empty() {
-		c.ensemble = st.ensemble
-	}
-	if st.limit.Limit != (Limit{}) {
-		c.limit = st.limit
 	}
 	for id, s := range st.sessions {
 		c.sessions[id] = s.rec
 	}
-	for n := range st.znodes.all() {
+	for n := range st.znodes.All() {
 		c.znodes = append(c.znodes, note{n.first, n.size, n.id})
 	}
 	return c
@@ -87,58 +82,40 @@ func (c *Changes) Zxid() proto.Zxid { return c.meta.lastZxid }
 
 // Len returns the number of keys, including that of meta.
 func (c *Changes) Len() int {
-	n := 1 + len(c.sortedZnodes()) + len(c.sessions)
-	if c.ensemble != nil {
-		n++
-	}
-	if c.limit != nil {
-		n++
-	}
-	return n
+	return 1 + len(c.singles) + len(c.sessions) + len(c.sortedZnodes())
 }
 
 // Range calls yield for each key in order until it returns an error, which Range returns. A nil
 // value: the key is deleted. Key and value are shared and immutable; the callee may keep them.
 func (c *Changes) Range(yield func(key, value []byte) error) error {
-	var mem arena
-	// put yields the key that mem.b ends with. The record is deleted if it is empty.
-	put := func(empty bool, appendValue func([]byte) []byte) error {
-		key, value := mem.cut(), []byte(nil)
-		if !empty {
-			mem.b = appendValue(mem.b)
-			value = mem.cut()
-		}
-		return yield(key, value)
-	}
-	mem.b = append(mem.b, metaPrefix)
-	if err := put(false, func(b []byte) []byte { return appendMeta(b, c.meta) }); err != nil {
+	if err := yield([]byte{metaPrefix}, appendMeta(nil, c.meta)); err != nil {
 		return err
 	}
-	if e := c.ensemble; e != nil {
-		mem.b = append(mem.b, ensemblePrefix)
-		if err := put(e.empty(), func(b []byte) []byte { return appendEnsemble(b, e) }); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(c.singles)) {
+		var value []byte
+		if c.singles[key] != "" {
+			value = bytesOf(c.singles[key])
+		}
+		if err := yield([]byte{key}, value); err != nil {
 			return err
 		}
 	}
-	if l := c.limit; l != nil {
-		mem.b = append(mem.b, limitPrefix)
-		if err := put(l.Limit == Limit{}, func(b []byte) []byte { return appendLimit(b, l.Limit) }); err != nil {
-			return err
-		}
-	}
+	var mem arena
 	// Sorted as unsigned, like the bytes of the keys.
 	for _, id := range slices.SortedFunc(maps.Keys(c.sessions), compareUnsigned) {
-		rec := c.sessions[id]
 		mem.b = appendSessionKey(mem.b, id)
-		if err := put(rec == nil, func(b []byte) []byte { return appendSession(b, rec) }); err != nil {
+		key, value := mem.cut(), []byte(nil)
+		if rec := c.sessions[id]; rec != nil {
+			mem.b = appendSession(mem.b, rec)
+			value = mem.cut()
+		}
+		if err := yield(key, value); err != nil {
 			return err
 		}
 	}
 	znodes := c.sortedZnodes()
 	for i := range znodes {
-		if i%PrefetchPaths == 0 {
-			prefetchNotes(znodes[i:])
-		}
+		prefetch(znodes, i, func(n *note) byte { return n.blob().touch() })
 		b, value := znodes[i].blob(), []byte(nil)
 		if znodes[i].id != 0 {
 			value = b.value()
@@ -154,11 +131,11 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 func (c *Changes) sortedZnodes() []note {
 	c.sort.Do(func() {
 		if c.znodes == nil {
-			c.znodes = make([]note, 0, c.notes.len())
-			for e := range c.notes.all() {
+			c.znodes = make([]note, 0, c.notes.Len())
+			for e := range c.notes.All() {
 				c.znodes = append(c.znodes, *e)
 			}
-			c.notes = pool[note]{}
+			c.notes = slab.Slab[note]{}
 		}
 		sortNotes(c.znodes)
 		c.znodes = slices.CompactFunc(c.znodes, func(a, b note) bool {

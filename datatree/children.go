@@ -10,9 +10,9 @@ import (
 func (s *znodeStore) addChild(p, child *znode) {
 	var d *dir
 	if p.dir == 0 {
-		p.dir, d = s.dirs.alloc()
+		p.dir, d = s.dirs.Alloc()
 	} else {
-		d = s.dirs.at(p.dir)
+		d = s.dirs.At(p.dir)
 	}
 	child.childIdx = int32(len(d.children))
 	d.children = append(d.children, child.id)
@@ -44,7 +44,7 @@ func (s *znodeStore) LongLists(f func(path string, bytes int)) {
 	long := make(map[string]int)
 	for id := range s.lists.told {
 		p := s.at(id)
-		d := s.dirs.at(p.dir)
+		d := s.dirs.At(p.dir)
 		if size := listBytes(d.nameBytes, len(d.children)); size > s.lists.limit {
 			long[p.path()] = size
 		}
@@ -61,7 +61,7 @@ func listBytes(nameBytes, n int) int {
 
 // dropChild removes a child from p. The last child takes its index.
 func (s *znodeStore) dropChild(p, child *znode) {
-	d := s.dirs.at(p.dir)
+	d := s.dirs.At(p.dir)
 	d.nameBytes -= len(child.name())
 	s.unindexChild(p.dir, child, d.children)
 	d.children = swapRemove(d.children, child.childIdx, func(m znodeID, i int32) { s.at(m).childIdx = i })
@@ -69,14 +69,14 @@ func (s *znodeStore) dropChild(p, child *znode) {
 		delete(s.lists.told, p.id)
 	}
 	if len(d.children) == 0 {
-		s.dirs.free(p.dir)
+		s.dirs.Free(p.dir)
 		p.dir = 0
 	}
 }
 
 // childrenReplyBytes returns the size of getChildren2's reply for n with one more child so named.
 func (s *znodeStore) childrenReplyBytes(n *znode, name string) int {
-	d := s.dirs.at(n.dir) // number 0 has no children
+	d := s.dirs.At(n.dir) // number 0 has no children
 	return listBytes(d.nameBytes+len(name), len(d.children)+1)
 }
 

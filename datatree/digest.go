@@ -12,14 +12,24 @@ import (
 // record, so each change updates it. LastZxid is not part of it.
 func (st *state) Digest() uint64 { return st.digest }
 
-// sealEnsemble returns rec as an immutable record with its digest.
-func (st *state) sealEnsemble(rec ensembleRecord) *ensembleRecord {
-	rec.digest = 0
-	if !rec.empty() {
-		st.buf = appendEnsemble(append(st.buf[:0], 1, ensemblePrefix), &rec)
-		rec.digest = xxhash.Sum64(st.buf)
+// setSingle sets the value of a record that exists once, or deletes the record if it is empty.
+func (st *state) setSingle(key byte, empty bool, value []byte) {
+	st.digest -= singleDigest(key, st.singles[key])
+	delete(st.singles, key)
+	if !empty {
+		st.singles[key] = string(value)
 	}
-	return &rec
+	st.digest += singleDigest(key, st.singles[key])
+	if st.dirty != nil {
+		st.dirty.singles[key] = st.singles[key]
+	}
+}
+
+func singleDigest(key byte, value string) uint64 {
+	if value == "" {
+		return 0
+	}
+	return xxhash.Sum64String(string([]byte{1, key}) + value)
 }
 
 // sealSession returns rec as an immutable record with its digest.

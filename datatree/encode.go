@@ -120,16 +120,12 @@ func appendEnsemble(b []byte, r *ensembleRecord) []byte {
 	return b
 }
 
-func decodeEnsemble(b []byte) (*ensembleRecord, error) {
+func decodeEnsemble(b []byte) (r ensembleRecord, err error) {
 	d := reader{b: b}
-	var sets [2]Pending
-	for i := range sets {
-		var err error
-		if sets[i].Members, sets[i].Serial, err = serverlist.ParseConfig(d.text()); err != nil {
-			return nil, err
-		}
+	if r.current, r.version, err = serverlist.ParseConfig(d.text()); err == nil {
+		r.pending.Members, r.pending.Serial, err = serverlist.ParseConfig(d.text())
 	}
-	return &ensembleRecord{version: sets[0].Serial, current: sets[0].Members, pending: sets[1]}, d.end()
+	return r, cmp.Or(err, d.end())
 }
 
 // appendLimit encodes a limit, which is not the zero Limit.

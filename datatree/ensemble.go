@@ -28,13 +28,12 @@ func (st *state) PendingConfig() (Pending, bool) {
 	return st.ensemble.pending, st.ensemble.pending.Serial != 0
 }
 
-// ensembleRecord is the record of the members in a checkpoint. It is immutable. A standalone server
-// has an empty record in the tree and no record in the checkpoint.
+// ensembleRecord is the record of the members in a checkpoint. A standalone server has an empty
+// record in the tree and no record in the checkpoint.
 type ensembleRecord struct {
 	version proto.Zxid // 0: no current members
 	current serverlist.Set
 	pending Pending // Serial 0: none
-	digest  uint64  // 0 if empty
 }
 
 func (e *ensembleRecord) empty() bool { return e.version == 0 && e.pending.Serial == 0 }
@@ -56,12 +55,7 @@ func (e *ensembleRecord) plausible(last proto.Zxid) error {
 	return nil
 }
 
-// setEnsemble replaces the record. The digest of rec need not be set.
 func (st *state) setEnsemble(rec ensembleRecord) {
-	old := st.ensemble.digest
-	st.ensemble = st.sealEnsemble(rec)
-	st.digest += st.ensemble.digest - old
-	if st.dirty != nil {
-		st.dirty.ensemble = st.ensemble
-	}
+	st.ensemble = rec
+	st.setSingle(ensemblePrefix, rec.empty(), appendEnsemble(nil, &rec))
 }

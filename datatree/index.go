@@ -4,6 +4,8 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
+
+	"github.com/gozkd/gozkd/internal/slab"
 )
 
 // index finds znodes by path. It is a hash table of znode numbers; a map[string]znodeID would store
@@ -43,14 +45,14 @@ func (x *index) locate(path string) (*shard, uint32) {
 }
 
 // get returns the znode at path, or nil. It does not retain path.
-func (x *index) get(znodes *pool[znode], path string) *znode {
+func (x *index) get(znodes *slab.Slab[znode], path string) *znode {
 	s, h := x.locate(path)
 	if s.n == 0 {
 		return nil
 	}
 	for i := s.home(h); s.slots[i] != 0; i = s.next(i) {
 		if s.slots[i].hash() == h {
-			if n := znodes.at(s.slots[i].id()); n.path() == path {
+			if n := znodes.At(s.slots[i].id()); n.path() == path {
 				return n
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/gozkd/gozkd/internal/slab"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
@@ -16,7 +17,7 @@ func TestIndex_IsAMap(t *testing.T) {
 	exhaustive.Checks(t, 8, 100)
 	rapid.Check(t, func(rt *rapid.T) {
 		x, want := newIndex(), make(map[string]*znode)
-		var znodes pool[znode]
+		var znodes slab.Slab[znode]
 		for range rapid.IntRange(1, 6).Draw(rt, "rounds") {
 			from, n := rapid.IntRange(0, 3000).Draw(rt, "from"), rapid.IntRange(0, 6000).Draw(rt, "n")
 			grow := rapid.Bool().Draw(rt, "grow")
@@ -24,14 +25,14 @@ func TestIndex_IsAMap(t *testing.T) {
 				path := fmt.Sprintf("/%d", i)
 				switch n := want[path]; {
 				case grow && n == nil:
-					id, n := znodes.alloc()
+					id, n := znodes.Alloc()
 					n.id = id
 					n.setBlob(tree.seal(path, &record{}))
 					want[path] = n
 					x.put(n)
 				case !grow && n != nil:
 					x.drop(n)
-					znodes.free(n.id)
+					znodes.Free(n.id)
 					delete(want, path)
 				}
 			}
@@ -41,7 +42,7 @@ func TestIndex_IsAMap(t *testing.T) {
 				}
 			}
 			all := 0
-			for n := range znodes.all() {
+			for n := range znodes.All() {
 				if all++; want[n.path()] != n {
 					rt.Fatalf("%s is there and should not be", n.path())
 				}
@@ -56,10 +57,10 @@ func TestIndex_IsAMap(t *testing.T) {
 // TestIndex_Shrinks: a shard counts its znodes, and gives memory back when few are left.
 func TestIndex_Shrinks(t *testing.T) {
 	tree, x := empty(Options{}), newIndex()
-	var znodes pool[znode]
+	var znodes slab.Slab[znode]
 	var all []*znode
 	for i := range 60_000 {
-		id, n := znodes.alloc()
+		id, n := znodes.Alloc()
 		n.id = id
 		n.setBlob(tree.seal(fmt.Sprintf("/%d", i), &record{}))
 		all = append(all, n)

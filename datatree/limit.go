@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 )
@@ -89,32 +87,11 @@ func (st *state) WeighPart(part int, f func(child string, weight int64)) {
 }
 
 // Limit returns the limit of the state's growth.
-func (st *state) Limit() Limit { return st.limit.Limit }
-
-// limitRecord is the record of the limit in a checkpoint. It is immutable. Without a limit the
-// checkpoint has no record.
-type limitRecord struct {
-	Limit
-	digest uint64 // 0 without a limit
-}
-
-// sealLimit returns l as an immutable record with its digest.
-func (st *state) sealLimit(l Limit) *limitRecord {
-	rec := &limitRecord{Limit: l}
-	if l != (Limit{}) {
-		st.buf = appendLimit(append(st.buf[:0], 1, limitPrefix), l)
-		rec.digest = xxhash.Sum64(st.buf)
-	}
-	return rec
-}
+func (st *state) Limit() Limit { return st.limit }
 
 func (st *state) replaceLimit(l Limit) {
-	old := st.limit.digest
-	st.limit = st.sealLimit(l)
-	st.digest += st.limit.digest - old
-	if st.dirty != nil {
-		st.dirty.limit = st.limit
-	}
+	st.limit = l
+	st.setSingle(limitPrefix, l == (Limit{}), appendLimit(nil, l))
 }
 
 // setLimit replaces the limit, unless the leader has changed: the new leader decides anew.
@@ -183,7 +160,7 @@ func (st *state) RefusesGrowth(r *Request, missing int) bool {
 // outgrown reports whether the state is full, or has no room for that many bytes although it weighs
 // so little that it would not stay full: such requests would go through the log one after another.
 func (st *state) outgrown(bytes int) bool {
-	l, weight := st.limit.Limit, st.Weight()
+	l, weight := st.limit, st.Weight()
 	return l.Full || weight < l.Resumes() && weight+int64(bytes) > l.Weight
 }
 
@@ -202,7 +179,7 @@ func createdBytes(path string, dataBytes, aclBytes int) int {
 
 // mayWeigh refuses a change after which the state would weigh that much, more than before.
 func (t *Tree) mayWeigh(x *txn, path string, weight int64) proto.ErrCode {
-	l := t.limit.Limit
+	l := t.limit
 	switch {
 	case l.Full:
 		x.res.Full = true
@@ -231,7 +208,7 @@ func (t *Tree) mayAddSession(x *txn) proto.ErrCode {
 
 // endFull ends Full if the state has shrunk. It is called after each request.
 func (t *Tree) endFull() {
-	if l := t.limit.Limit; l.Full && t.Weight() < l.Resumes() {
+	if l := t.limit; l.Full && t.Weight() < l.Resumes() {
 		l.Full = false
 		t.replaceLimit(l)
 	}

@@ -12,7 +12,7 @@ func (st *state) discard(n *znode) {
 		return
 	}
 	st.acls.release(n.acl)
-	st.znodes.free(n.id)
+	st.znodes.Free(n.id)
 }
 
 // insert adds n, which comes from newZnode or remove.

@@ -23,7 +23,7 @@ const noteFresh = 1 << 31
 // so the number may be from an earlier capture: then the note with that number belongs to another
 // znode or does not exist.
 func (c *Changes) noteOf(n *znode) *note {
-	if e := c.notes.peek(n.note &^ noteFresh); e != nil && e.id == n.id {
+	if e := c.notes.Peek(n.note &^ noteFresh); e != nil && e.id == n.id {
 		return e
 	}
 	return nil
@@ -36,7 +36,7 @@ func (c *Changes) noteChange(n *znode, fresh bool) {
 	}
 	e := c.noteOf(n)
 	if e == nil {
-		n.note, e = c.notes.alloc()
+		n.note, e = c.notes.Alloc()
 		e.id = n.id
 		if fresh {
 			n.note |= noteFresh
@@ -53,10 +53,10 @@ func (c *Changes) noteRemoval(n *znode) {
 	}
 	switch e := c.noteOf(n); {
 	case e == nil:
-		_, e = c.notes.alloc()
+		_, e = c.notes.Alloc()
 		e.setDeleted(n.blob())
 	case n.note&noteFresh != 0:
-		c.notes.free(n.note &^ noteFresh)
+		c.notes.Free(n.note &^ noteFresh)
 	default:
 		e.setDeleted(n.blob())
 	}

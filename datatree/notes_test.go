@@ -35,7 +35,7 @@ func TestNotes_DeletedZnodesHoldPathsOnly(t *testing.T) {
 			t.Fatal(child, res)
 		}
 	}
-	for e := range l.tree.dirty.notes.all() {
+	for e := range l.tree.dirty.notes.All() {
 		if e.id != 0 {
 			continue
 		}

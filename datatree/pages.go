@@ -109,10 +109,8 @@ func (x *pageIndex) load(s *znodeStore, p *znode, at int) []pageName {
 	c := &x.chunks[at]
 	names := s.pages.names[:0]
 	for i, id := range c.ids {
-		if i%PrefetchPaths == 0 {
-			s.prefetchIDs(c.ids[i:])
-		}
-		n := s.znodes.peek(id)
+		prefetch(c.ids, i, s.touchPath)
+		n := s.znodes.Peek(id)
 		if n == nil || n.parent != p.id {
 			continue
 		}
@@ -171,9 +169,7 @@ func (s *znodeStore) indexOf(n *znode) *pageIndex {
 	}
 	x.idle = 0
 	for work := 0; x.built < len(children) && work < s.pages.work; {
-		if x.built%PrefetchPaths == 0 {
-			s.prefetchIDs(children[x.built:])
-		}
+		prefetch(children, x.built, s.touchPath)
 		work += x.add(s, n, s.at(children[x.built]))
 	}
 	if x.built < len(children) {

@@ -106,6 +106,7 @@ func TestPageIndex_StaleNumbers(t *testing.T) {
 	if names := fmt.Sprint(m.names()); names != "[b c d e f g h]" {
 		t.Error(names)
 	}
+	const pageSlots = 1024 // of a slab.Slab
 	const n = 5 * pageSlots
 	for i := range n {
 		m.createAt(fmt.Sprintf("/p/%05d", i), nil)

@@ -106,7 +106,7 @@ func (m *pagesModel) checkIndex() error {
 		entries += len(c.ids)
 		before := ""
 		for _, id := range c.ids {
-			n := m.tree.znodes.peek(id)
+			n := m.tree.znodes.Peek(id)
 			if n == nil || n.first == nil || n.parent != p.id || int(n.childIdx) >= x.built {
 				continue
 			}

@@ -57,31 +57,24 @@ func (s *znodeStore) prefetchOps(ops []proto.MultiOp) {
 	s.Prefetch(paths[:n])
 }
 
-func prefetchNotes(notes []note) {
+// prefetch touches the items from each i on that is a multiple of PrefetchPaths.
+func prefetch[T any](items []T, i int, touch func(*T) byte) {
+	if i%PrefetchPaths != 0 {
+		return
+	}
 	var seen byte
-	for i := range notes[:min(len(notes), PrefetchPaths)] {
-		seen |= notes[i].blob().touch()
+	for k := range items[i:min(len(items), i+PrefetchPaths)] {
+		seen |= touch(&items[i+k])
 	}
 	keep(seen)
 }
 
-func prefetchRun(run []numbered) {
-	var seen byte
-	for i := range run[:min(len(run), PrefetchPaths)] {
-		seen |= run[i].blob().text[0]
+// touchPath reads the path of a znode, which may be gone.
+func (s *znodeStore) touchPath(id *znodeID) byte {
+	if n := s.znodes.Peek(*id); n != nil && n.first != nil {
+		return n.blob().text[0]
 	}
-	keep(seen)
-}
-
-// prefetchIDs prefetches the paths of the next znodes, some of which may be gone.
-func (s *znodeStore) prefetchIDs(ids []znodeID) {
-	var seen byte
-	for _, id := range ids[:min(len(ids), PrefetchPaths)] {
-		if n := s.znodes.peek(id); n != nil && n.first != nil {
-			seen |= n.blob().text[0]
-		}
-	}
-	keep(seen)
+	return 0
 }
 
 // touch reads a byte of the beginning, the middle and the end.

@@ -62,7 +62,7 @@ func TestApply_ChildCounterNeverFalls(t *testing.T) {
 		g := newGenerator()
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			before := make(map[string]record)
-			for n := range tree.znodes.all() {
+			for n := range tree.znodes.All() {
 				before[n.path()] = n.record()
 			}
 			h, r := g.next(rt)

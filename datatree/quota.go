@@ -50,8 +50,11 @@ func (st *state) quotaOfNew(path string, p *znode) *quota {
 	return st.quotaOf(p)
 }
 
-func (st *state) account(n *znode, count, bytes int64) {
-	if q := st.quotaOf(n); q != nil {
+func (st *state) account(n *znode, count, bytes int64) { st.charge(st.quotaOf(n), count, bytes) }
+
+// charge adds to the counts of q, unless q is nil.
+func (st *state) charge(q *quota, count, bytes int64) {
+	if q != nil {
 		q.count += count
 		q.bytes += bytes
 		st.writeStats(q)
@@ -92,22 +95,14 @@ func (st *state) quotaOn(target string) {
 		st.countBelow(n, q)
 	}
 	st.writeStats(q)
-	if outer != nil {
-		outer.count -= q.count
-		outer.bytes -= q.bytes
-		st.writeStats(outer)
-	}
+	st.charge(outer, -q.count, -q.bytes)
 }
 
 // quotaOff returns the counts of target's quota to the quota above.
 func (st *state) quotaOff(target string) {
 	q := st.quotas[target]
 	delete(st.quotas, target)
-	if outer := st.quotaOf(st.get(target)); outer != nil {
-		outer.count += q.count
-		outer.bytes += q.bytes
-		st.writeStats(outer)
-	}
+	st.charge(st.quotaOf(st.get(target)), q.count, q.bytes)
 }
 
 // countBelow adds n and its descendants to q, except those with a nearer quota.

@@ -50,7 +50,7 @@ func (s *znodeStore) AppendChildren(b []byte, path string, c Caller) ([]byte, pr
 	}
 	children := s.children(n)
 	if n.dir != 0 {
-		b = slices.Grow(b, 4+4*len(children)+s.dirs.at(n.dir).nameBytes+proto.StatBytes)
+		b = slices.Grow(b, 4+4*len(children)+s.dirs.At(n.dir).nameBytes+proto.StatBytes)
 	}
 	b = jute.AppendInt(b, int32(len(children)))
 	prefix := len(n.path()) + 1 // where the name starts in a child's path
@@ -112,7 +112,7 @@ func (s *znodeStore) ReplyBytes(op proto.OpCode, path string, c Caller) int {
 		r := s.record(n)
 		return len(r.data)
 	case n.dir != 0:
-		d := s.dirs.at(n.dir)
+		d := s.dirs.At(n.dir)
 		return 4*len(d.children) + d.nameBytes
 	}
 	return 0

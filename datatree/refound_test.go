@@ -25,7 +25,7 @@ func TestRefound(t *testing.T) {
 			g.saw(r, res)
 		}
 		before := make(map[string]record)
-		for n := range tree.znodes.all() {
+		for n := range tree.znodes.All() {
 			before[n.path()] = n.record()
 		}
 		sessions, ephemerals, last := tree.NumSessions(), tree.NumEphemerals(), tree.LastZxid()

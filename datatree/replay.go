@@ -28,7 +28,7 @@ type Replay struct {
 // NewReplay continues with a tree: a new one, or one that other replays have made.
 func NewReplay(t *Tree) *Replay {
 	r := &Replay{t: t}
-	for n := range t.znodes.all() {
+	for n := range t.znodes.All() {
 		r.digest += t.zooKeeperDigest(n)
 	}
 	return r
@@ -53,37 +53,27 @@ func (s *znodeStore) zooKeeperDigest(n *znode) uint64 {
 
 // zooKeeperStat returns the part of a Stat that ZooKeeper stores.
 func (r *record) zooKeeperStat() zkfiles.Stat {
-	owner := int64(0)
-	switch r.kind {
-	case ephemeral:
-		owner = zkfiles.OwnerOf(zkfiles.Ephemeral, proto.SessionID(r.owner), 0)
-	case container:
-		owner = zkfiles.OwnerOf(zkfiles.Container, 0, 0)
-	case ttl:
-		owner = zkfiles.OwnerOf(zkfiles.TTL, 0, int64(r.owner))
-	}
 	return zkfiles.Stat{
 		Czxid: r.czxid, Mzxid: r.mzxid, Pzxid: r.pzxid, CtimeMs: r.ctimeMs, MtimeMs: r.mtimeMs,
-		Version: r.version, Cversion: r.cversion, Aversion: r.aversion, Owner: owner,
+		Version: r.version, Cversion: r.cversion, Aversion: r.aversion,
+		Owner: zkfiles.OwnerOf(zkfiles.Kind(r.kind), proto.SessionID(r.owner), int64(r.owner)),
 	}
 }
 
 // setOwner sets kind and owner of a new znode. The session of an ephemeral may be unknown.
 func (r *Replay) setOwner(rec *record, owner int64) error {
 	kindOf, session, ttlMs := zkfiles.KindOf(owner)
-	switch kindOf {
-	case zkfiles.Ephemeral:
-		rec.kind, rec.owner = ephemeral, uint64(session)
+	switch rec.kind = kind(kindOf); rec.kind {
+	case ephemeral:
+		rec.owner = uint64(session)
 		if r.t.sessions[session] == nil {
 			r.setSession(session, unknownTimeout)
 		}
-	case zkfiles.Container:
-		rec.kind = container
-	case zkfiles.TTL:
+	case ttl:
 		if ttlMs == 0 {
 			return fmt.Errorf("its owner %#x means a time to live of 0", uint64(owner))
 		}
-		rec.kind, rec.owner = ttl, uint64(ttlMs)
+		rec.owner = uint64(ttlMs)
 	}
 	return nil
 }

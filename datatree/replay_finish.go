@@ -55,7 +55,7 @@ func (r *Replay) unresolved() error {
 		if a == nil || len(a.list) != 1 || a.list[0].ID.Scheme != unresolvedScheme {
 			continue
 		}
-		for n := range r.t.znodes.all() {
+		for n := range r.t.znodes.All() {
 			if r.t.aclOf(n) == a {
 				return fmt.Errorf("%s has the ACL number %s, which is neither in the snapshot nor in the log behind it", n.path(), a.list[0].ID.ID)
 			}

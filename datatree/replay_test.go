@@ -333,7 +333,7 @@ func TestReplay_DoesWhatTheTreeDid(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for _, side := range [][2]*Tree{{tree, r.t}, {r.t, tree}} {
-				for n := range side[0].znodes.all() {
+				for n := range side[0].znodes.All() {
 					if path := n.path(); within(path, "/zookeeper") {
 						continue
 					}

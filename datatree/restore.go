@@ -55,6 +55,9 @@ func (b *builder) build(batches iter.Seq[*Batch]) (*Tree, error) {
 	if err := b.finish(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCheckpoint, err)
 	}
+	if b.t.dirty != nil {
+		b.t.dirty = newChanges()
+	}
 	return b.t, nil
 }
 
@@ -98,46 +101,36 @@ func (b *builder) other(key, value []byte) (err error) {
 		return errors.New("the meta record is missing before it")
 	}
 	switch {
-	case len(key) == 1 && key[0] == ensemblePrefix:
-		return b.ensemble(value)
-	case len(key) == 1 && key[0] == limitPrefix:
-		return b.limit(value)
+	case len(key) == 1 && (key[0] == ensemblePrefix || key[0] == limitPrefix):
+		return b.single(key[0], value)
 	case len(key) == 9 && key[0] == sessionPrefix:
 		return b.session(proto.SessionID(binary.BigEndian.Uint64(key[1:])), value)
 	}
 	return errors.New("unknown kind of key")
 }
 
-func (b *builder) ensemble(value []byte) error {
-	if !b.t.ensemble.empty() {
+// single adds a record that exists once.
+func (b *builder) single(key byte, value []byte) error {
+	if b.t.singles[key] != "" {
 		return errors.New("comes twice")
+	}
+	if key == limitPrefix {
+		l, err := decodeLimit(value)
+		if err == nil && l == (Limit{}) {
+			err = errors.New("it limits nothing")
+		}
+		b.t.replaceLimit(l)
+		return err
 	}
 	rec, err := decodeEnsemble(value)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if rec.empty() {
+	case rec.empty():
 		return errors.New("it names no members")
 	}
-	if err := rec.plausible(b.t.lastZxid); err != nil {
-		return err
-	}
-	b.t.ensemble = b.t.sealEnsemble(*rec)
-	b.t.digest += b.t.ensemble.digest
-	return nil
-}
-
-func (b *builder) limit(value []byte) error {
-	if b.t.limit.Limit != (Limit{}) {
-		return errors.New("comes twice")
-	}
-	l, err := decodeLimit(value)
-	if err == nil && l == (Limit{}) {
-		err = errors.New("it limits nothing")
-	}
-	b.t.limit = b.t.sealLimit(l)
-	b.t.digest += b.t.limit.digest
-	return err
+	b.t.setEnsemble(rec)
+	return rec.plausible(b.t.lastZxid)
 }
 
 func (b *builder) session(id proto.SessionID, value []byte) error {

@@ -301,7 +301,7 @@ func TestSwapRemove_Shrinks(t *testing.T) {
 // Range ends with the first error.
 func TestChanges_RangeEnds(t *testing.T) {
 	c := fuzzTree(t).CaptureAll()
-	c.ensemble, c.limit = &ensembleRecord{}, &limitRecord{}
+	c.singles = map[byte]string{ensemblePrefix: "", limitPrefix: ""}
 	stop := errors.New("stop")
 	for most := 1; most <= c.Len(); most++ {
 		calls := 0

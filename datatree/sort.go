@@ -36,18 +36,15 @@ func sortRun(run []numbered, at int) {
 		slices.SortFunc(run, comparePaths)
 		return
 	}
+	touchPath := func(n *numbered) byte { return n.blob().text[0] }
 	first := run[0].blob().path()
 	shared := len(first)
 	for i := range run {
-		if i%PrefetchPaths == 0 {
-			prefetchRun(run[i:])
-		}
+		prefetch(run, i, touchPath)
 		shared = at + commonLen(first[at:shared], run[i].blob().path()[at:])
 	}
 	for i := range run {
-		if i%PrefetchPaths == 0 {
-			prefetchRun(run[i:])
-		}
+		prefetch(run, i, touchPath)
 		run[i].bytes = number(run[i].blob().path()[shared:])
 	}
 	slices.SortFunc(run, func(a, b numbered) int { return cmp.Compare(a.bytes, b.bytes) })

@@ -3,6 +3,7 @@ package datatree
 import (
 	"slices"
 
+	"github.com/gozkd/gozkd/internal/slab"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -11,8 +12,8 @@ import (
 // the business of [state].
 type znodeStore struct {
 	root   *znode
-	znodes pool[znode]
-	dirs   pool[dir]
+	znodes slab.Slab[znode]
+	dirs   slab.Slab[dir]
 	index  index
 	acls   aclTable
 	lists  childLists
@@ -46,7 +47,7 @@ func (s *znodeStore) newZnode(parent *znode, path string, r *record) *znode {
 
 // place makes a znode from a blob and the encoding of its ACL.
 func (s *znodeStore) place(parent *znode, b blob, acl string) *znode {
-	id, n := s.znodes.alloc()
+	id, n := s.znodes.Alloc()
 	n.id = id
 	n.setBlob(b)
 	n.acl = s.acls.retain(acl)
@@ -79,7 +80,7 @@ func (s *znodeStore) at(id znodeID) *znode {
 	if id == 0 {
 		return nil
 	}
-	return s.znodes.at(id)
+	return s.znodes.At(id)
 }
 
 func (s *znodeStore) parent(n *znode) *znode { return s.at(n.parent) }
@@ -89,7 +90,7 @@ func (s *znodeStore) children(n *znode) []znodeID {
 	if n.dir == 0 {
 		return nil
 	}
-	return s.dirs.at(n.dir).children
+	return s.dirs.At(n.dir).children
 }
 
 func (s *znodeStore) aclOf(n *znode) *acl { return s.acls.at(n.acl) }

@@ -54,8 +54,9 @@ type state struct {
 	// collectable lists the containers and TTL znodes, unsorted; znode.ownerIdx is the index.
 	collectable []znodeID
 	quotas      map[string]*quota
-	ensemble    *ensembleRecord // never nil
-	limit       *limitRecord    // never nil
+	ensemble    ensembleRecord
+	limit       Limit
+	singles     map[byte]string // the values of ensemble and limit in a checkpoint; see setSingle
 	dirty       *Changes        // nil: not tracked
 
 	undo      []change
@@ -91,8 +92,7 @@ func empty(opts Options) *Tree {
 		znodeStore: newStore(opts),
 		sessions:   make(map[proto.SessionID]*session),
 		quotas:     make(map[string]*quota),
-		ensemble:   &ensembleRecord{},
-		limit:      &limitRecord{},
+		singles:    make(map[byte]string),
 		mostZnodes: maxZnodes,
 	}}
 	if opts.TrackDirty {

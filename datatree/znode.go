@@ -21,7 +21,7 @@ func protected(path string) bool {
 	return path == "/" || path == zookeeperPath || path == quotaPath || path == configPath
 }
 
-// kind says when a znode is deleted automatically.
+// kind says when a znode is deleted automatically. Its values are zkfiles.Kind's.
 type kind uint8
 
 const (
@@ -61,7 +61,7 @@ func (r *record) setData(data []byte) { r.data, r.null, r.sealed = textOf(data),
 // znodeID is a znode's number in znodeStore.znodes; 0 is none.
 type znodeID = uint32
 
-// maxZnodes is the largest number of znodes; at 200 bytes each they take 200 GB. A pool has four
+// maxZnodes is the largest number of znodes; at 200 bytes each they take 200 GB. A Slab has four
 // times as many numbers: a multi may remove all znodes and create as many before it frees the
 // first. Notes have 31 bits for their number, and a path has at most two.
 const maxZnodes = 1<<30 - 1

@@ -60,7 +60,7 @@ const (
 // get returns the modes of c on path, none if there is no entry.
 func (t *Table) get(c ConnID, path string, k listKind) Kind {
 	if e := t.find(c, path, k); e != 0 {
-		return t.entry.at(e).modes
+		return t.entry.At(e).modes
 	}
 	return 0
 }
@@ -78,15 +78,15 @@ func (t *Table) find(c ConnID, path string, k listKind) uint32 {
 }
 
 func (t *Table) findEntry(cn, p uint32, k listKind) uint32 {
-	l := t.path.at(p).lists[k]
+	l := t.path.At(p).lists[k]
 	if l.n > maxScan {
 		return t.indexes[listID{p, k}][cn]
 	}
 	for e, left := l.head, l.n; left > 0; left-- {
-		if t.entry.at(e).conn == cn {
+		if t.entry.At(e).conn == cn {
 			return e
 		}
-		e = t.entry.at(e).next[ofPath]
+		e = t.entry.At(e).next[ofPath]
 	}
 	return 0
 }
@@ -95,27 +95,26 @@ func (t *Table) findEntry(cn, p uint32, k listKind) uint32 {
 func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 	cn, ok := t.conns[c]
 	if !ok {
-		cn = t.conn.alloc()
-		*t.conn.at(cn) = connRecord{id: c}
-		t.conns[c] = cn
+		n, r := t.conn.Alloc()
+		r.id = c
+		cn, t.conns[c] = n, n
 	}
 	p, ok := t.paths[path]
 	if !ok {
-		path = strings.Clone(path)
-		p = t.path.alloc()
-		*t.path.at(p) = pathRecord{path: path}
-		t.paths[path] = p
+		n, r := t.path.Alloc()
+		r.path = strings.Clone(path)
+		p, t.paths[r.path] = n, n
 		t.bytes.Add(int64(pathBytes + len(path)))
 	}
 	e := t.findEntry(cn, p, k)
 	if e == 0 {
-		e = t.entry.alloc()
-		*t.entry.at(e) = entry{conn: cn, path: p, kind: k, modes: modes}
-		t.link(&t.conn.at(cn).all, ofConn, e)
+		n, r := t.entry.Alloc()
+		e, *r = n, entry{conn: cn, path: p, kind: k, modes: modes}
+		t.link(&t.conn.At(cn).all, ofConn, e)
 		t.linkPath(e)
 		t.count(e, 1)
 	} else {
-		en := t.entry.at(e)
+		en := t.entry.At(e)
 		was := en.modes
 		if was|modes == was {
 			return
@@ -134,7 +133,7 @@ func (t *Table) put(c ConnID, path string, k listKind, modes Kind) {
 // clear removes modes from e, which must have all of them. An entry without a mode is removed, and
 // so is a path or connection without an entry (T4).
 func (t *Table) clear(e uint32, modes Kind) {
-	en := t.entry.at(e)
+	en := t.entry.At(e)
 	en.modes &^= modes
 	if modes&PersistentRecursive != 0 {
 		t.recursive--
@@ -146,38 +145,38 @@ func (t *Table) clear(e uint32, modes Kind) {
 		return
 	}
 	t.unlinkPath(e)
-	t.unlink(&t.conn.at(en.conn).all, ofConn, e)
+	t.unlink(&t.conn.At(en.conn).all, ofConn, e)
 	t.count(e, -1)
 	p, cn := en.path, en.conn
-	t.entry.release(e)
-	if pn := t.path.at(p); pn.lists == [listKinds]ring{} {
+	t.entry.Free(e)
+	if pn := t.path.At(p); pn.lists == [listKinds]ring{} {
 		delete(t.paths, pn.path)
 		t.bytes.Add(-int64(pathBytes + len(pn.path)))
-		t.path.release(p)
+		t.path.Free(p)
 	}
-	if c := t.conn.at(cn); c.all.n == 0 {
+	if c := t.conn.At(cn); c.all.n == 0 {
 		delete(t.conns, c.id)
-		t.conn.release(cn)
+		t.conn.Free(cn)
 	}
 }
 
 // count updates the counters of Empty and Stats. by is +1 after e was linked, -1 after unlinking.
 func (t *Table) count(e uint32, by int) {
 	t.entries.Add(int64(by))
-	en := t.entry.at(e)
+	en := t.entry.At(e)
 	t.bytes.Add(int64(by * entryBytes))
-	t.conn.at(en.conn).bytes += int64(by * (entryBytes + pathBytes + len(t.path.at(en.path).path)))
+	t.conn.At(en.conn).bytes += int64(by * (entryBytes + pathBytes + len(t.path.At(en.path).path)))
 	if en.kind != dataList {
 		return
 	}
 	t.dataEntries += by
-	c := t.conn.at(en.conn)
+	c := t.conn.At(en.conn)
 	c.nData += uint32(by)
 	// The first entry changes that from 0 to 1, the last from 1 to 0: the result is max(by, 0).
 	if c.nData == uint32(max(by, 0)) {
 		t.dataConns += by
 	}
-	if t.path.at(en.path).lists[dataList].n == uint32(max(by, 0)) {
+	if t.path.At(en.path).lists[dataList].n == uint32(max(by, 0)) {
 		t.dataPaths += by
 	}
 }

@@ -44,11 +44,11 @@ func (t *Table) trigger(dst []ConnID, path string, k listKind) []ConnID {
 	if !ok {
 		return dst
 	}
-	l := t.path.at(p).lists[k]
+	l := t.path.At(p).lists[k]
 	for e, left := l.head, l.n; left > 0; left-- {
-		next := t.entry.at(e).next[ofPath]
+		next := t.entry.At(e).next[ofPath]
 		dst = t.notify(dst, e)
-		t.clear(e, t.entry.at(e).modes&oneShot) // may release e, and with the last entry the path
+		t.clear(e, t.entry.At(e).modes&oneShot) // may release e, and with the last entry the path
 		e = next
 	}
 	return dst
@@ -61,17 +61,17 @@ func (t *Table) recursiveOn(dst []ConnID, path string) []ConnID {
 	if !ok {
 		return dst
 	}
-	l := t.path.at(p).lists[dataList]
-	for e, left := l.head, l.n; left > 0 && t.entry.at(e).modes&PersistentRecursive != 0; left-- {
+	l := t.path.At(p).lists[dataList]
+	for e, left := l.head, l.n; left > 0 && t.entry.At(e).modes&PersistentRecursive != 0; left-- {
 		dst = t.notify(dst, e)
-		e = t.entry.at(e).next[ofPath]
+		e = t.entry.At(e).next[ofPath]
 	}
 	return dst
 }
 
 // notify appends the connection of e, once per round.
 func (t *Table) notify(dst []ConnID, e uint32) []ConnID {
-	c := t.conn.at(t.entry.at(e).conn)
+	c := t.conn.At(t.entry.At(e).conn)
 	if c.round == t.round {
 		return dst
 	}

@@ -34,7 +34,7 @@ func (t *Table) Held() []Held {
 	defer t.mu.Unlock()
 	all := make([]Held, 0, len(t.conns))
 	for id, n := range t.conns {
-		all = append(all, Held{id, t.conn.at(n).bytes})
+		all = append(all, Held{id, t.conn.At(n).bytes})
 	}
 	slices.SortFunc(all, func(a, b Held) int { return cmp.Compare(a.Conn, b.Conn) })
 	return all
@@ -48,10 +48,10 @@ func (t *Table) ByConn() map[ConnID][]string {
 	defer t.mu.Unlock()
 	m := make(map[ConnID][]string, t.dataConns)
 	for path, p := range t.paths {
-		l := t.path.at(p).lists[dataList]
+		l := t.path.At(p).lists[dataList]
 		for e, left := l.head, l.n; left > 0; left-- {
-			en := t.entry.at(e)
-			c := t.conn.at(en.conn).id
+			en := t.entry.At(e)
+			c := t.conn.At(en.conn).id
 			m[c] = append(m[c], path)
 			e = en.next[ofPath]
 		}
@@ -72,10 +72,10 @@ func (t *Table) OfConn(c ConnID, yield func(path string, k Kind) bool) {
 	if !ok {
 		return
 	}
-	all := t.conn.at(n).all
+	all := t.conn.At(n).all
 	for e, left := all.head, all.n; left > 0; left-- {
-		en := t.entry.at(e)
-		if !yield(t.path.at(en.path).path, en.modes) {
+		en := t.entry.At(e)
+		if !yield(t.path.At(en.path).path, en.modes) {
 			return
 		}
 		e = en.next[ofConn]

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gozkd/gozkd/internal/slab"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -31,11 +32,11 @@ type Table struct {
 	conns     map[ConnID]uint32
 	recursive int // entries with PersistentRecursive; if 0, Match need not visit the ancestors
 
-	// Records refer to each other by their numbers in these arenas instead of pointers. This halves
+	// Records refer to each other by their numbers in these slabs instead of pointers. This halves
 	// the size of an entry, and the garbage collector has nothing to follow. 0 means none.
-	entry arena[entry]
-	path  arena[pathRecord]
-	conn  arena[connRecord]
+	entry slab.Slab[entry]
+	path  slab.Slab[pathRecord]
+	conn  slab.Slab[connRecord]
 
 	indexes map[listID]map[uint32]uint32 // entries by connection, of each list longer than maxScan
 	round   uint64                       // counts calls of Match; see connRecord.round
@@ -86,7 +87,7 @@ func (t *Table) Remove(c ConnID, path string, k proto.WatcherType) bool {
 	found := false
 	for list := range listKinds {
 		if e := t.find(c, path, list); e != 0 {
-			if modes := t.entry.at(e).modes & kindOf(k); modes != 0 {
+			if modes := t.entry.At(e).modes & kindOf(k); modes != 0 {
 				t.clear(e, modes)
 				found = true
 			}
@@ -104,8 +105,8 @@ func (t *Table) RemoveConn(c ConnID) {
 		if !ok {
 			return
 		}
-		e := t.conn.at(n).all.head
-		t.clear(e, t.entry.at(e).modes)
+		e := t.conn.At(n).all.head
+		t.clear(e, t.entry.At(e).modes)
 	}
 }
 

@@ -127,13 +127,14 @@ func TestRemove_RecursiveAlone(t *testing.T) {
 	}
 }
 
-// More watches than a chunk has records.
+// More watches than a page of a slab has records.
 func TestTable_Many(t *testing.T) {
+	const most = 3 * 1024
 	table := New()
-	for c := range ConnID(3 * chunkLen) {
+	for c := range ConnID(most) {
 		table.Add(c, fmt.Sprint("/", c), Data)
 	}
-	for c := range ConnID(3 * chunkLen) {
+	for c := range ConnID(most) {
 		if got := match(table, proto.EventDeleted, fmt.Sprint("/", c)); !slices.Equal(got, []ConnID{c}) {
 			t.Errorf("got %v, want connection %d", got, c)
 		}
@@ -246,7 +247,7 @@ func TestTable_AgreesWithModel(t *testing.T) {
 			t.Fatalf("after the last connection: paths %v conns %v indexes %v recursive %d",
 				table.paths, table.conns, table.indexes, table.recursive)
 		}
-		if len(table.entry.free) != int(table.entry.top) || len(table.path.free) != int(table.path.top) || len(table.conn.free) != int(table.conn.top) {
+		if table.entry.Len()+table.path.Len()+table.conn.Len() != 0 {
 			t.Fatal("after the last connection some records are not free")
 		}
 	})

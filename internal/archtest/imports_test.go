@@ -62,7 +62,7 @@ var table = slices.Concat(webTable, []box{
 	{pkg: "internal/histogram", there: true},
 	{pkg: "internal/printable", there: true},
 	{pkg: "internal/portfile", there: true, may: []arrow{{"internal/vfs", "the file appears whole"}}},
-	{pkg: "internal/sequence", there: true},
+	{pkg: "internal/sequence", there: true}, {pkg: "internal/slab", there: true},
 	{pkg: "internal/fair", there: true},
 	{pkg: "internal/standstill", there: true},
 	{pkg: "internal/accept", there: true},
@@ -102,7 +102,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto/jute", "a request is applied from the client's own bytes"},
 		{"internal/serverlist", "the rules of reconfig"},
 		{"internal/zkfiles", "ZooKeeper's transactions, which a replay applies"},
-		{"internal/invariants", "prefetches small trees too in test builds"},
+		{"internal/slab", "znodes by number"}, {"internal/invariants", "prefetches small trees too in test builds"},
 		{"github.com/cespare/xxhash/v2", "the digest"},
 	}},
 	{pkg: "internal/zklearner", there: true, may: []arrow{
@@ -117,7 +117,7 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "audit", there: true, may: []arrow{{"proto", "identities, ACLs, session ids and error codes"}, {"internal/printable", "shortens texts of clients"}, {"internal/wakeup", "wakes goroutines"}}},
 	{pkg: "session", there: true, may: []arrow{{"proto", "session ids"}}},
-	{pkg: "watch", there: true, may: []arrow{{"proto", "events and session ids"}}},
+	{pkg: "watch", there: true, may: []arrow{{"internal/slab", "records by number"}, {"proto", "events and session ids"}}},
 	{pkg: "consensus/peer", there: true, may: []arrow{
 		{"internal/wakeup", "wakes goroutines"},
 		{"internal/memberid", "the numbers of servers"},

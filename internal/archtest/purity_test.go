@@ -13,7 +13,7 @@ import (
 
 // pure packages are functions of their arguments: replicas agree, and the simulator's runs repeat,
 // because nothing else can reach them.
-var pure = []string{"consensus/internal/core", "consensus/internal/turn", "datatree", "internal/zkfiles", "proto", "proto/jute", "server/internal/capacity", "server/internal/liveness", "session", "watch"}
+var pure = []string{"consensus/internal/core", "consensus/internal/turn", "datatree", "internal/slab", "internal/zkfiles", "proto", "proto/jute", "server/internal/capacity", "server/internal/liveness", "session", "watch"}
 
 // timed are the pure packages that compute with instants, which are handed to them.
 var timed = []string{"consensus/internal/core", "consensus/internal/turn", "server/internal/liveness", "session"}

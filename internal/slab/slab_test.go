@@ -1,4 +1,4 @@
-package datatree
+package slab
 
 import (
 	"testing"
@@ -8,11 +8,11 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 )
 
-// TestPool_KeepsItsValues allocates and frees values until pages are allocated and released:
+// TestSlab_KeepsItsValues allocates and frees values until pages are allocated and released:
 // numbers are unique, values do not change or move, and empty pages are released.
-func TestPool_KeepsItsValues(t *testing.T) {
+func TestSlab_KeepsItsValues(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var p pool[uint64]
+		var p Slab[uint64]
 		type value struct {
 			at *uint64
 			is uint64
@@ -29,8 +29,8 @@ func TestPool_KeepsItsValues(t *testing.T) {
 					if fromEnd {
 						k = len(ids) - 1 - k
 					}
-					p.free(ids[k])
-					if v := p.peek(ids[k]); v != nil && *v != 0 {
+					p.Free(ids[k])
+					if v := p.Peek(ids[k]); v != nil && *v != 0 {
 						rt.Fatalf("%d was freed and is %d", ids[k], *v)
 					}
 					delete(there, ids[k])
@@ -39,8 +39,8 @@ func TestPool_KeepsItsValues(t *testing.T) {
 				}
 			} else {
 				for range n {
-					id, at := p.alloc()
-					if _, twice := there[id]; id == 0 || twice || *at != 0 || p.at(id) != at {
+					id, at := p.Alloc()
+					if _, twice := there[id]; id == 0 || twice || *at != 0 || p.At(id) != at {
 						rt.Fatalf("number %d, taken %v, holds %d", id, twice, *at)
 					}
 					last++
@@ -50,7 +50,7 @@ func TestPool_KeepsItsValues(t *testing.T) {
 				}
 			}
 			all, pages := 0, make(map[uint32]bool)
-			for v := range p.all() {
+			for v := range p.All() {
 				all++
 				if *v == 0 {
 					rt.Fatal("a free slot is listed")
@@ -58,12 +58,12 @@ func TestPool_KeepsItsValues(t *testing.T) {
 			}
 			for id, v := range there {
 				pages[id>>pageBits] = true
-				if p.at(id) != v.at || p.peek(id) != v.at || *v.at != v.is {
-					rt.Fatalf("%d is %d, want %d", id, *p.at(id), v.is)
+				if p.At(id) != v.at || p.Peek(id) != v.at || *v.at != v.is {
+					rt.Fatalf("%d is %d, want %d", id, *p.At(id), v.is)
 				}
 			}
-			if all != len(there) || p.len() != len(there) {
-				rt.Fatalf("%d listed, counted are %d, want %d", all, p.len(), len(there))
+			if all != len(there) || p.Len() != len(there) {
+				rt.Fatalf("%d listed, counted are %d, want %d", all, p.Len(), len(there))
 			}
 			kept := 0
 			for _, page := range p.pages {
@@ -75,7 +75,7 @@ func TestPool_KeepsItsValues(t *testing.T) {
 				rt.Fatalf("%d pages for values on %d", kept, len(pages))
 			}
 		}
-		if p.peek(1<<32-1) != nil {
+		if p.Peek(1<<32-1) != nil {
 			rt.Fatal("there is a slot without a page")
 		}
 	})
@@ -83,24 +83,24 @@ func TestPool_KeepsItsValues(t *testing.T) {
 
 // The last page with room stays although it is empty, others are released, and the next page has
 // the number of one that was released.
-func TestPool_ReleasesPages(t *testing.T) {
-	var p pool[int]
+func TestSlab_ReleasesPages(t *testing.T) {
+	var p Slab[int]
 	alloc := func(want uint32) {
 		t.Helper()
-		if id, _ := p.alloc(); id != want {
+		if id, _ := p.Alloc(); id != want {
 			t.Errorf("number %d, want %d", id, want)
 		}
 	}
 	for i := range uint32(2 * pageSlots) {
 		alloc(i + 1) // up to the first value of the third page
 	}
-	p.free(2 * pageSlots)
+	p.Free(2 * pageSlots)
 	if p.pages[2] == nil {
 		t.Error("the only page with room is gone")
 	}
 	alloc(2 * pageSlots)
-	p.free(1)
-	if p.free(2 * pageSlots); p.pages[2] != nil {
+	p.Free(1)
+	if p.Free(2 * pageSlots); p.pages[2] != nil {
 		t.Error("an empty page stays beside another one with room")
 	}
 	alloc(1)
@@ -108,17 +108,17 @@ func TestPool_ReleasesPages(t *testing.T) {
 	if len(p.pages) != 3 {
 		t.Errorf("%d pages", len(p.pages))
 	}
-	for range p.all() {
+	for range p.All() {
 		break
 	}
 }
 
-// TestPool_Full uses all pages.
-func TestPool_Full(t *testing.T) {
+// TestSlab_Full uses all pages.
+func TestSlab_Full(t *testing.T) {
 	exhaustive.Only(t) // with the race detector it takes gigabytes
-	p := pool[byte]{pages: make([]*[pageSlots]byte, maxPages-1), use: make([]pageUse, maxPages-1)}
+	p := Slab[byte]{pages: make([]*[pageSlots]byte, maxPages-1), use: make([]pageUse, maxPages-1)}
 	for range pageSlots {
-		if id, _ := p.alloc(); id>>pageBits != maxPages-1 {
+		if id, _ := p.Alloc(); id>>pageBits != maxPages-1 {
 			t.Fatalf("number %#x", id)
 		}
 	}
@@ -127,5 +127,5 @@ func TestPool_Full(t *testing.T) {
 			t.Error("one more than all was made")
 		}
 	}()
-	p.alloc()
+	p.Alloc()
 }
