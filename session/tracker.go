@@ -18,17 +18,17 @@ type Tracker struct {
 	tick     time.Duration
 	origin   time.Time // base of all stored times; a multiple of tick; zero until the first call with a time
 	sessions map[proto.SessionID]*entry
-	buckets  map[int64]*entry // linked list of the sessions that expire at origin+key*tick; no bucket is empty
+	buckets  map[int64][]*entry // the sessions that expire at origin+key*tick; no bucket is empty
 }
 
-// entry is a session. Unless the session is closing, the entry is in the list of its bucket.
+// entry is a session. Unless the session is closing, the entry is in its bucket.
 type entry struct {
-	id         proto.SessionID
-	timeout    time.Duration
-	lastHeard  time.Duration // since origin
-	bucket     int64
-	prev, next *entry
-	closing    bool
+	id        proto.SessionID
+	timeout   time.Duration
+	lastHeard time.Duration // since origin
+	bucket    int64
+	at        int // in the bucket
+	closing   bool
 }
 
 // New returns an empty tracker with buckets of one tick, and panics if tick is not positive.
@@ -36,7 +36,7 @@ func New(tick time.Duration) *Tracker {
 	if tick <= 0 {
 		panic("session: tick must be positive, not " + tick.String())
 	}
-	return &Tracker{tick: tick, sessions: make(map[proto.SessionID]*entry), buckets: make(map[int64]*entry)}
+	return &Tracker{tick: tick, sessions: make(map[proto.SessionID]*entry), buckets: make(map[int64][]*entry)}
 }
 
 // Add adds session id, last heard from at now. If id is known, Add is the same as SetTimeout.
@@ -95,15 +95,15 @@ func (t *Tracker) Remove(id proto.SessionID) {
 func (t *Tracker) Expired(now time.Time) []proto.SessionID {
 	last := floorDiv(t.since(now), t.tick)
 	var ids []proto.SessionID
-	for bucket, e := range t.buckets {
+	for bucket, entries := range t.buckets {
 		if bucket > last {
 			continue
 		}
-		for ; e != nil; e = t.buckets[bucket] {
-			t.unlink(e)
+		for _, e := range entries {
 			e.closing = true
 			ids = append(ids, e.id)
 		}
+		delete(t.buckets, bucket)
 	}
 	slices.Sort(ids)
 	return ids
@@ -168,9 +168,9 @@ type Bucket struct {
 // in no bucket. The caller owns the result.
 func (t *Tracker) Buckets() []Bucket {
 	buckets := make([]Bucket, 0, len(t.buckets))
-	for bucket, e := range t.buckets {
+	for bucket, entries := range t.buckets {
 		b := Bucket{At: t.origin.Add(time.Duration(bucket) * t.tick)}
-		for ; e != nil; e = e.next {
+		for _, e := range entries {
 			b.IDs = append(b.IDs, e.id)
 		}
 		slices.Sort(b.IDs)
@@ -194,30 +194,23 @@ func (t *Tracker) update(e *entry, timeout, at time.Duration) {
 }
 
 func (t *Tracker) link(e *entry) {
-	e.closing = false
-	if e.next = t.buckets[e.bucket]; e.next != nil {
-		e.next.prev = e
-	}
-	t.buckets[e.bucket] = e
+	entries := t.buckets[e.bucket]
+	e.at, e.closing = len(entries), false
+	t.buckets[e.bucket] = append(entries, e)
 }
 
-// unlink removes e from its bucket. A closing entry is in none.
+// unlink removes e from its bucket, where the last entry takes its place. A closing entry is in
+// none.
 func (t *Tracker) unlink(e *entry) {
 	if e.closing {
 		return
 	}
-	switch {
-	case e.prev != nil:
-		e.prev.next = e.next
-	case e.next != nil:
-		t.buckets[e.bucket] = e.next
-	default:
+	entries := t.buckets[e.bucket]
+	last := len(entries) - 1
+	entries[e.at], entries[last].at, entries[last] = entries[last], e.at, nil
+	if t.buckets[e.bucket] = entries[:last]; last == 0 {
 		delete(t.buckets, e.bucket)
 	}
-	if e.next != nil {
-		e.next.prev = e.prev
-	}
-	e.prev = nil
 }
 
 // since returns now as a duration since the origin, which the first call sets.
