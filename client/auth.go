@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -19,15 +20,6 @@ type auth struct {
 
 func newAuth(scheme string, credential []byte) *auth {
 	return &auth{request: proto.AuthRequest{Scheme: scheme, Auth: bytes.Clone(credential)}, accepted: make(chan struct{})}
-}
-
-func (a *auth) isAccepted() bool {
-	select {
-	case <-a.accepted:
-		return true
-	default:
-		return false
-	}
 }
 
 // AddAuth adds a credential to this and all later connections of the session, and returns when a
@@ -83,12 +75,12 @@ func (c *Client) handleAuth(l *link, code proto.ErrCode) error {
 		c.end(AuthFailed, err)
 		return err
 	}
-	if a.isAccepted() {
+	if wakeup.Fired(a.accepted) {
 		return nil
 	}
 	// A credential that was added twice is sent once on the next connection.
 	c.auths = slices.DeleteFunc(c.auths, func(b *auth) bool {
-		return b != a && b.isAccepted() && b.request.Scheme == a.request.Scheme && bytes.Equal(b.request.Auth, a.request.Auth)
+		return b != a && wakeup.Fired(b.accepted) && b.request.Scheme == a.request.Scheme && bytes.Equal(b.request.Auth, a.request.Auth)
 	})
 	close(a.accepted)
 	return nil

@@ -18,12 +18,11 @@ import (
 // Client is a session with an ensemble, over at most one connection at a time. Its methods may be
 // called from any goroutine.
 type Client struct {
-	cfg        Config
-	events     eventQueue
-	done       chan struct{} // closed when the state is final
-	cancel     context.CancelFunc
-	runDone    chan struct{} // closed when run has returned
-	eventsDone chan struct{} // closed when all events were delivered
+	cfg     Config
+	events  eventQueue
+	done    chan struct{} // closed when the state is final
+	cancel  context.CancelFunc
+	running sync.WaitGroup // run, and the delivery of events
 
 	leaving  atomic.Bool   // the first Close or Detach has begun
 	left     chan struct{} // closed when that call has done its work
@@ -68,7 +67,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, done: make(chan struct{}), runDone: make(chan struct{}), eventsDone: make(chan struct{}), left: make(chan struct{}), watches: newWatchTable()}
+	c := &Client{cfg: cfg, done: make(chan struct{}), left: make(chan struct{}), watches: newWatchTable()}
 	c.lastZxid = cfg.LastZxid
 	c.events.init()
 	for _, a := range cfg.Auths {
@@ -86,10 +85,8 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	c.establish(l)
 	var run context.Context
 	run, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	// Stops when c.end has closed the queue and all events are delivered; Close waits for it.
-	go c.events.deliver(cfg.OnEvent, c.eventsDone)
-	// Stops when the state is final or Close cancels its ctx; Close waits for it.
-	go c.run(run, l, rotation)
+	c.running.Go(func() { c.events.deliver(cfg.OnEvent) }) // until c.end has closed the queue, and it is empty
+	c.running.Go(func() { c.run(run, l, rotation) })       // until the state is final or Close cancels its ctx
 	for _, a := range auths {
 		if err := c.awaitAuth(ctx, a); err != nil {
 			c.Detach() // a session to resume must survive; a new one has no znodes, and expires
@@ -172,8 +169,7 @@ func (c *Client) leave(f func()) {
 		close(c.left)
 	}
 	<-c.left
-	<-c.runDone
-	<-c.eventsDone
+	c.running.Wait()
 }
 
 func (c *Client) endSession(ctx context.Context) error {
@@ -230,7 +226,6 @@ func (c *Client) end(state State, err error) bool {
 		l.pending = nil
 	}
 	for _, k := range c.waiting {
-		k.neverSent()
 		k.fail(c.endCode(), err)
 	}
 	c.waiting, c.nAbandoned = nil, 0
@@ -256,7 +251,7 @@ func (c *Client) do(ctx context.Context, r request, decode func(*jute.Decoder)) 
 			defer func() { ended(0, err) }()
 		}
 	}
-	k := &call{request: r, frame: frame(0, r.op, r.body), done: make(chan struct{}), unknown: r.op.Info().Write}
+	k := &call{request: r, frame: frame(0, r.op, r.body), done: make(chan struct{})}
 	if ctx.Err() != nil {
 		return &Error{Op: r.op.String(), Path: r.path, Code: proto.ErrOperationTimeout, Cause: context.Cause(ctx)}
 	}
@@ -305,10 +300,8 @@ func (c *Client) submit(k *call) {
 	defer c.mu.Unlock()
 	switch {
 	case c.state.Ended():
-		k.neverSent()
 		k.fail(c.endCode(), c.endCause())
 	case c.closing && k.op != proto.OpCloseSession:
-		k.neverSent()
 		k.fail(proto.ErrSessionExpired, ErrClosed)
 	case k.only != nil && k.only != c.link:
 		k.fail(proto.ErrConnectionLoss, errOtherServer)
@@ -339,7 +332,6 @@ func (c *Client) abandon(k *call, cause error) {
 		return
 	}
 	if !k.sent() {
-		k.neverSent()
 		c.nAbandoned++
 	}
 	k.fail(proto.ErrOperationTimeout, cause)

@@ -160,18 +160,12 @@ type CreateOptions struct {
 var errMixedKinds = errors.New("a znode is one of ephemeral, container or with a TTL, and a container is not sequential")
 
 func (o CreateOptions) mode() (proto.OpCode, proto.CreateMode, error) {
-	kinds := 0
-	for _, is := range []bool{o.Ephemeral, o.Container, o.TTL != 0} {
-		if is {
-			kinds++
-		}
-	}
 	create := proto.OpCreate2
 	if o.NoStat {
 		create = proto.OpCreate
 	}
 	switch {
-	case kinds > 1 || o.Container && o.Sequential:
+	case o.Ephemeral && (o.Container || o.TTL != 0), o.Container && (o.Sequential || o.TTL != 0):
 		return 0, 0, errMixedKinds
 	case o.TTL != 0 && o.TTL < time.Millisecond:
 		return 0, 0, fmt.Errorf("a TTL of %v is less than a millisecond", o.TTL)

@@ -337,18 +337,12 @@ const (
 // sent reports whether the request was put on a connection.
 func (k *call) sent() bool { return k.frame == nil }
 
-// neverSent records that the request cannot have been executed.
-func (k *call) neverSent() {
-	if !k.over {
-		k.unknown = false
-	}
-}
-
 func (k *call) fail(code proto.ErrCode, cause error) {
 	if k.over {
 		return
 	}
 	k.code, k.cause, k.over = code, cause, true
+	k.unknown = k.sent() && k.op.Info().Write
 	close(k.done)
 }
 
@@ -356,6 +350,6 @@ func (k *call) answer(code proto.ErrCode, reply []byte) {
 	if k.over {
 		return
 	}
-	k.code, k.reply, k.unknown, k.over = code, reply, false, true
+	k.code, k.reply, k.over = code, reply, true
 	close(k.done)
 }

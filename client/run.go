@@ -56,7 +56,6 @@ func (t *rotation) wait(ctx context.Context, longest time.Duration) bool {
 
 // run serves connections, in turn, until the state is final or ctx ends.
 func (c *Client) run(ctx context.Context, l *link, t *rotation) {
-	defer close(c.runDone)
 	for l != nil {
 		better := c.serve(ctx, l, t.servers)
 		if !c.lost(l) {

@@ -346,9 +346,8 @@ func (q *eventQueue) awaitRoom() {
 	}
 }
 
-// deliver calls to with each event, in order, until q is closed and empty. Then it closes done.
-func (q *eventQueue) deliver(to func(Event), done chan<- struct{}) {
-	defer close(done)
+// deliver calls to with each event, in order, until q is closed and empty.
+func (q *eventQueue) deliver(to func(Event)) {
 	for {
 		q.mu.Lock()
 		q.idle = len(q.events) == 0 // until the next push

@@ -164,7 +164,7 @@ func (w *wrapped[E]) read(_ context.Context, kind readKind, path string, watched
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if fires != nil {
-		at.due = func() bool { return hasFired(fires) }
+		at.due = func() bool { return wakeup.Fired(fires) }
 		// Ends with the watch, the connection or Close. Close waits; k.calls counts the caller.
 		w.k.loops.Go(func() { w.forward(at, fires, reconnect) })
 	}
@@ -194,18 +194,6 @@ func (w *wrapped[E]) signalReconnect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reconnect.Send()
-}
-
-func hasFired[E any](ch <-chan E) bool {
-	if len(ch) > 0 {
-		return true
-	}
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
 }
 
 func (w *wrapped[E]) readOnce(kind readKind, path string, watch bool) (r readResult, fires <-chan E, err error) {

@@ -9,6 +9,19 @@ func Send(c chan<- struct{}) {
 	}
 }
 
+// Fired reports whether a value waits in c or c is closed.
+func Fired[T any](c <-chan T) bool {
+	if len(c) > 0 {
+		return true
+	}
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // Broadcast wakes all goroutines that wait for something to change. The zero value is ready to use.
 // A mutex of its owner guards it.
 type Broadcast struct{ next chan struct{} }

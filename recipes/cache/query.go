@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes"
 )
@@ -167,14 +168,4 @@ func (g *engine) forwardWatch(ctx context.Context, q *query, fires <-chan client
 }
 
 // fired reports whether a watch has fired or does not exist.
-func fired(fires <-chan client.Event) bool {
-	if fires == nil || len(fires) > 0 {
-		return true
-	}
-	select {
-	case <-fires: // closed, after another receiver got the event
-		return true
-	default:
-		return false
-	}
-}
+func fired(fires <-chan client.Event) bool { return fires == nil || wakeup.Fired(fires) }
