@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,13 +174,16 @@ func (k *core) markConnected() bool {
 	return false
 }
 
-func (k *core) markSuspended() {
+// leaveState changes the state to next if the state is one of these.
+func (k *core) leaveState(next ConnState, these ...ConnState) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.state == Connected || k.state == Reconnected {
-		k.setState(Suspended)
+	if slices.Contains(these, k.state) {
+		k.setState(next)
 	}
 }
+
+func (k *core) markSuspended() { k.leaveState(Suspended, Connected, Reconnected) }
 
 // sessionGranted is called when the server has granted or resumed the session id, and reports
 // whether the session may be used. sent is when the handshake's request was sent, or earlier.

@@ -26,10 +26,9 @@ type Hold struct {
 	cancel    context.CancelCauseFunc
 	// release deletes the znode, after the Hold's ctx has ended. lost: the Hold had ended before
 	// Release was called, so the znode may be another holder's.
-	release     func(ctx context.Context, lost bool) error
-	revoked     context.Context
-	revoke      context.CancelFunc
-	stopSuspend func() bool // nil, or ends what EndHoldsWhenSuspended asks for
+	release func(ctx context.Context, lost bool) error
+	revoked context.Context
+	revoke  context.CancelFunc
 }
 
 const (
@@ -85,7 +84,8 @@ func (c *Client) NewHold(o HoldSpec) *Hold {
 		k.mu.Lock()
 		connection := k.connection
 		k.mu.Unlock()
-		h.stopSuspend = context.AfterFunc(connection, func() { h.cancel(errSuspended) })
+		stop := context.AfterFunc(connection, func() { h.cancel(errSuspended) })
+		context.AfterFunc(h.ctx, func() { stop() })
 	}
 	// Ends with Release or with the session, at the latest with Close. Close waits.
 	k.loops.Go(h.watch)
@@ -189,9 +189,6 @@ func (h *Hold) End() { h.cancel(ErrNotHeld) }
 // watch ends the Hold when the znode is gone. The watch is on the data and not on the existence,
 // because an exists watch on a missing znode would stay armed.
 func (h *Hold) watch() {
-	if h.stopSuspend != nil {
-		defer h.stopSuspend()
-	}
 	k := h.client.core
 	wait := watchDelay
 	for k.sleep(h.ctx, wait) == nil {

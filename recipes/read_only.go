@@ -78,7 +78,7 @@ func (n *native) keepReader() bool {
 // dropReader must be called with n.mu held.
 func (n *native) dropReader() {
 	n.replace(n.conn, nil)
-	n.k.markReaderLost()
+	n.k.leaveState(Lost, ReadOnly)
 }
 
 func (n *native) readerEvent(e client.Event) {
@@ -117,14 +117,5 @@ func (k *core) markReadOnly() {
 		close(k.ready)
 	case Lost:
 		k.setState(ReadOnly)
-	}
-}
-
-// markReaderLost ends the state ReadOnly.
-func (k *core) markReaderLost() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.state == ReadOnly {
-		k.setState(Lost)
 	}
 }

@@ -3,9 +3,7 @@ package agree
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
-	"sync"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/recipes"
@@ -26,14 +24,12 @@ type share struct {
 	membersChanged context.CancelCauseFunc
 	done           chan struct{} // closed when follow has ended
 
-	mu    sync.Mutex // guards held and stops
-	held  map[string]*recipes.Hold
-	stops []func() bool // undo the AfterFuncs of the locks' contexts
+	held []*recipes.Hold // of the parts; nil: not locked
 }
 
 // newShare returns a share whose parts are not locked yet.
 func (m *partitionMember) newShare(parts, members []string, fires <-chan client.Event) *share {
-	s := &share{member: m, parts: parts, done: make(chan struct{}), held: make(map[string]*recipes.Hold)}
+	s := &share{member: m, parts: parts, done: make(chan struct{}), held: make([]*recipes.Hold, len(parts))}
 	s.ctx, s.cancel = checkedctx.WithCancel(m.session.Context())
 	s.stable, s.membersChanged = context.WithCancelCause(context.Background())
 	// Ends with the share's context. release waits.
@@ -46,15 +42,8 @@ func (m *partitionMember) newShare(parts, members []string, fires <-chan client.
 func (s *share) release(ctx context.Context) error {
 	s.cancel(recipes.ErrNotHeld)
 	<-s.done
-	s.mu.Lock()
-	held, stops := s.held, s.stops
-	s.held, s.stops = nil, nil
-	s.mu.Unlock()
-	for _, stop := range stops {
-		stop()
-	}
-	return calls.Each(len(s.parts), func(i int) error {
-		if h := held[s.parts[i]]; h != nil {
+	return calls.Each(len(s.held), func(i int) error {
+		if h := s.held[i]; h != nil {
 			return h.Release(ctx)
 		}
 		return nil
@@ -71,7 +60,11 @@ func (s *share) run(ctx context.Context, f func(ctx context.Context, parts map[s
 			again, err = false, errors.Join(err, released)
 		}
 	}()
-	err = f(in, maps.Clone(s.held)) // complete, and not modified any more
+	parts := make(map[string]*recipes.Hold)
+	for i, part := range s.parts {
+		parts[part] = s.held[i]
+	}
+	err = f(in, parts)
 	ended := in.Err() != nil && ctx.Err() == nil
 	return ended && (err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(in))), err
 }
@@ -92,9 +85,8 @@ func (s *share) lock(ctx context.Context) error {
 	defer cancel()
 	in, cancelOthers := context.WithCancelCause(in)
 	defer cancelOthers(nil)
-	err := calls.Each(len(s.parts), func(i int) error {
-		err := s.lockPart(in, s.parts[i])
-		if err != nil {
+	err := calls.Each(len(s.parts), func(i int) (err error) {
+		if s.held[i], err = s.lockPart(in, s.parts[i]); err != nil {
 			cancelOthers(err)
 		}
 		return err
@@ -108,25 +100,21 @@ func (s *share) lock(ctx context.Context) error {
 	return nil
 }
 
-func (s *share) lockPart(ctx context.Context, part string) error {
+func (s *share) lockPart(ctx context.Context, part string) (*recipes.Hold, error) {
 	m := s.member
 	dir := znodepath.Join(znodepath.Join(m.path, locksName), part)
 	p, err := contend.Join(ctx, m.client, dir, lockLabel, []byte(m.identifier))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p.Session() != m.session {
-		return calls.WithCleanup(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, p.Leave(ctx))
+		return nil, calls.WithCleanup(&recipes.Error{Op: "acquire", Path: dir, Err: recipes.ErrSessionLost}, p.Leave(ctx))
 	}
 	held, err := p.Await(ctx, contend.Exclusive)
-	if err != nil {
-		return err
+	if err == nil {
+		context.AfterFunc(held.Context(), func() { s.cancel(context.Cause(held.Context())) })
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.held[part] = held
-	s.stops = append(s.stops, context.AfterFunc(held.Context(), func() { s.cancel(context.Cause(held.Context())) }))
-	return nil
+	return held, err
 }
 
 // follow ends s.stable when the members are no longer these.

@@ -14,7 +14,6 @@ import (
 type view struct {
 	mu        sync.RWMutex
 	znodes    map[string]map[string]*Znode // by the parent's path, then by name
-	n         int
 	complete  bool
 	refused   error // why the root cannot be read
 	ended     error
@@ -30,7 +29,7 @@ func (v *view) at(path string) *Znode {
 
 // all returns all znodes, sorted by path. mu must be held.
 func (v *view) all() []*Znode {
-	all := make([]*Znode, 0, v.n)
+	var all []*Znode
 	for _, children := range v.znodes {
 		all = slices.AppendSeq(all, maps.Values(children))
 	}
@@ -48,22 +47,16 @@ func (v *view) set(path string, z *Znode) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	children := v.znodes[parent]
-	was := children[name]
 	switch {
-	case z == nil && was == nil:
+	case z == nil && children[name] == nil:
 		return
 	case z == nil:
-		delete(children, name)
-		if v.n--; len(children) == 0 {
+		if delete(children, name); len(children) == 0 {
 			delete(v.znodes, parent)
 		}
 	case children == nil:
 		v.znodes[parent] = map[string]*Znode{name: z}
-		v.n++
 	default:
-		if was == nil {
-			v.n++
-		}
 		children[name] = z
 	}
 	for l := range v.listeners {

@@ -34,9 +34,9 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 	in, cancel := s.Within(ctx)
 	r, err := e.write(in, c.writer, ops...)
 	cancel()
+	wg.Wait() // the read-ahead uses the list that changes now
 	switch {
 	case err == nil && r.Session == nil && slices.ContainsFunc(found, func(p assignment) bool { return p.request.locked }):
-		wg.Wait()
 		c.available, c.listedAt = nil, time.Time{}
 		var locked []assignment // locked in a session later than s, so nobody holds these items
 		for _, p := range found {
@@ -52,7 +52,6 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 		if c.linePath != "" {
 			c.linePath, c.firstInLine = "", false
 		}
-		wg.Wait() // the read-ahead uses the list that changes now
 		for _, p := range found {
 			c.remove(p.entry)
 		}
@@ -60,13 +59,11 @@ func (e *engine) claim(ctx context.Context, found []assignment) {
 			e.deliver(ctx, p, r)
 		}
 	case errors.Is(err, recipes.ErrOutcomeUnknown):
-		wg.Wait()
 		c.available, c.listedAt = nil, time.Time{}
 		e.resolveClaim(ctx, s, found, err)
 	case s.Context().Err() != nil && ctx.Err() == nil:
 		e.requeue(found) // nothing was taken; the next session may succeed
 	default:
-		wg.Wait()
 		e.claimRefused(found, owners, r.Ops, err)
 	}
 }

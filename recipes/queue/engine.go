@@ -147,11 +147,9 @@ func (e *engine) write(ctx context.Context, w *exactlyonce.Writer, ops ...client
 		if !errors.Is(err, proto.ErrNoNode) || lostClaim || tries == maxPathTries {
 			return r, err
 		}
-		if i := exactlyonce.FailedAt(r.Ops); i < len(r.Ops) {
-			if ops[i].Request.Op != proto.OpCreate2 {
-				return r, err
-			}
-		} // otherwise the creation of the marker has failed
+		if i := exactlyonce.FailedAt(r.Ops); i < len(r.Ops) && ops[i].Request.Op != proto.OpCreate2 {
+			return r, err
+		} // otherwise a creation has failed, perhaps that of the marker
 		if err := e.makePaths(ctx); err != nil {
 			return exactlyonce.Result{}, err
 		}

@@ -22,7 +22,7 @@ func (n *Znode) run(ctx context.Context) {
 		rested, err := k.maintainOnce(ctx)
 		switch {
 		case errors.Is(err, recipes.ErrClosed) && ctx.Err() == nil: // otherwise it may be the cause of ctx's end
-			n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
+			n.update(func() { n.presentIn, n.closing, n.result = nil, true, err })
 			return
 		case err != nil && ctx.Err() == nil:
 			n.update(func() { n.lastErr = err })
@@ -37,13 +37,12 @@ func (n *Znode) run(ctx context.Context) {
 	}
 	n.update(func() { n.closing = true })
 	err := k.remove()
-	n.update(func() { n.presentIn, n.closed, n.result = nil, true, err })
+	n.update(func() { n.presentIn, n.result = nil, err })
 }
 
 // maintainer is the state of the goroutine that maintains a Znode. No other one writes the znode.
 type maintainer struct {
 	*Znode
-	present         bool      // at the last check the znode existed and was ours
 	mayExist        bool      // the znode may exist because of a request of this goroutine
 	version         int32     // of the data, at the last check
 	touchedAt       time.Time // zero if the znode was created or missing since
@@ -54,10 +53,9 @@ type maintainer struct {
 // maintainOnce checks the znode, creates or takes it over if needed, and then waits for something
 // to do. rested reports whether the goroutine waited.
 func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) {
-	made := false
-	if !k.present {
-		made, err = k.create(ctx)
-		if err != nil {
+	missing, made := k.presentIn == nil, false
+	if missing {
+		if made, err = k.create(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -84,8 +82,8 @@ func (k *maintainer) maintainOnce(ctx context.Context) (rested bool, err error) 
 		waitForChange(ctx, s, watch, nil, nil)
 		return true, nil
 	}
-	found := !k.present && !made // it existed before and may have other data
-	k.present, k.mayExist, k.version, k.takeOverPending = true, true, stat.Version, false
+	found := missing && !made // it existed before and may have other data
+	k.mayExist, k.version, k.takeOverPending = true, stat.Version, false
 	k.update(func() {
 		k.presentIn, k.lastErr = s, nil
 		if found {
@@ -185,7 +183,7 @@ func (k *maintainer) takeOver(ctx context.Context, stat *proto.Stat) error {
 	}
 	switch {
 	case err == nil && len(results) > 1:
-		k.present, k.takeOverPending = true, false
+		k.takeOverPending = false
 		k.update(func() { k.presentIn, k.writtenRevision, k.lastErr = s, revision, nil })
 		return nil
 	case errors.Is(err, proto.ErrNoAuth): // the znode's ACL forbids replacing it
@@ -264,7 +262,7 @@ func (k *maintainer) isConnected() bool {
 }
 
 func (k *maintainer) markMissing(why error) {
-	k.present, k.touchedAt = false, time.Time{}
+	k.touchedAt = time.Time{}
 	k.update(func() { k.presentIn, k.lastErr = nil, why })
 }
 
@@ -335,7 +333,7 @@ func (k *maintainer) remove() error {
 	}
 	ctx := context.Background()
 	k.mu.Lock()
-	s, sure := k.presentIn, k.present && k.isPresent()
+	s, sure := k.presentIn, k.isPresent()
 	k.mu.Unlock()
 	sure = sure && k.isConnected()
 	var result error

@@ -55,7 +55,6 @@ type Znode struct {
 	presentIn *recipes.Session
 	lastErr   error // why the znode is missing or has old data
 	closing   bool
-	closed    bool
 	result    error // of Close
 }
 
@@ -154,10 +153,10 @@ func (n *Znode) Path() (path string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
-	case n.closed:
-		return "", n.wrapErr(recipes.ErrClosed)
 	case n.isPresent():
 		return n.path, nil
+	case n.closing:
+		return "", n.wrapErr(recipes.ErrClosed)
 	}
 	return "", n.lastErr
 }
@@ -169,7 +168,6 @@ func (n *Znode) Close(ctx context.Context) error {
 	n.closing = true
 	done := n.done
 	if done == nil {
-		n.closed = true
 		n.mu.Unlock()
 		return nil
 	}
@@ -196,10 +194,10 @@ func (n *Znode) Close(ctx context.Context) error {
 func (n *Znode) await(ctx context.Context, cond func() bool) error {
 	for {
 		n.mu.Lock()
-		met, closed, lastErr, changed := cond(), n.closing || n.closed, n.lastErr, n.changed.Next()
+		met, closing, lastErr, changed := cond(), n.closing, n.lastErr, n.changed.Next()
 		n.mu.Unlock()
 		switch {
-		case closed:
+		case closing:
 			return n.wrapErr(recipes.ErrClosed)
 		case met:
 			return nil
