@@ -30,8 +30,7 @@ func leader(h *handler, _ *http.Request) (object, error) {
 	}
 	st := s.Status()
 	m, _ := member(s, st.Leader)
-	host, _, _ := net.SplitHostPort(m.PeerAddress)
-	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", memberid.NumberOrNone(st.Leader)}, {"leader_ip", host}}, nil
+	return object{{"is_leader", st.Leader == st.Member}, {"leader_id", memberid.NumberOrNone(st.Leader)}, {"leader_ip", peerHost(m)}}, nil
 }
 
 func votingView(s *server.Facts) object {
@@ -172,8 +171,13 @@ func notLeader(s *server.Facts) string {
 		return "this server is alone: there is no leadership to hand over"
 	case !ok:
 		return "this server is not the leader, and knows none: ask again later"
-	case m.ClientAddress == "":
-		return fmt.Sprintf("this server is not the leader: ask server %d", memberid.Number(id))
 	}
-	return fmt.Sprintf("this server is not the leader: ask server %d (%s)", memberid.Number(id), m.ClientAddress)
+	return fmt.Sprintf("this server is not the leader: ask server %d (%s)", memberid.Number(id), peerHost(m))
+}
+
+// peerHost returns the host in the first address for other members: that for clients may be 0.0.0.0
+func peerHost(m server.MemberStatus) string {
+	first, _, _ := strings.Cut(m.PeerAddress, "|")
+	host, _ := hostPort(first)
+	return host
 }

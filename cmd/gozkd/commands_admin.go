@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 const adminUsage = `usage: gozkd admin [flags] COMMAND [NAME=VALUE ...]
@@ -148,7 +148,7 @@ func adminEndpoint(env cli.Env, serve []string) (string, error) {
 		return "", errors.New("the server that serve would run here has no admin endpoint with a fixed port: name one with --url")
 	}
 	host := c.AdminAddress
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	if serverlist.AllAddresses(host) {
 		host = "127.0.0.1"
 	}
 	u := url.URL{Scheme: "http", Host: net.JoinHostPort(host, strconv.Itoa(c.AdminPort)), Path: c.AdminCommandURL}

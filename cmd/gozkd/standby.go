@@ -52,7 +52,7 @@ func standby(ctx context.Context, args []string, env cli.Env) int {
 		flags.StringVar(&follows.Into, "into", "", "")
 		flags.StringVar(&follows.Ensemble, "ensemble-id", "", "")
 		dir := func() string { return (&backup.Standby{Into: follows.Into}).Dir() }
-		inv, cfg, err := config.LoadStandby(flags, args, env.Getenv, env.Names(), dir)
+		inv, cfg, err := config.LoadFlags(flags, args, env.Getenv, env.Names(), dir)
 		cfg.Standby, cfg.Server.Standby, cfg.Server.ReadOnlyMode = follows, true, true
 		cfg.Server.Words = append(cfg.Server.Words, "mntr") // for gozkd status
 		cfg.MyID, cfg.Archive.URL, cfg.ScaleURL, cfg.Found = backup.StandbyID, "", "", false

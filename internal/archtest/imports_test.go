@@ -414,7 +414,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/config", "where the server of a zoo.cfg listens"},
-		{"internal/probe", "asks a server"},
+		{"internal/serverlist", "where a reconfig moved it"}, {"internal/probe", "asks a server"},
 		{"client", "parses a list of servers"},
 	}},
 	{pkg: "cmd/gozkd/internal/pty", there: true, may: []arrow{

@@ -196,10 +196,34 @@ func (m Member) ClientAddress() string {
 // if it listens on all addresses, and at a port if its line has none.
 func (m Member) Dialed(port int) string {
 	host := m.ClientHost
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	if AllAddresses(host) {
 		host = m.Host
 	}
 	return net.JoinHostPort(host, strconv.Itoa(cmp.Or(m.ClientPort, port)))
+}
+
+// AllAddresses reports whether a server that listens on host listens on all addresses.
+func AllAddresses(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// ListenAddress returns where the member m of the state listens for clients: on listen, its own
+// configuration's address, until m has another client address than its configured line.
+func (m Member) ListenAddress(configured Member, listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	wanted := strconv.Itoa(m.ClientPort)
+	switch {
+	case err != nil, m.ClientHost == configured.ClientHost && m.ClientPort == configured.ClientPort:
+		return listen
+	case port == wanted && AllAddresses(host): // these include the wanted address
+		return listen
+	case m.ClientHost != anyAddress:
+		host = m.ClientHost
+	case configured.ClientPort != 0 && configured.ClientHost != anyAddress:
+		host = "" // listen has the configured line's host
+	}
+	return net.JoinHostPort(host, wanted)
 }
 
 // Key returns "server.N".

@@ -200,3 +200,37 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The client port moves when the members have another client address than the configured line.
+func TestMember_ListenAddress(t *testing.T) {
+	for _, c := range []struct {
+		configured string // client address of the line, "" if only clientPort is set
+		listen     string
+		committed  string
+		want       string
+	}{
+		{";2181", ":2181", ";2181", ":2181"},
+		{";2181", "10.0.0.1:2181", ";2181", "10.0.0.1:2181"}, // with clientPortAddress
+		{";2181", ":2181", ";2191", ":2191"},
+		{";2181", "10.0.0.1:2181", ";2191", "10.0.0.1:2191"},
+		{";10.0.0.1:2181", "10.0.0.1:2181", ";2191", ":2191"},
+		{";10.0.0.1:2181", "10.0.0.1:2181", ";2181", ":2181"},
+		{";10.0.0.1:2181", "10.0.0.1:2181", ";10.0.0.2:2181", "10.0.0.2:2181"},
+		{";2181", ":2181", ";a:2181", ":2181"}, // listens there
+		{";2181", ":2181", ";a:2191", "a:2191"},
+		{"", ":2181", ";a:2181", ":2181"},
+		{"", "127.0.0.1:2181", ";2182", "127.0.0.1:2182"},
+		{";2181", "[::1]:2181", ";[::2]:2181", "[::2]:2181"},
+	} {
+		line := func(client string) Member {
+			m, err := Parse("server.1", "m:1:2:participant"+client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		if got := line(c.committed).ListenAddress(line(c.configured), c.listen); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

@@ -37,6 +37,35 @@ func ParseConfig(text string) (s Set, version proto.Zxid, err error) {
 	return s, version, nil
 }
 
+// File is the content of the file members in a data directory.
+type File struct {
+	Configured Set // the members by the configuration of the directory's server
+	Replicated Set // by the state
+	Local      Set // with the addresses that the server uses
+	Version    proto.Zxid
+}
+
+// ParseFile parses the file.
+func ParseFile(text string) (f File, err error) {
+	sections, sets := strings.Split(text, "\n\n"), []*Set{&f.Configured, &f.Replicated, &f.Local}
+	if len(sections) != len(sets) {
+		return File{}, fmt.Errorf("members: there are %d sections, not %d", len(sections), len(sets))
+	}
+	for i, section := range sections {
+		set, version, err := ParseConfig(section)
+		if err != nil {
+			return File{}, err
+		}
+		*sets[i], f.Version = set, max(f.Version, version)
+	}
+	return f, nil
+}
+
+// String returns the text of the file.
+func (f File) String() string {
+	return strings.Join([]string{f.Configured.Text(0), f.Replicated.Text(f.Version), f.Local.Text(0)}, "\n\n")
+}
+
 // Lines yields the keys and values of a text of key=value lines, without surrounding white space.
 // Blank lines and comments are skipped. A line without "=" is a key.
 func Lines(text string) func(yield func(key, value string) bool) {

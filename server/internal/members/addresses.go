@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -19,23 +18,17 @@ import (
 // keeps these addresses for the next start, as ZooKeeper's dynamic configuration file does.
 type Addresses struct {
 	disk         vfs.FS
-	path         string         // of the file; empty: there is none
-	configured   serverlist.Set // by this server's own configuration
-	replicated   serverlist.Set // the newest members that the state had
-	version      proto.Zxid     // of replicated; 0: the state had no members yet
-	local        serverlist.Set // the members with the addresses that this server uses
-	joining      serverlist.Set // members that a pending reconfig adds
-	removed      serverlist.Set // removed members as the state had them: they are served as long as they run
-	removedLocal serverlist.Set // the same, with the addresses that this server used
+	path         string          // of the file; empty: there is none
+	known        serverlist.File // Version is 0 if the state had no members yet
+	joining      serverlist.Set  // members that a pending reconfig adds
+	removed      serverlist.Set  // removed members as the state had them: they are served as long as they run
+	removedLocal serverlist.Set  // the same, with the addresses that this server used
 }
-
-// peerSections is the number of sections of the file: configured, replicated and local.
-const peerSections = 3
 
 // OpenAddresses reads the file, if it exists. Lines of the configuration that changed since
 // the file was written take precedence.
 func OpenAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*Addresses, error) {
-	p := &Addresses{disk: disk, configured: configured, local: configured}
+	p := &Addresses{disk: disk, known: serverlist.File{Configured: configured, Local: configured}}
 	if dir == "" {
 		return p, nil
 	}
@@ -47,24 +40,15 @@ func OpenAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*Address
 	if err != nil {
 		return nil, fmt.Errorf("server: addresses of the members: %w", err)
 	}
-	var sets []serverlist.Set
-	for section := range strings.SplitSeq(string(text), "\n\n") {
-		set, version, err := serverlist.ParseConfig(strings.TrimSpace(section))
-		if err != nil {
-			return nil, fmt.Errorf("server: %s: %w; it can be removed: the addresses are then those of the configuration", p.path, err)
-		}
-		sets, p.version = append(sets, set), max(p.version, version)
+	if p.known, err = serverlist.ParseFile(string(text)); err != nil {
+		return nil, fmt.Errorf("server: %s: %w; the file can be removed: the addresses are then those of the configuration", p.path, err)
 	}
-	if len(sets) != peerSections {
-		return nil, fmt.Errorf("server: %s has %d sections, not %d; it can be removed: the addresses are then those of the configuration",
-			p.path, len(sets), peerSections)
-	}
-	p.replicated, p.local = sets[1], sets[2]
 	for _, m := range configured {
-		if before, _ := sets[0].Get(m.ID); before != m {
-			p.local = p.local.With(m)
+		if before, _ := p.known.Configured.Get(m.ID); before != m {
+			p.known.Local = p.known.Local.With(m)
 		}
 	}
+	p.known.Configured = configured
 	return p, nil
 }
 
@@ -73,13 +57,13 @@ func OpenAddresses(disk vfs.FS, dir string, configured serverlist.Set) (*Address
 // after the checkpoint is applied again.
 func (p *Addresses) Update(replicated serverlist.Set, version proto.Zxid, wanted serverlist.Set) error {
 	p.joining = wanted
-	if version <= p.version {
+	if version <= p.known.Version {
 		return nil
 	}
-	p.version = version
+	p.known.Version = version
 	var local serverlist.Set
-	for _, m := range p.local {
-		if before, was := p.replicated.Get(m.ID); was {
+	for _, m := range p.known.Local {
+		if before, was := p.known.Replicated.Get(m.ID); was {
 			if _, is := replicated.Get(m.ID); !is {
 				p.removed, p.removedLocal = p.removed.With(before), p.removedLocal.With(m)
 				continue
@@ -88,7 +72,7 @@ func (p *Addresses) Update(replicated serverlist.Set, version proto.Zxid, wanted
 		local = local.With(m)
 	}
 	for _, m := range replicated {
-		before, was := p.replicated.Get(m.ID)
+		before, was := p.known.Replicated.Get(m.ID)
 		_, known := local.Get(m.ID)
 		switch former, _ := p.removed.Get(m.ID); {
 		case known && (!was || before.PeerAddress() == m.PeerAddress()):
@@ -99,7 +83,7 @@ func (p *Addresses) Update(replicated serverlist.Set, version proto.Zxid, wanted
 			local = local.With(m)
 		}
 	}
-	p.local, p.replicated = local, replicated
+	p.known.Local, p.known.Replicated = local, replicated
 	return p.save()
 }
 
@@ -107,8 +91,7 @@ func (p *Addresses) save() error {
 	if p.path == "" {
 		return nil
 	}
-	text := strings.Join([]string{p.configured.Text(0), p.replicated.Text(p.version), p.local.Text(0)}, "\n\n")
-	if err := vfs.WriteFile(p.disk, p.path+".new", []byte(text)); err != nil {
+	if err := vfs.WriteFile(p.disk, p.path+".new", []byte(p.known.String())); err != nil {
 		return err
 	}
 	if err := p.disk.Rename(p.path+".new", p.path); err != nil {
@@ -118,15 +101,15 @@ func (p *Addresses) save() error {
 }
 
 // Replicated reports whether there was ever a state with members here.
-func (p *Addresses) Replicated() bool { return p.version != 0 }
+func (p *Addresses) Replicated() bool { return p.known.Version != 0 }
 
 // Local returns the line of a member with the addresses that this server uses.
-func (p *Addresses) Local(id uint64) (serverlist.Member, bool) { return p.local.Get(id) }
+func (p *Addresses) Local(id uint64) (serverlist.Member, bool) { return p.known.Local.Get(id) }
 
 // ByMember returns host:port by member id.
 func (p *Addresses) ByMember() map[uint64]string {
 	all := make(map[uint64]string)
-	for _, set := range []serverlist.Set{p.removedLocal, p.joining, p.local} {
+	for _, set := range []serverlist.Set{p.removedLocal, p.joining, p.known.Local} {
 		for _, m := range set {
 			all[m.ID] = m.PeerAddress()
 		}

@@ -91,9 +91,9 @@ func TestAddresses_File(t *testing.T) {
 	set := parseSet(t, one)
 	errDisk := errors.New("disk error")
 	for _, tc := range []struct{ text, want string }{
-		{one + "\n\n" + one, "has 2 sections, not 3"},
-		{one + "\n\n" + one + "\n\n" + one + "\n\n" + one, "has 4 sections, not 3"},
-		{one + "\n\nnonsense\n\n" + one, "it can be removed"},
+		{one + "\n\n" + one, "2 sections, not 3"},
+		{one + "\n\n" + one + "\n\n" + one + "\n\n" + one, "4 sections, not 3"},
+		{one + "\n\nnonsense\n\n" + one, "can be removed"},
 		{one + "\n\n" + one + "\nversion=9\n\n" + one, ""},
 	} {
 		mem := vfstest.NewMem()
@@ -104,8 +104,8 @@ func TestAddresses_File(t *testing.T) {
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%q: %v", tc.text, err)
 		}
-		if err == nil && p.version != 9 {
-			t.Errorf("the version is %d", p.version)
+		if err == nil && p.known.Version != 9 {
+			t.Errorf("the version is %d", p.known.Version)
 		}
 	}
 	var failing vfstest.OpKind
@@ -130,7 +130,7 @@ func TestAddresses_File(t *testing.T) {
 	if err := p.Update(set, 50, nil); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := OpenAddresses(mem.Crash(func(int) int { return 0 }), ".", set); err != nil || p.version != 50 {
+	if p, err := OpenAddresses(mem.Crash(func(int) int { return 0 }), ".", set); err != nil || p.known.Version != 50 {
 		t.Errorf("after a power loss: %+v, %v", p, err)
 	}
 	failing = vfstest.OpOpen

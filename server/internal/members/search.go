@@ -40,7 +40,7 @@ type Tell func(addresses map[uint64]string, further map[uint64][]string)
 func (s *Search) Follow(self uint64, a *Addresses, tell Tell) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.self, s.own, s.state, s.version = self, a.ByMember(), a.replicated, a.version
+	s.self, s.own, s.state, s.version = self, a.ByMember(), a.known.Replicated, a.known.Version
 	tell(s.addresses())
 }
 

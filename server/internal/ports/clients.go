@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -15,9 +14,6 @@ import (
 	"github.com/gozkd/gozkd/internal/serverlist"
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
-
-// unspecifiedHost stands in a server line for all addresses.
-const unspecifiedHost = "0.0.0.0"
 
 // Bounds of the time after which a port is tried again at an address to which a reconfig moved it.
 const leastMoveRetry, mostMoveRetry = time.Second, time.Minute
@@ -48,24 +44,6 @@ func (p *Clients) Move(line serverlist.Member) {
 	wakeup.Send(p.changed)
 }
 
-// listenAddress returns where a server listens for clients: on listen, its own configuration's
-// address, until the committed members have another address for it than its configured line.
-func listenAddress(configured, committed serverlist.Member, listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	wanted := strconv.Itoa(committed.ClientPort)
-	switch {
-	case err != nil, committed.ClientHost == configured.ClientHost && committed.ClientPort == configured.ClientPort:
-		return listen
-	case port == wanted && (host == "" || host == unspecifiedHost || host == "::"): // these include the wanted address
-		return listen
-	case committed.ClientHost != unspecifiedHost:
-		host = committed.ClientHost
-	case configured.ClientPort != 0 && configured.ClientHost != unspecifiedHost:
-		host = "" // listen has the configured line's host
-	}
-	return net.JoinHostPort(host, wanted)
-}
-
 // Follow moves the port until ctx ends. accept gets each new listener. Follow is called once.
 func (p *Clients) Follow(ctx context.Context, accept func(net.Listener)) {
 	at, wait := p.cfg.Address, time.Duration(0)
@@ -75,7 +53,7 @@ func (p *Clients) Follow(ctx context.Context, accept func(net.Listener)) {
 		case <-ctx.Done():
 			return
 		case <-p.changed:
-			to := listenAddress(p.cfg.Line, *p.line.Load(), p.cfg.Address)
+			to := p.line.Load().ListenAddress(p.cfg.Line, p.cfg.Address)
 			if to == at {
 				continue
 			}

@@ -146,7 +146,7 @@ func PeerAddress(configured, wanted string) string {
 	host, _, err := net.SplitHostPort(configured)
 	_, port, wantedErr := net.SplitHostPort(wanted)
 	// Several addresses are an error here.
-	if err != nil || wantedErr != nil || host != "" && host != unspecifiedHost && host != "::" {
+	if err != nil || wantedErr != nil || !serverlist.AllAddresses(host) {
 		return wanted
 	}
 	return net.JoinHostPort(host, port)

@@ -79,13 +79,16 @@ func (e *explorer) ensemble(q *request) (any, error) {
 		v.LastSnapshot = at.UnixMilli()
 	}
 	var answers map[int]*answers
+	set, _, _ := serverlist.ParseConfig(s.Membership()) // the server's own text
 	if !q.query.Has("brief") {
-		set, _, _ := serverlist.ParseConfig(s.Membership()) // the server's own text
 		answers = e.others.of(set, st.Member)
 	}
 	rows := make(map[int]*member)
 	for _, m := range s.Members() {
 		row := newMember(m, &st)
+		if line, ok := set.Get(uint64(m.ID)); ok && line.ClientPort != 0 {
+			row.Client = line.Dialed(0) // not 0.0.0.0
+		}
 		row.Answers = answers[m.ID]
 		v.Members, rows[m.ID] = append(v.Members, row), row
 	}
@@ -111,7 +114,7 @@ func (e *explorer) ensemble(q *request) (any, error) {
 }
 
 func newMember(m server.MemberStatus, st *server.Status) *member {
-	row := &member{ID: memberid.Number(m.ID), Role: "follower", Own: m.ID == st.Member, Client: m.ClientAddress, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
+	row := &member{ID: memberid.Number(m.ID), Role: "follower", Own: m.ID == st.Member, Peer: m.PeerAddress, LinkTo: m.LinkTo, LinkFrom: m.LinkFrom}
 	switch {
 	case m.ID == st.Leader:
 		row.Role = "leader"

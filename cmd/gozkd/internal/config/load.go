@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 // DefaultDataDir is the data directory without a zoo.cfg, in the working directory.
@@ -72,17 +73,13 @@ const (
 // Load writes nothing. The Config is valid for Serve and CheckConfig, and zero for other commands.
 // The error is always an *Error with all problems. Also after an error, the Warnings are complete.
 func Load(args []string, getenv func(string) string, names []string) (*Invocation, Config, error) {
-	return LoadFlags(flag.NewFlagSet("gozkd", flag.ContinueOnError), args, getenv, names)
+	return LoadFlags(flag.NewFlagSet("gozkd", flag.ContinueOnError), args, getenv, names, nil)
 }
 
-// LoadFlags is Load for a command line that may contain the flags of fs as well.
-func LoadFlags(fs *flag.FlagSet, args []string, getenv func(string) string, names []string) (*Invocation, Config, error) {
-	return LoadStandby(fs, args, getenv, names, nil)
-}
-
-// LoadStandby is LoadFlags for a standby: dir returns its data directory, after the flags of fs are
-// set, and keys of the data directory and of the ensemble have no effect. If dir is nil, they have.
-func LoadStandby(
+// LoadFlags is Load for a command line that may contain the flags of fs as well. For a standby, dir
+// returns its data directory, after the flags are set, and keys of the data directory and of the
+// ensemble have no effect; otherwise dir is nil.
+func LoadFlags(
 	fs *flag.FlagSet, args []string, getenv func(string) string, names []string, dir func() string,
 ) (*Invocation, Config, error) {
 	inv, memory, fromCommandLine, problems := parseFlags(fs, args)
@@ -133,7 +130,7 @@ func LocalServer(
 		if fs == nil {
 			fs = flag.NewFlagSet("serve", flag.ContinueOnError)
 		}
-		inv, c, err := LoadFlags(fs, args, getenv, names)
+		inv, c, err := LoadFlags(fs, args, getenv, names, nil)
 		return cli.Server{
 			Help: inv.Command == ShowHelp, One: inv.Command == Serve && inv.Ensemble == 0 && !c.Memory,
 			ID: c.MyID, Members: len(c.Members), Dir: c.Server.Dir, LogDir: c.Server.LogDir, TokenFile: c.AdminTokenFile,
@@ -189,7 +186,7 @@ type ownPort struct {
 }
 
 func (p ownPort) collides(other ownPort) bool {
-	all := func(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
+	all := serverlist.AllAddresses
 	return p.port > 0 && p.port == other.port && (p.host == other.host || all(p.host) || all(other.host))
 }
 

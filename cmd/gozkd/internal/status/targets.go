@@ -6,7 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 	"github.com/gozkd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/internal/serverlist"
 )
 
 // targets are the servers to ask.
@@ -82,11 +84,14 @@ func (t *targets) configured(file []string, env cli.Env) error {
 		}
 		t.asker.Dial, t.asker.Advise = t.security.Dial, t.security.Advice
 	}
+	if !t.secure {
+		moved(&c)
+	}
 	if c.ClientPort == 0 {
 		return errors.New("the client port is 0, which means any free port: name the server with -server")
 	}
 	host := c.ClientPortAddress
-	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+	if serverlist.AllAddresses(host) {
 		host = "localhost"
 		t.asker.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return t.security.Through(ctx, func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -97,6 +102,22 @@ func (t *targets) configured(file []string, env cli.Env) error {
 	c.ClientPortAddress = host
 	t.config, t.addresses = &c, []string{net.JoinHostPort(host, strconv.Itoa(c.ClientPort))}
 	return nil
+}
+
+// moved makes the client address of c that to which a reconfig has moved the server, as far as its
+// data directory says so and can be read.
+func moved(c *config.Config) {
+	text, _ := os.ReadFile(filepath.Join(c.Server.Dir, "members"))
+	known, err := serverlist.ParseFile(string(text))
+	line, member := known.Replicated.Get(c.MyID)
+	if err != nil || !member || line.ClientPort == 0 || !c.Server.ReconfigEnabled || c.Server.ListenFixed {
+		return
+	}
+	configured, _ := c.Members.Get(c.MyID)
+	host, port, err := net.SplitHostPort(line.ListenAddress(configured, c.ListenAddress()))
+	if n, wrong := strconv.Atoi(port); err == nil && wrong == nil {
+		c.ClientPortAddress, c.ClientPort = host, n
+	}
 }
 
 // dialLoopback does not look up localhost: a container with only this program has no /etc/hosts.
