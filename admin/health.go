@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,7 +42,7 @@ func (h *handler) ready(r *http.Request) []check {
 		leader.reason = printable.Error(server.ErrStandby)
 		current.reason = leader.reason
 	case st.Leader == 0:
-		leader.reason = "no leader is known: no quorum of voters with data is in touch, or they elect one"
+		leader.reason = cmp.Or(st.NoLeader, "no leader is known")
 		current.reason = leader.reason
 	case st.CatchingUp:
 		current.reason = "catching up: what was committed when this server found its leader is not applied here yet"
@@ -64,6 +65,7 @@ func (h *handler) ready(r *http.Request) []check {
 		{name: "growth", note: h.growth(r)},
 		{name: "connections", note: stats.Crowd.String()},
 		{name: "archive", note: stats.Fenced},
+		{name: "membership", note: stats.Outside},
 	} {
 		if c.note != "" {
 			checks = append(checks, c)

@@ -167,7 +167,7 @@ func (r *recovered) join(rec wal.Recovered, found bool, id uint64, where dataPat
 		return nil
 	}
 	if r.meta.Member != id {
-		return fmt.Errorf("consensus: data directory %s belongs to member %d, this is member %d",
+		return fmt.Errorf("consensus: data directory %s belongs to member %d, not %d: correct dataDir or myid",
 			where.dir, memberid.Number(r.meta.Member), memberid.Number(id))
 	}
 	if err := r.split(rec.Entries, where); err != nil {

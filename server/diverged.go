@@ -40,7 +40,7 @@ func (s *leadership) checkDiverged() error {
 	case err != nil: // the mark may be there
 		return fmt.Errorf("server: the data directory %s cannot be used: %w", s.cfg.Dir, err)
 	case exists:
-		return fmt.Errorf("%w, see %s", ErrDiverged, path)
+		return fmt.Errorf("%w, as %s says: move that directory away and start this server with an empty one, which fetches the state from the others", ErrDiverged, path)
 	}
 	return nil // no mark, or no directory yet
 }

@@ -64,10 +64,18 @@ func (s *Server) followMembers() {
 	s.configured.done.Store(version != 0)
 	s.node.SetTarget(t)
 	s.ports.move(current, version, wanted)
-	if _, in := current.Get(uint64(s.cfg.MemberID)); !in && version != 0 && !changing {
-		s.cfg.Logger.Warn("this server is not a member of the ensemble, or no longer: it follows without a vote; "+s.howToJoin(),
-			"members", len(current))
+	if why := s.outside(current, version, changing); why != "" {
+		s.cfg.Logger.Warn(why, "members", len(current))
 	}
+}
+
+// outside returns why this server has no vote and what to do, if it is not a member of the state's
+// ensemble, or "".
+func (s *shared) outside(current serverlist.Set, version proto.Zxid, changing bool) string {
+	if _, in := current.Get(uint64(s.cfg.MemberID)); in || version == 0 || changing || s.alone() {
+		return ""
+	}
+	return "this server is not a member of the ensemble, or no longer: it has no vote; stop it, or " + s.howToJoin()
 }
 
 // membersKnown reports whether /zookeeper/config has the members. The first client of a new

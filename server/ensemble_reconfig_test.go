@@ -171,7 +171,12 @@ func TestReconfig_GrowShrinkAndChangeRoles(t *testing.T) {
 		if err := fifth(); err != nil {
 			t.Fatal(err)
 		}
-		e.check(1, 2, "/by-a-client-of-the-removed") // it serves until it is stopped
+		e.check(1, 2, "/by-a-client-of-the-removed") // it serves until it is stopped, and says so
+		for id, outside := range map[int]bool{1: true, 2: false, 5: false} {
+			if why := e.m(id).s.Facts().Stats().Outside; strings.Contains(why, "not a member of the ensemble, or no longer") != outside {
+				t.Errorf("server %d: %q", id, why)
+			}
+		}
 		e.check(3, 1, "/for-a-client-of-the-removed")
 		e.m(1).stop()
 		e.m(4).stop()

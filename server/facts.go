@@ -76,6 +76,7 @@ func (f *Facts) Stats() facts.Stats {
 		st.Fenced = f.cfg.ArchiveStats().Fenced
 	}
 	if f.life.Accepting.Load() {
+		st.Outside = f.outside(f.state.membership())
 		st.Mode, st.Uptime = f.mode(), max(0, f.cfg.Now().Sub(f.startedWall))
 	}
 	return st

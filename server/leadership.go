@@ -43,7 +43,9 @@ type leadership struct {
 	outOfTouch bool      // for more than two ticks
 	greeted    time.Time // Status.Since of the leadership in which this server last reported
 	sentAway   time.Time // Status.Since of the leadership in which clients were sent away
-	log        transitions
+	// logAfter is for how long there must have been no contact when the reason is logged again.
+	logAfter time.Duration
+	log      transitions
 }
 
 // await waits until there is a leader and this server has applied everything that was committed
@@ -98,6 +100,7 @@ func (s *leadership) watch(st consensus.Status) {
 		}
 	case !inTime:
 		if !s.lost.Swap(true) {
+			s.logAfter = 2 * silent
 			why := "no leader for syncLimit ticks"
 			if st.Leader != 0 {
 				why = "the leader has not heard this server for syncLimit ticks"
@@ -109,8 +112,13 @@ func (s *leadership) watch(st consensus.Status) {
 			s.sessions.forgetLocals() // as in ZooKeeper; see attachLocal for those that connect at this moment
 			s.beginReadOnly(st)
 		}
-		if s.log.mode != modeQuorumGone && s.log.logQuorumGone(st) {
+		switch {
+		case s.log.mode == modeQuorumGone:
+		case s.log.logQuorumGone(st):
 			s.log.mode = modeQuorumGone
+		case st.Leader == 0 && silent > s.logAfter:
+			s.logAfter = 2 * silent // less and less often
+			s.log.logWaiting()
 		}
 	}
 }

@@ -140,8 +140,7 @@ func (s *Server) whyNot(stage stage, st consensus.Status) error {
 	case stage == stageClosed:
 		return s.life.WhyNot()
 	case st.Leader == 0:
-		return notServing(fmt.Sprintf("no leader, which needs a majority of the voters %d; this server is connected to %d",
-			memberid.Numbers(st.Voters), memberid.Numbers(s.node.Connected())))
+		return notServing(s.whyNoLeader(st))
 	case stage == stageLost:
 		return notServing(fmt.Sprintf("no contact with the leader, server %d, for syncLimit ticks", memberid.Number(st.Leader)))
 	case stage == stageForming:
@@ -168,6 +167,9 @@ func (s *Server) Status() facts.Status {
 	}
 	st.Leader, st.Mode, st.Zxid = int(node.Leader), s.facts.mode(), int64(s.state.lastZxid())
 	st.Serving = now.serves()
+	if node.Leader == 0 && !st.Standby {
+		st.NoLeader = s.whyNoLeader(node)
+	}
 	st.CatchingUp = node.Leader != 0 && now.catchesUp()
 	st.LeavesClients = s.leader.leavesClients(node)
 	set, _ := s.ensemble()

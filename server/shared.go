@@ -38,9 +38,14 @@ func (s *shared) alone() bool { return len(s.members) == 0 }
 
 // quorumConnected reports whether this server is connected to a majority of the voters of a set.
 func (s *shared) quorumConnected(set serverlist.Set) bool {
-	voters, there := set.Voters(), append(s.node.Connected(), uint64(s.cfg.MemberID))
-	away := slices.DeleteFunc(slices.Clone(voters), func(id uint64) bool { return slices.Contains(there, id) })
-	return len(voters)-len(away) > len(voters)/2
+	voters := set.Voters()
+	return len(voters)-len(s.away(voters)) > len(voters)/2
+}
+
+// away returns the servers, other than this one, to which this server is not connected.
+func (s *shared) away(servers []uint64) []uint64 {
+	there := append(s.node.Connected(), uint64(s.cfg.MemberID))
+	return slices.DeleteFunc(slices.Clone(servers), func(id uint64) bool { return slices.Contains(there, id) })
 }
 
 // current returns a channel that is closed when this server has applied all that is committed now.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/memberid"
@@ -39,13 +40,14 @@ func (s *transitions) logWaiting() {
 		log.Info("not serving clients yet: catching up with the leader",
 			"leader", memberid.Number(st.Leader), "applied_index", st.Applied)
 	case s.logQuorumGone(st):
-	case st.Fresh:
+	case !st.Fresh:
+		log.Warn("not serving clients yet: " + s.whyNoLeader(st))
+	default:
 		waits := "for a leader that has the data and knows this server as a member; if it is none yet, " + s.howToJoin()
 		switch {
 		case len(st.WithData) > 0:
 		case unheard && len(connected) > 0: // so they cannot say who has data
-			waits = "for the others to connect to it, which may have another address of it, of a reconfig: " +
-				"compare its server line with what gozkd cli config says on one of them, and correct the line"
+			waits = "for the others to connect to it"
 		case s.node.Emptied():
 			waits = "for a server that has the data, which this one has lost: start all servers"
 		case s.cfg.JoinOnly:
@@ -54,11 +56,12 @@ func (s *transitions) logWaiting() {
 		default:
 			waits = "for the other voters to form a new ensemble, or " + waits
 		}
+		if unheard { // also if they cannot confirm who it is
+			waits += ". If the others run, they may have another address of this server: " +
+				"compare its server line with what gozkd cli config says on one of them, and correct the line"
+		}
 		log.Warn("not serving clients yet: no data here. This server waits "+waits,
 			"voters", memberid.Numbers(s.members.Voters()), "with_data", memberid.Numbers(st.WithData), "without_data", memberid.Numbers(st.WithoutData))
-	default:
-		log.Warn("not serving clients yet: no leader, which needs a majority of the voters",
-			"voters", memberid.Numbers(st.Voters))
 	}
 }
 
@@ -74,27 +77,58 @@ func (s *shared) howToJoin() string {
 // modeQuorumGone in transitions says that the loss of the quorum was logged.
 const modeQuorumGone = "quorum gone"
 
-// logQuorumGone logs, and reports, that too few voters are left that have data. The others do not
-// vote until a leader lets them in, so there will be none.
+// logQuorumGone logs, and reports, that the quorum is gone for good.
 func (s *transitions) logQuorumGone(st consensus.Status) (gone bool) {
-	voters := st.Voters
-	if st.Fresh {
-		voters = s.members.Voters()
+	why := s.quorumGone(st)
+	if why != "" {
+		s.cfg.Logger.Error("not serving clients: "+why, "voters", memberid.Numbers(s.voters(st)),
+			"with_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithData))), "without_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithoutData))))
 	}
+	return why != ""
+}
+
+// voters returns the voters of the state, or of this server's lines if it has no state.
+func (s *shared) voters(st consensus.Status) []uint64 {
+	if st.Fresh {
+		return s.members.Voters()
+	}
+	return st.Voters
+}
+
+// quorumGone returns why there will be no leader, and what to do, if too few voters are left that
+// have data; otherwise "". The others do not vote until a leader lets them in.
+func (s *shared) quorumGone(st consensus.Status) string {
+	voters := s.voters(st)
 	left := slices.DeleteFunc(slices.Clone(voters), func(id uint64) bool { return slices.Contains(st.WithoutData, id) })
 	if len(voters) == 0 || len(left) > len(voters)/2 || len(st.WithData) == 0 { // none: the state has just begun
-		return false
+		return ""
 	}
 	why := "the quorum is gone for good. Too many voters have lost their data; without it they do not vote. "
 	if st.Fresh { // the members of those with data may be fewer than the lines of this server name
 		why = "too many voters of this server's lines have no data. Start those that have it: if they are an ensemble without the others, they let them in. " +
 			"If not, the quorum is gone for good. "
 	}
-	s.cfg.Logger.Error("not serving clients: "+why+
-		"If a disk of one survives, start it with that disk. Otherwise stop all servers, find the newest directory with gozkd inspect, "+
-		"and gozkd restore from it, the archive or a backup: docs/guide/operate.md#quorum-gone-for-good",
-		"voters", memberid.Numbers(voters), "with_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithData))), "without_data", slices.Sorted(slices.Values(memberid.Numbers(st.WithoutData))))
-	return true
+	return why + "If a disk of one survives, start it with that disk. Otherwise stop all servers, find the newest directory with gozkd inspect, " +
+		"and gozkd restore from it, the archive or a backup: docs/guide/operate.md#quorum-gone-for-good"
+}
+
+// whyNoLeader returns which voters this server lacks for a leader, for how long it has known none,
+// and what to do.
+func (s *shared) whyNoLeader(st consensus.Status) string {
+	if why := s.quorumGone(st); why != "" {
+		return fmt.Sprintf("%s (servers without data: %d)", why, memberid.Numbers(st.WithoutData))
+	}
+	since, voters := s.startedMono, s.voters(st)
+	if !st.Since.IsZero() {
+		since = st.Since
+	}
+	away := s.away(voters)
+	why := fmt.Sprintf("no leader, which needs a majority of the voters %d; this server is connected to %d, and has known no leader for %v",
+		memberid.Numbers(voters), memberid.Numbers(s.node.Connected()), time.Since(since).Round(time.Second))
+	if len(away) < len(voters)-len(voters)/2 {
+		return why
+	}
+	return fmt.Sprintf("%s: start servers %d, or, if their disks are lost, see docs/guide/operate.md#quorum-gone-for-good", why, memberid.Numbers(away))
 }
 
 // logRole logs a new role, leader or epoch.

@@ -30,6 +30,9 @@ func writeStats(w *bufio.Writer, st *facts.Stats) {
 	if st.Fenced != "" {
 		say(w, "Archive: %s\n", st.Fenced)
 	}
+	if st.Outside != "" {
+		say(w, "Membership: %s\n", st.Outside)
+	}
 }
 
 // writeSettings writes lines of the form key=value.

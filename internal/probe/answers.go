@@ -23,20 +23,23 @@ import (
 type State struct {
 	// Version is ZooKeeper's version line without the date, such as "3.9.5-gozkd-0.1.0". Version
 	// and Mode are always short and printable.
-	Version string
+	Version string `json:"version"`
 	// LatencyMs covers the requests since the start or srst.
-	LatencyMs Latency
+	LatencyMs Latency `json:"latency_ms"`
 	// Received and Sent count packets since the start or srst, with four-letter words and pings.
-	Received, Sent int64
-	Connections    int64
+	Received    int64 `json:"received"`
+	Sent        int64 `json:"sent"`
+	Connections int64 `json:"connections"`
 	// Outstanding requests are not answered yet.
-	Outstanding int64
-	Zxid        proto.Zxid
+	Outstanding int64      `json:"outstanding"`
+	Zxid        proto.Zxid `json:"-"`
 	// Mode is standalone, leader, follower, observer or read-only.
-	Mode   string
-	Znodes int64
-	// Archive says that the archive is closed to a gozkd, and what to do; otherwise it is empty.
-	Archive string
+	Mode   string `json:"-"`
+	Znodes int64  `json:"znodes"`
+	// Archive says that the archive is closed to a gozkd, Outside why it is not a member of its
+	// ensemble, and both what to do; otherwise they are empty.
+	Archive string `json:"-"`
+	Outside string `json:"-"`
 }
 
 // Latency is minimum, average and maximum, in milliseconds.
@@ -91,6 +94,8 @@ func ParseState(srvr string) (State, error) {
 			s.Mode = safe(value)
 		case "Archive":
 			s.Archive = safeUpTo(1000, value)
+		case "Membership":
+			s.Outside = safeUpTo(1000, value)
 		default:
 			if count := counts[key]; count != nil {
 				*count = number(value)

@@ -25,6 +25,7 @@ type Status struct {
 	Mode       string // Standalone, Leader, Follower, Observer or ReadOnly; "" before the data is open
 	Member     int    // this server's number; 255 stands for the number 0
 	Leader     int    // the leader's Member as far as this server knows, 0 for none; a standalone server leads itself
+	NoLeader   string // the voters that are missing for one, since when, and what to do; "": it is known
 	Zxid       int64  // of the last change that is applied on this server
 	// Whole reports whether every member that should vote does, and, as far as the leader knows, no
 	// member has joined without data. A member that joins without data is admitted as a learner
@@ -57,6 +58,7 @@ type Stats struct {
 	Growth                     Growth
 	Crowd                      Crowd
 	Fenced                     string // of ArchiveStats
+	Outside                    string // why this server is not a member of its ensemble, and what to do; "": it is
 }
 
 // Crowd says how much memory the connections of a server's clients and their watches take, and may

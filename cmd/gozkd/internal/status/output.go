@@ -79,17 +79,11 @@ func writeTable(w io.Writer, servers []server, others []probe.Peer) error {
 
 // serverJSON is a server in the JSON output. Unknown values are missing.
 type serverJSON struct {
-	Server      string         `json:"server"`
-	Mode        string         `json:"mode"`
-	Error       string         `json:"error,omitempty"`
-	Zxid        string         `json:"zxid,omitempty"`
-	Connections *int64         `json:"connections,omitempty"`
-	Outstanding *int64         `json:"outstanding,omitempty"`
-	LatencyMs   *probe.Latency `json:"latency_ms,omitempty"`
-	Received    *int64         `json:"received,omitempty"`
-	Sent        *int64         `json:"sent,omitempty"`
-	Znodes      *int64         `json:"znodes,omitempty"`
-	Version     string         `json:"version,omitempty"`
+	Server string `json:"server"`
+	Mode   string `json:"mode"`
+	Error  string `json:"error,omitempty"`
+	Zxid   string `json:"zxid,omitempty"`
+	*probe.State
 	// PeerLinks are the connections to and from other servers.
 	PeerLinks    *int64 `json:"peer_links,omitempty"`
 	PeerLinksTLS *int64 `json:"peer_links_tls,omitempty"`
@@ -108,10 +102,7 @@ func writeJSON(
 			list[i].Error = probe.Cause(s.err)
 			continue
 		}
-		st := &s.state
-		list[i].Zxid, list[i].Version, list[i].LatencyMs = st.Zxid.String(), st.Version, &st.LatencyMs
-		list[i].Connections, list[i].Outstanding, list[i].Znodes = &st.Connections, &st.Outstanding, &st.Znodes
-		list[i].Received, list[i].Sent = &st.Received, &st.Sent
+		list[i].State, list[i].Zxid = &s.state, s.state.Zxid.String()
 		if s.links > 0 {
 			list[i].PeerLinks, list[i].PeerLinksTLS = &s.links, &s.secure
 		}

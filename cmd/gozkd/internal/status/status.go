@@ -188,7 +188,7 @@ func (s *server) problem(ready bool) string {
 		if !ready {
 			return ""
 		}
-		return "alive, but not ready: it is not part of a quorum, or has not caught up yet"
+		return "alive, but not ready: it is not part of a quorum, or has not caught up yet; its log says which"
 	case s.err != nil:
 		return probe.Cause(s.err)
 	case ready && s.state.Mode == probe.ModeReadOnly:
@@ -207,10 +207,15 @@ func judge(servers []server, others []probe.Peer) []string {
 		follow = follow && (s.state.Mode == probe.ModeFollower || s.state.Mode == probe.ModeObserver)
 		switch {
 		case s.err != nil:
-			problems = append(problems, s.address+": "+probe.Cause(s.err))
-			known = false
+			why := s.address + ": " + probe.Cause(s.err)
+			if errors.Is(s.err, probe.ErrNotServing) {
+				why += "; its log says why"
+			}
+			problems, known = append(problems, why), false
 		case s.state.Mode == probe.ModeReadOnly:
 			problems = append(problems, s.address+": serves only reads: "+s.monitor.WhyReadOnly())
+		case s.state.Outside != "":
+			problems = append(problems, s.address+": "+s.state.Outside)
 		case s.state.Mode == probe.ModeStandalone && len(servers) > 1:
 			problems = append(problems, s.address+": is standalone, not a member of an ensemble")
 		case s.state.Mode == probe.ModeLeader:

@@ -104,7 +104,8 @@ func TestStatus_One(t *testing.T) {
 		{member("follower"), 0, "Mode: follower\n", ""},
 		{member("observer"), 0, "Mode: observer\n", ""},
 		{member("read-only"), 1, "Mode: read-only\n", "serves only reads: it is not part of a quorum"},
-		{cutOff, 1, "Error contacting service. It runs, but does not serve.\n", "not part of a quorum, so not serving"},
+		{member("observer") + "Membership: it is no member\n", 1, "Mode: observer\n", "it is no member"},
+		{cutOff, 1, "Error contacting service. It runs, but does not serve.\n", "not part of a quorum, so not serving; its log says why"},
 		{"SSH-2.0-OpenSSH_9.2\r\n", 1, "Error contacting service. It is probably not running.\n", `not a ZooKeeper server: it answered "SSH-2.0-OpenSSH_9.2\r"`},
 	} {
 		address := serve(t, c.answer)
@@ -138,7 +139,7 @@ func TestStatus_Ensemble(t *testing.T) {
 		{[]string{follower, readOnly}, []string{readOnly + ": serves only reads: it is not part of a quorum", "no server leads"}},
 		{[]string{leader, follower, second}, []string{"2 servers lead: " + leader + ", " + second}},
 		{[]string{leader, down}, []string{down + ": connection refused"}},
-		{[]string{cut, down}, []string{cut + ": not part of a quorum, so not serving", down + ": connection refused",
+		{[]string{cut, down}, []string{cut + ": not part of a quorum, so not serving; its log says why", down + ": connection refused",
 			"no server that answered leads"}},
 		{[]string{leader, alone}, []string{alone + ": is standalone, not a member of an ensemble"}},
 	} {
@@ -232,10 +233,15 @@ func TestStatus_ZooCfg(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	former := func(port string) string { // the lines, with the client port of server 2 before or after a reconfig
+		return "server.1=127.0.0.1:1:2;127.0.0.1:1\nserver.2=127.0.0.1:3:4;" + port + "\nserver.3=127.0.0.1:5:6;127.0.0.1:5\n"
+	}
 	for name, text := range map[string]string{
 		"alone.cfg":    "dataDir=" + dir + "\nclientPort=" + port + "\nclientPortAddress=127.0.0.1\n",
 		"ensemble.cfg": "dataDir=" + dir + "\nserver.1=127.0.0.1:1:2;127.0.0.1:1\nserver.2=127.0.0.1:3:4;127.0.0.1:" + port + "\nserver.3=127.0.0.1:5:6;127.0.0.1:5\n",
 		"all.cfg":      "dataDir=" + dir + "\nclientPort=" + port + "\n",
+		"moved.cfg":    "dataDir=" + dir + "\nreconfigEnabled=true\n" + former("1"),
+		"members":      former("1") + "\n" + former(port) + "version=7\n\n" + former("1"),
 		"any.cfg":      "dataDir=" + dir + "\nclientPort=0\n",
 		"bad.cfg":      "dataDir=" + dir + "\nclientPort=many\n",
 		"myid":         "2\n",
@@ -246,7 +252,7 @@ func TestStatus_ZooCfg(t *testing.T) {
 	}
 	for _, c := range []struct {
 		file, host string
-	}{{"alone.cfg", "127.0.0.1"}, {"ensemble.cfg", "127.0.0.1"}, {"all.cfg", "localhost"}} {
+	}{{"alone.cfg", "127.0.0.1"}, {"ensemble.cfg", "127.0.0.1"}, {"all.cfg", "localhost"}, {"moved.cfg", "localhost"}} {
 		status, out, errs := call(t, Main, nil, filepath.Join(dir, c.file))
 		want := "Client port found: " + port + ". Client address: " + c.host + ". Client SSL: false.\nMode: follower\n"
 		if status != 0 || out != want || errs != "" {
@@ -305,7 +311,7 @@ func TestRuok(t *testing.T) {
 		{serving + "," + cut, 0, ""},
 		{serving + "," + down, 1, down + ": connection refused"},
 		{serving + " -ready", 0, ""},
-		{cut + " -ready", 1, cut + ": alive, but not ready: it is not part of a quorum, or has not caught up yet"},
+		{cut + " -ready", 1, cut + ": alive, but not ready: it is not part of a quorum, or has not caught up yet; its log says which"},
 		{readOnly + " -ready", 1, readOnly + ": alive, but serves only reads: it is not part of a quorum"},
 	} {
 		out, errs := "imok\n", ""

@@ -235,7 +235,7 @@ func (e *ensemble) totals() totals {
 func (e *ensemble) problems() []string {
 	var list []string
 	sampled := 0
-	var standalone, readers []string
+	var standalone, impaired []string
 	fenced := ""
 	for _, m := range e.members {
 		if m.hasSample {
@@ -245,10 +245,13 @@ func (e *ensemble) problems() []string {
 			standalone = append(standalone, m.Address)
 		}
 		if m.up() && m.last.State.Mode == probe.ModeReadOnly {
-			readers = append(readers, m.Address+": serves only reads: "+m.last.Monitor.WhyReadOnly())
+			impaired = append(impaired, m.Address+": serves only reads: "+m.last.Monitor.WhyReadOnly())
 		}
 		if m.up() {
 			fenced = cmp.Or(fenced, m.last.State.Archive)
+			if why := m.last.State.Outside; why != "" {
+				impaired = append(impaired, m.Address+": "+why)
+			}
 		}
 	}
 	leaders := e.leaders()
@@ -270,7 +273,7 @@ func (e *ensemble) problems() []string {
 	case len(standalone) > 0 && len(e.members) > 1:
 		list = append(list, "standalone, not in one ensemble with the others: "+strings.Join(standalone, ", "))
 	}
-	list = append(list, readers...)
+	list = append(list, impaired...)
 	for _, text := range []string{probe.DataStatus(e.answers()), fenced} {
 		if text != "" {
 			list = append(list, text)
