@@ -92,7 +92,7 @@ func TestWords(t *testing.T) {
 		// try for ever. Other missing files, such as myid, may be on the late mount of dataDir.
 		{"zkServer.sh --config none start-foreground", 2, "", "cannot be read"},
 		{"serve later/zoo.cfg", 2, "", "cannot be read"},
-		{"serve members.cfg", 1, "", "the number of this one is not configured"},
+		{"serve members.cfg", 1, "", "the number of this server is not configured"},
 		{"serve secret.cfg", 1, "", "gozkd.peer.secretFile: is later/secret"},
 		{"serve both.cfg", 2, "", "tickTime: is \"x\""},
 		{"zkServer.sh --config", 2, "", zkServerUsage},
@@ -136,7 +136,7 @@ func TestInit(t *testing.T) {
 		var stdout, stderr strings.Builder
 		return run("zkServer-initialize.sh", args, outside(&stdout, &stderr)), stderr.String()
 	}
-	if status, said := try("--configfile", zooCfg); status != 1 || !strings.Contains(said, "the number of this one is not configured") {
+	if status, said := try("--configfile", zooCfg); status != 1 || !strings.Contains(said, "the number of this server is not configured") {
 		t.Errorf("without a number: %d %s", status, said)
 	}
 	for range 2 {

@@ -77,31 +77,27 @@ type kind struct {
 	words []string // of oneOf; the first word is true for a bool field
 	// url: messages show of the value only what store.ShownURL returns.
 	url bool
-	// lenient: a text that is none of the words is accepted with a warning.
+	// lenient: a text that is not equal to the word for which it is taken has a warning.
 	lenient bool
-	// property: as in ZooKeeper, a text that is no number has the effect of none, with a warning.
-	property bool
-	// optional: as in ZooKeeper, an empty value has the effect of none, with a warning.
-	optional bool
-	// powerless: as in ZooKeeper, any invalid value has the effect of none, with a warning.
-	powerless bool
+	// ignores reports whether an invalid value has, as in ZooKeeper, the effect of none, with a
+	// warning; nil: no value has.
+	ignores func(string) bool
 	// nearest returns the allowed value next to one that ZooKeeper starts with; nil: none.
 	nearest func(string) (string, bool)
 }
 
 func orEmpty(k kind) kind {
-	k.optional = true
+	k.ignores = func(v string) bool { return v == "" }
 	return k
 }
 
 // ignored reports whether ZooKeeper starts with a value as if the key were missing.
 func (k *key) ignored(value string) bool {
-	if strings.HasPrefix(k.name, "gozkd.") { // no zoo.cfg of ZooKeeper has it
-		return false
-	}
-	_, err := decode(value)
-	return k.kind.property && err != nil || k.kind.optional && value == "" || k.kind.powerless
+	ours := strings.HasPrefix(k.name, "gozkd.") // no zoo.cfg of ZooKeeper has it
+	return !ours && k.kind.ignores != nil && k.kind.ignores(value)
 }
+
+func noNumber(v string) bool { _, err := decode(v); return err != nil }
 
 // integer is a decimal number from low to high.
 func integer(low, high int64) kind { return number(low, high, parseDecimal) }
@@ -110,7 +106,7 @@ func integer(low, high int64) kind { return number(low, high, parseDecimal) }
 func property32(low, high int64) kind {
 	k := number(low, high, decode)
 	k.allowed += ", decimal, 0x hexadecimal or 0 octal"
-	k.property = true
+	k.ignores = noNumber
 	return k
 }
 
@@ -177,7 +173,7 @@ var fraction = kind{
 		f, err := strconv.ParseFloat(v, 64)
 		return strconv.FormatFloat(f, 'g', -1, 64), err == nil && f >= 0 && f <= 1
 	},
-	property: true,
+	ignores: noNumber,
 }
 
 func parseDecimal(v string) (int64, error) { return strconv.ParseInt(v, 10, 64) }
@@ -229,21 +225,20 @@ func listOf(allowed string, valid func(word string) bool) kind {
 	}}
 }
 
-// exactly accepts any text, and takes every text other than word for the other one of two words.
-func exactly(word string, words ...string) kind {
-	other := words[0]
-	if other == word {
-		other = words[1]
+// only accepts any text, and takes every text other than words[i] for the other one of the two
+// words. Case counts if exact is true.
+func only(i int, exact bool, words ...string) kind {
+	allowed := strings.Join(words, ", ")
+	if exact {
+		allowed += ", exactly"
 	}
 	return kind{
-		allowed: strings.Join(words, ", ") + ", exactly",
-		words:   words,
-		lenient: true,
+		allowed: allowed, words: words, lenient: true,
 		parse: func(v string) (string, bool) {
-			if v == word {
-				return word, true
+			if v == words[i] || !exact && strings.EqualFold(v, words[i]) {
+				return words[i], true
 			}
-			return other, true
+			return words[1-i], true
 		},
 	}
 }
@@ -252,13 +247,17 @@ func exactly(word string, words ...string) kind {
 var digestAlgs = []string{"SHA1", "SHA-224", "SHA-256", "SHA-384", "SHA-512", "SHA3-224", "SHA3-256", "SHA3-384", "SHA3-512"}
 
 var (
-	boolean = oneOf("true", "false")
-	// onlyYes is skipACL, onlyNo forceSync, and onlyTrue kerberos.remove*: ZooKeeper compares the
-	// value with that word, in that case, and takes every other text for the opposite.
-	onlyYes  = exactly("yes", "yes", "no")
-	onlyNo   = exactly("no", "yes", "no")
-	onlyTrue = exactly("true", "true", "false")
-	text     = kind{
+	// boolean is for keys of which ZooKeeper takes every text other than true for false, strict for
+	// those of which it refuses other texts, and for our own.
+	boolean = only(0, false, "true", "false")
+	strict  = oneOf("true", "false")
+	// unlessFalse is admin.enableServer, onlyYes skipACL, onlyNo forceSync, and onlyTrue
+	// kerberos.remove*.
+	unlessFalse = only(1, false, "true", "false")
+	onlyYes     = only(0, true, "yes", "no")
+	onlyNo      = only(1, true, "yes", "no")
+	onlyTrue    = only(0, true, "true", "false")
+	text        = kind{
 		allowed: "any text except the empty one",
 		parse:   func(v string) (string, bool) { return v, v != "" },
 	}
@@ -319,7 +318,7 @@ var (
 		},
 	}
 	digestID = kind{
-		allowed: "user:base64 of the digest of user:password", powerless: true, // nobody is the superuser then
+		allowed: "user:base64 of the digest of user:password", ignores: func(string) bool { return true }, // nobody is the superuser then
 		parse: func(v string) (string, bool) {
 			_, hash, ok := strings.Cut(v, ":")
 			_, err := base64.StdEncoding.DecodeString(hash)

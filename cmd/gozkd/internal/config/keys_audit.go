@@ -51,7 +51,7 @@ func auditKeys(c *Config) []key {
 		row("gozkd.audit.maxSizeMB", integer(1, 1<<20), "10", &c.Audit.MaxSizeMB,
 			"MiB above which a new file is begun"),
 		row("gozkd.audit.maxFiles", integer(0, maxInt), "10", &c.Audit.MaxFiles, "renamed files that are kept; 0: all"),
-		row("gozkd.audit.block", boolean, "false", &c.Audit.Block,
+		row("gozkd.audit.block", strict, "false", &c.Audit.Block,
 			"clients wait while the log cannot be written; false: events are dropped"),
 		row("gozkd.audit.reads", znodeList, "", &c.Server.AuditReads, "also log reads at and below these znodes"),
 		none("auditlog.*", anything, "", "use gozkd.audit.file"),

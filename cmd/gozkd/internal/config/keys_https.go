@@ -57,7 +57,7 @@ func (r *resolver) https(c *Config) {
 			r.problem(w.from, w.key, "is true, and %v", err)
 		}
 	} else if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled {
-		r.problem(w.from, w.key, "is true, but no admin port speaks TLS: set admin.forceHttps=true")
+		r.warn(w.from, w.key, "true has no effect, because no admin port speaks TLS: set admin.forceHttps=true")
 	}
 	if w, needs := r.won["admin.needClientAuth"]; needs && c.AdminNeedCert && c.AdminEnabled && c.AdminUnified && !c.AdminForceHTTPS {
 		r.warn(w.from, w.key, "true concerns HTTPS only: admin.portUnification also accepts plain HTTP; set admin.forceHttps=true")

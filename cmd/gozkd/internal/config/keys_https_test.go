@@ -83,7 +83,6 @@ func TestHTTPS_Problems(t *testing.T) {
 	for keys, want := range map[string]string{
 		"admin.forceHttps=true":                                                                 "admin.forceHttps: is true, and ssl.quorum.keyStore.location is not set",
 		"admin.portUnification=true":                                                            "admin.portUnification: is true, and ssl.quorum.keyStore.location",
-		"admin.needClientAuth=true":                                                             "admin.needClientAuth: is true, but no admin port speaks TLS",
 		metricsPort + "metricsProvider.ssl.clientAuth=none":                                     "metricsProvider.ssl.clientAuth: is",
 		metricsPort + "metricsProvider.ssl.context.supplier.class=a.B":                          "metricsProvider.ssl.context.supplier.class: is",
 		"admin.forceHttps=true\nadmin.needClientAuth=true\nssl.quorum.keyStore.location=/k.pem": "ssl.quorum.trustStore.location is not set",
@@ -103,6 +102,7 @@ const metricsStores = "metricsProvider.className=org.apache.zookeeper.metrics.pr
 func TestHTTPS_Warnings(t *testing.T) {
 	for keys, want := range map[string]string{
 		"metricsProvider.ssl.keyStore.location=/k.pem":                         "metricsProvider.ssl.keyStore.location: /k.pem has no effect without metricsProvider.httpsPort",
+		"admin.needClientAuth=true":                                            "admin.needClientAuth: true has no effect, because no admin port speaks TLS",
 		quorumStores + "admin.portUnification=true\nadmin.needClientAuth=true": "admin.needClientAuth: true concerns HTTPS only: admin.portUnification also accepts plain HTTP",
 		quorumStores + "admin.forceHttps=true\nadmin.needClientAuth=true":      "",
 		quorumStores + "admin.portUnification=true":                            "",

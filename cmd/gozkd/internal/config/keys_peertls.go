@@ -12,13 +12,13 @@ const peerTLS = "ssl.quorum."
 // peerTLSKeys say which connections between servers use TLS, and how.
 func peerTLSKeys(c *Config) []key {
 	return append([]key{
-		live("sslQuorum", boolean, "false", &c.SSLQuorum,
+		live("sslQuorum", strict, "false", &c.SSLQuorum,
 			"[TLS between servers](../guide/security.md#3-tls-between-servers); only TLS, unless portUnification is set"),
-		live("portUnification", boolean, "false", &c.PeerPortUnification,
+		live("portUnification", strict, "false", &c.PeerPortUnification,
 			"the peer port accepts TLS, if there is a key store, and plain connections"),
 		live("gozkd.peer.tlsEnsemble", likeHost("the name ENSEMBLE alone"), "", &c.Server.PeerTLS.Ensemble,
 			"the ENSEMBLE of URIs gozkd://ENSEMBLE/ID in certificates; default: any"),
-		none("sslQuorumReloadCertFiles", boolean, "", "always on, within two seconds"),
+		none("sslQuorumReloadCertFiles", strict, "", "always on, within two seconds"),
 	}, quorumKeys(c)...)
 }
 

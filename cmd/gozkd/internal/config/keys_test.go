@@ -60,7 +60,7 @@ func rowOf(c *Config, name string) *key {
 
 // values lists valid and invalid values by kind.
 var values = map[string]struct{ good, bad []string }{
-	boolean.allowed:           {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
+	strict.allowed:            {[]string{"true", "false", "TRUE"}, []string{"", "yes", "1", "true false"}},
 	onlyYes.allowed:           {[]string{"yes", "no", "NO", "", "true"}, nil},
 	onlyTrue.allowed:          {[]string{"true", "false", "TRUE", "", "yes"}, nil},
 	text.allowed:              {[]string{"a", "a b"}, []string{""}},
@@ -104,6 +104,9 @@ func TestKeys_Values(t *testing.T) {
 			if v.good == nil {
 				v.good, v.bad = strings.Split(k.kind.allowed, ", "), []string{"", "else"}
 			}
+		}
+		if k.kind.lenient {
+			v.good, v.bad = slices.Concat(v.good, v.bad), nil
 		}
 		for _, value := range v.good {
 			canonical, ok := k.kind.parse(trim(value))

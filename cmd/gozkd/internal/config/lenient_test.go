@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// ZooKeeper compares these values with a single word, in that case. Any other text, such as the
-// word in capitals, must neither skip ACLs nor disable syncs.
+// ZooKeeper compares these values with a single word, most in that case. Any other text, such as
+// the word in capitals, must neither skip ACLs nor disable syncs.
 func TestLoad_ExactWords(t *testing.T) {
 	for _, c := range []struct {
 		key, value string
@@ -29,6 +29,11 @@ func TestLoad_ExactWords(t *testing.T) {
 		{"kerberos.removeHostFromPrincipal", "true", func(c *Config) bool { return c.Kerberos.RemoveHost }, true, false},
 		{"kerberos.removeRealmFromPrincipal", "True", func(c *Config) bool { return c.Kerberos.RemoveRealm }, false, true},
 		{"enforceQuota", "TRUE", func(c *Config) bool { return c.Server.EnforceQuota }, true, false}, // Boolean.parseBoolean ignores case
+		{"enforceQuota", "yes", func(c *Config) bool { return c.Server.EnforceQuota }, false, true},
+		{"extendedTypesEnabled", "1", func(c *Config) bool { return !c.Server.RefuseTTL }, false, true},
+		{"sessionRequireClientSASLAuth", "", func(c *Config) bool { return c.Auth.RequireSASL }, false, true},
+		{"admin.enableServer", "no", func(c *Config) bool { return c.AdminEnabled }, true, true},
+		{"admin.enableServer", "False", func(c *Config) bool { return c.AdminEnabled }, false, false},
 	} {
 		inv := good(t, fmt.Sprintf("dataDir=d\n%s=%s", c.key, c.value), nil)
 		warned := len(inv.Warnings) == 1 && strings.Contains(inv.Warnings[0], c.key+": is ")

@@ -174,12 +174,12 @@ func TestLoad_UnknownKeys(t *testing.T) {
 }
 
 func TestLoad_AllProblemsAtOnce(t *testing.T) {
-	got := problems(t, "tickTime=fast\n=1\nclientPort=2181 # for clients\nsecureClientPort=2281\nDigestAuthenticationProvider.superDigest=super:s3cret!\nfips-mode=on\n", nil)
+	got := problems(t, "tickTime=fast\n=1\nclientPort=2181 # for clients\nsecureClientPort=2281\nDigestAuthenticationProvider.superDigest=super:s3cret!\nsyncEnabled=on\n", nil)
 	wantLines(t, got,
 		"zoo.cfg:2: has a value without a key",
 		`zoo.cfg:1: tickTime: is "fast"; allowed: a whole number from 1 to 107374182`,
 		`zoo.cfg:3: clientPort: is "2181 # for clients"; allowed: a whole number from 0 to 65535 (a comment needs a line of its own)`,
-		`zoo.cfg:6: fips-mode: is "on"; allowed: true, false`,
+		`zoo.cfg:6: syncEnabled: is "on"; allowed: true, false`,
 		"dataDir: is not set: set it in zoo.cfg, or use --data-dir or --memory",
 		"zoo.cfg:4: secureClientPort: is 2281, and ssl.keyStore.location is not set: name a file with this server's key and certificate (JKS, PKCS12 or PEM)")
 }

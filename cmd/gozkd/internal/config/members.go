@@ -234,10 +234,7 @@ func commonAddress(a, b serverlist.Member) string {
 // the others on all addresses: they know its address from their own lines, and clients are told the
 // name of this machine. In the line of another server, 0.0.0.0 is a problem.
 func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me self) serverlist.Member {
-	unspecified := slices.IndexFunc(m.PeerHosts(), func(host string) bool {
-		ip, err := netip.ParseAddr(host)
-		return err == nil && ip.IsUnspecified()
-	})
+	unspecified := slices.IndexFunc(m.PeerHosts(), serverlist.AllAddresses)
 	if unspecified < 0 {
 		return m
 	}
@@ -271,7 +268,7 @@ func announce(set serverlist.Set, c Config) serverlist.Set {
 func (r *resolver) voters(c *Config, first won, set serverlist.Set) {
 	switch n := len(set.Voters()); {
 	case n == 0:
-		r.problem(first.from, first.key, "is an observer like all other servers, and an ensemble needs votes: make some of them participants")
+		r.problem(first.from, first.key, "is an observer, and no server is a participant: an ensemble needs votes, so make some of them participants")
 	case n == 1 && !c.Server.OneVoter:
 		r.problem(first.from, first.key, "is one of %d servers, but only server.%d is a participant: add more, or set standaloneEnabled=false",
 			len(set), memberid.Number(set.Voters()[0]))
@@ -378,7 +375,7 @@ func (me self) check(r *resolver, first won, set serverlist.Set) bool {
 		if me.file == "" {
 			where = "into "
 		}
-		r.problem(first.from, first.key, "is one of %d servers, and the number of this one is not configured: write it %smyid in zoo.cfg, --id or ZOO_MY_ID", len(set), where)
+		r.problem(first.from, first.key, "names a server of an ensemble, and the number of this server is not configured: write it %smyid in zoo.cfg, --id or ZOO_MY_ID", where)
 		r.problems[len(r.problems)-1].Missing = me.file != ""
 		return false
 	}

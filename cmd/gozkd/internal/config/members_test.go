@@ -156,7 +156,7 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 		text string
 		want []string
 	}{
-		{lines, []string{"zoo.cfg:1: server.1: is one of 3 servers, and the number of this one is not configured: write it into " +
+		{lines, []string{"zoo.cfg:1: server.1: names a server of an ensemble, and the number of this server is not configured: write it into " +
 			filepath.Join("d", "myid") + ", or set myid in zoo.cfg, --id or ZOO_MY_ID"}},
 		{lines + "myid=4", []string{"zoo.cfg:4: myid: is 4, but the servers are server.1, server.2, server.3: add this one at zoo.cfg:1, or correct the number"}},
 		{lines + "myid=255", []string{`zoo.cfg:4: myid: is "255"; allowed: a whole number from 0 to 254`}},
@@ -185,12 +185,13 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 			`zoo.cfg:6: syncLimit: is "x"; allowed: a whole number from 0 to 2147483647`}},
 		{lines + "myid=1\ninitLimit=2147483647", []string{"zoo.cfg:5: initLimit: is 2147483647: 2147483647 ticks of 3000 ms for initLimit exceed 2147483647 ms"}},
 		{lines + "myid=1\ntickTime=99999999\nsyncLimit=1\ninitLimit=22", []string{"zoo.cfg:7: initLimit: is 22: 22 ticks of 99999999 ms for initLimit exceed 2147483647 ms"}},
+		{"server.1=\nmyid=1", []string{`zoo.cfg:1: server.1: is "": the host is neither a name, an IPv4 address, nor an IPv6 address in [ ]; allowed: server.N=` + serverlist.LineFormat}},
 		{"server.1=a:1:2\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is one of 2 servers, but only server.1 is a participant: add more, or set standaloneEnabled=false"}},
-		{"server.1=a:1:2:observer\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is an observer like all other servers, and an ensemble needs votes: make some of them participants"}},
+		{"server.1=a:1:2:observer\nserver.2=b:1:2:observer\nmyid=1", []string{"zoo.cfg:1: server.1: is an observer, and no server is a participant: an ensemble needs votes, so make some of them participants"}},
 	} {
 		wantLines(t, problems(t, c.text+"\ndataDir=d\n", nil), c.want...)
 	}
-	wantLines(t, problems(t, lines, nil, "--memory"), "zoo.cfg:1: server.1: is one of 3 servers, and the number of this one is not configured: write it into myid in zoo.cfg, --id or ZOO_MY_ID")
+	wantLines(t, problems(t, lines, nil, "--memory"), "zoo.cfg:1: server.1: names a server of an ensemble, and the number of this server is not configured: write it into myid in zoo.cfg, --id or ZOO_MY_ID")
 }
 
 func TestLoad_Myid(t *testing.T) {

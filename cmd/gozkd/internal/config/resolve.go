@@ -246,7 +246,7 @@ func (r *resolver) check(name string) {
 		r.keyProblem(w, "is %q%s; allowed: %s%s", shown, why, w.row.kind.allowed, hint)
 		return
 	}
-	if k := w.row.kind; k.lenient && !slices.Contains(k.words, w.value) {
+	if k := w.row.kind; k.lenient && !strings.EqualFold(w.value, v) {
 		r.warn(w.from, w.key, "is %q, which means %s, as in ZooKeeper; allowed: %s", shown, v, k.allowed)
 	}
 	fine := slices.Contains(w.row.fine, v)
