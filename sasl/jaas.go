@@ -52,18 +52,15 @@ func LoadJAAS(path string, property func(name string) (string, bool)) (j JAAS, w
 func ParseJAAS(text string, property func(name string) (string, bool)) (JAAS, error) {
 	p := jaasParser{text: text, line: 1, property: property}
 	j := make(JAAS)
-	if err := p.next(); err != nil {
-		return nil, err
-	}
-	for p.kind != jaasEnd {
-		name, modules, err := p.section()
-		if err != nil {
-			return nil, err
-		}
+	for p.next(); p.kind != jaasEnd && p.err == nil; {
+		name, modules := p.section()
 		if _, again := j[name]; again {
-			return nil, fmt.Errorf("line %d: the section %q is there twice", p.line, name)
+			p.fail(p.line, "the section %q is there twice", name)
 		}
 		j[name] = modules
+	}
+	if p.err != nil {
+		return nil, p.err
 	}
 	return j, nil
 }
@@ -106,91 +103,77 @@ const (
 	jaasWord jaasKind = 'a'
 )
 
-// jaasParser holds the present token and the rest of the text.
+// jaasParser holds the present token and the rest of the text. After an error it reads no further.
 type jaasParser struct {
 	text     string // after the token
 	line     int    // of the token
 	kind     jaasKind
 	word     string
+	err      error // the first one
 	property func(name string) (string, bool)
 }
 
 // section reads NAME { MODULE... } ;
-func (p *jaasParser) section() (name string, modules []LoginModule, err error) {
-	if name, err = p.take("the name of a section"); err != nil {
-		return "", nil, err
+func (p *jaasParser) section() (name string, modules []LoginModule) {
+	name = p.take("the name of a section")
+	p.skip('{')
+	for p.kind != '}' && p.err == nil {
+		modules = append(modules, p.module())
 	}
-	if err := p.skip('{'); err != nil {
-		return "", nil, err
-	}
-	for p.kind != '}' {
-		m, err := p.module()
-		if err != nil {
-			return "", nil, err
-		}
-		modules = append(modules, m)
-	}
-	if err := p.skip('}'); err != nil {
-		return "", nil, err
-	}
-	return name, modules, p.skip(';')
+	p.skip('}')
+	p.skip(';')
+	return name, modules
 }
 
 // module reads CLASS FLAG [OPTION=VALUE]... ;
-func (p *jaasParser) module() (m LoginModule, err error) {
-	if m.Class, err = p.take("a class or }"); err != nil {
-		return m, err
-	}
+func (p *jaasParser) module() LoginModule {
+	m := LoginModule{Class: p.take("a class or }"), Options: make(map[string]string)}
 	line := p.line
-	flag, err := p.take("required, requisite, sufficient or optional") // without effect here
-	if err != nil {
-		return m, err
-	}
-	switch strings.ToLower(flag) {
+	switch strings.ToLower(p.take("required, requisite, sufficient or optional")) { // without effect here
 	case "required", "requisite", "sufficient", "optional":
 	default:
-		return m, fmt.Errorf("line %d: after the class there must be required, requisite, sufficient or optional", line)
+		p.fail(line, "after the class there must be required, requisite, sufficient or optional")
 	}
-	m.Options = make(map[string]string)
-	for p.kind != ';' {
-		option, err := p.take("an option or ;")
+	for p.kind != ';' && p.err == nil {
+		option := p.take("an option or ;")
+		p.skip('=')
+		line := p.line
+		value, err := p.expand(p.take("the value of an option"))
 		if err != nil {
-			return m, err
-		}
-		if err := p.skip('='); err != nil {
-			return m, err
-		}
-		value, line := p.word, p.line
-		if _, err := p.take("the value of an option"); err != nil {
-			return m, err
-		}
-		if value, err = p.expand(value); err != nil {
-			return m, fmt.Errorf("line %d: %w", line, err)
+			p.fail(line, "%w", err)
 		}
 		m.Options[option] = value
 	}
-	return m, p.skip(';')
+	p.skip(';')
+	return m
+}
+
+// fail keeps an error of a line, unless there is an earlier one.
+func (p *jaasParser) fail(line int, format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("line %d: "+format, append([]any{line}, args...)...)
+	}
 }
 
 // take returns the present word and reads the next token.
-func (p *jaasParser) take(what string) (string, error) {
-	if p.kind != jaasWord {
-		return "", p.unexpected(what)
+func (p *jaasParser) take(what string) (word string) {
+	if word = p.word; p.kind != jaasWord {
+		p.unexpected(what)
 	}
-	word := p.word
-	return word, p.next()
+	p.next()
+	return word
 }
 
 // skip reads the token after a punctuation mark.
-func (p *jaasParser) skip(mark jaasKind) error {
+func (p *jaasParser) skip(mark jaasKind) {
 	if p.kind != mark {
-		return p.unexpected(string(rune(mark)))
+		p.unexpected(string(rune(mark)))
 	}
-	return p.next()
+	p.next()
 }
 
-// unexpected returns an error without the text of words, which may be passwords.
-func (p *jaasParser) unexpected(want string) error {
+// unexpected fails without the text of words, which may be passwords.
+func (p *jaasParser) unexpected(want string) {
 	found := "the mark " + string(rune(p.kind))
 	switch p.kind {
 	case jaasEnd:
@@ -198,7 +181,7 @@ func (p *jaasParser) unexpected(want string) error {
 	case jaasWord:
 		found = "a word"
 	}
-	return fmt.Errorf("line %d: expected %s, found %s", p.line, want, found)
+	p.fail(p.line, "expected %s, found %s", want, found)
 }
 
 const jaasMarks = "{};="
@@ -212,7 +195,10 @@ var (
 	jaasProperty = regexp.MustCompile(`\$\{[^}]*\}?`)
 )
 
-func (p *jaasParser) next() error {
+func (p *jaasParser) next() {
+	if p.err != nil {
+		return
+	}
 	blank := jaasBlank.FindString(p.text)
 	p.text = p.text[len(blank):]
 	p.line += strings.Count(blank, "\n")
@@ -221,23 +207,23 @@ func (p *jaasParser) next() error {
 	case p.text == "":
 		p.kind = jaasEnd
 	case strings.HasPrefix(p.text, "/*"):
-		return fmt.Errorf("line %d: a comment does not end", p.line)
+		p.fail(p.line, "a comment does not end")
 	case strings.IndexByte(jaasMarks, p.text[0]) >= 0:
 		p.kind, p.text = jaasKind(p.text[0]), p.text[1:]
 	case p.text[0] == '"' || p.text[0] == '\'':
 		quoted := jaasQuoted.FindString(p.text)
 		if quoted == "" {
-			return fmt.Errorf("line %d: a quoted string does not end on its line", p.line)
+			p.fail(p.line, "a quoted string does not end on its line")
+			return
 		}
 		p.text = p.text[len(quoted):]
 		p.word = jaasEscape.ReplaceAllStringFunc(quoted[1:len(quoted)-1], unescape)
 	case p.text[0] == '#':
-		return fmt.Errorf("line %d: # does not begin a comment here, // does", p.line)
+		p.fail(p.line, "# does not begin a comment here, // does")
 	default:
 		p.word = jaasPlain.FindString(p.text)
 		p.text = p.text[len(p.word):]
 	}
-	return nil
 }
 
 func unescape(escape string) string {
