@@ -117,7 +117,7 @@ type exported struct {
 const maxBuffer = 2 * 0xfffff
 
 // write writes the snapshot. After an error the directory is empty again, for another attempt.
-func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (_ *exported, err error) {
+func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*exported, error) {
 	if tree.LastZxid().Epoch() >= 1<<31-1 {
 		return nil, fmt.Errorf("zxid %v leaves no room for further epochs", tree.LastZxid())
 	}
@@ -129,31 +129,21 @@ func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (_ *expo
 		File: filepath.Join(dir, "snapshot."+strconv.FormatUint(uint64(tree.LastZxid()), 16)),
 		Zxid: tree.LastZxid().String(), Znodes: tree.NumZnodes(),
 	}
-	temporary := filepath.Join(dir, "unfinished")
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
+	err := vfs.WriteWhole(r.File, "unfinished-", func(f *os.File) error {
+		err := c.fill(ctx, f, tree, r)
+		if err == nil && c.id != 0 {
+			err = os.WriteFile(filepath.Join(c.dir, "myid"), fmt.Appendln(nil, memberid.Number(c.id)), 0o644)
+		}
 		if err != nil {
-			_ = os.Remove(temporary) // it is gone if the error came after the rename
-			_ = os.Remove(dir)       // fails unless it is empty
+			return err
 		}
-	}()
-	err = c.fill(ctx, f, tree, r)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	if c.id != 0 {
-		if err := os.WriteFile(filepath.Join(c.dir, "myid"), fmt.Appendln(nil, memberid.Number(c.id)),
-			0o644); err != nil {
-			return nil, err
+		if err := zkdata.Verify(ctx, f.Name(), tree); err != nil {
+			return fmt.Errorf("the snapshot is not good: %w", err)
 		}
-	}
-	if err := zkdata.Verify(ctx, temporary, tree); err != nil {
-		return nil, fmt.Errorf("the snapshot is not good: %w", err)
-	}
-	if err := os.Rename(temporary, r.File); err != nil {
+		return nil
+	})
+	if err != nil {
+		_ = os.Remove(dir) // fails unless it is empty
 		return nil, err
 	}
 	return r, vfs.OS{}.SyncDir(dir)
