@@ -422,9 +422,8 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 }
 
 // OtherPeers returns the members that were not asked: every answer calls them a peer. silent has
-// the addresses of servers that were asked and gave no answer, and so no number. A member that
-// settings have at one of these addresses is left out. The result is empty if each may be one of
-// the rest.
+// the addresses of servers that gave no answer, and so no number. A member that settings have there
+// is left out. The result is empty if each may be one of the rest.
 func OtherPeers(answers []Monitor, silent []string, settings Settings) []Peer {
 	others, rest, observers := []Peer{}, len(silent), settings.Members.Observers()
 	allVoters := slices.ContainsFunc(answers, func(m Monitor) bool {

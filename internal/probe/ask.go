@@ -45,9 +45,8 @@ func (a Asker) limit() time.Duration { return cmp.Or(a.Timeout, DefaultTimeout) 
 // Ask sends a word to the client address (host:port) of a server and returns the answer, which ends
 // when the server closes the connection. Ask returns within Timeout.
 //
-// Errors are of type *Error. They wrap ErrNotAllowed, ErrNotServing, ErrNoAnswer or ErrTooLarge if
-// the server was reached, otherwise the cause. With ErrTooLarge, Ask also returns the beginning of
-// the answer.
+// Errors are *Error. They wrap ErrNotAllowed, ErrNotServing, ErrNoAnswer or ErrTooLarge if the
+// server was reached, otherwise the cause. ErrTooLarge comes with the beginning of the answer.
 func (a Asker) Ask(ctx context.Context, address, word string) (string, error) {
 	bounded, cancel := a.Bound(ctx)
 	defer cancel()

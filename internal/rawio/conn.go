@@ -83,8 +83,7 @@ func (s *Conn) readOnce(fd uintptr) bool {
 
 // TryWrite writes as much of b as the socket accepts at once, and never waits. If more is set,
 // another TryWrite follows at once, and the system may wait for it before it sends a packet.
-// TryWrite must not be called while another write of the connection waits, since it would wait for
-// that.
+// TryWrite must not be called while another write of the connection waits: it would wait, too.
 func (s *Conn) TryWrite(b []byte, more bool) (n int, err error) {
 	s.out, s.more, s.outErr = b, more, nil
 	waitErr := s.rc.Write(s.write)

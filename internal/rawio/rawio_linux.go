@@ -15,9 +15,8 @@ func read(fd uintptr, b []byte) (int, error) {
 	return transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }
 
-// write sends the end of the stream, with last, in the same packet as b; the end is not left to
-// close, because that resets the connection, without these bytes, if something that the peer sent
-// was not read.
+// write sends the end of the stream, with last, in the same packet as b. A close would reset the
+// connection, without these bytes, if something that the peer sent was not read.
 func write(fd uintptr, b []byte, more, last bool) (int, error) {
 	const flags = unix.MSG_DONTWAIT | unix.MSG_NOSIGNAL
 	switch {

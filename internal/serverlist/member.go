@@ -37,8 +37,7 @@ func (r Role) String() string {
 type Member struct {
 	// ID is that of package memberid: the N of server.N, except for server.0.
 	ID uint64
-	// Host is the address for other members: a name, or an IP address as netip.Addr.String prints
-	// it, without brackets.
+	// Host is the address for other members: a name, or an IP address as netip.Addr.String has it.
 	Host string
 	// PeerPort is the port that members connect to.
 	PeerPort int

@@ -133,6 +133,5 @@ func (s Side) nodes(ctx context.Context, withACL bool) iter.Seq2[*Znode, error] 
 	}
 }
 
-// compareRel orders paths as a walk does: name by name, so that what is below a znode follows it
-// before its next sibling.
+// compareRel orders paths as a walk does: what is below a znode comes before its next sibling.
 func compareRel(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) }

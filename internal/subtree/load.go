@@ -19,8 +19,7 @@ const (
 	Replace                 // set data and ACL; the kind stays
 )
 
-// Loader creates the znodes of records in batches. Parents come before children. The fields must be
-// set before the first Add.
+// Loader creates the znodes of records in batches, parents first. Set its fields before any Add.
 type Loader struct {
 	ZK         *client.Client
 	To         string // path for the root of the records

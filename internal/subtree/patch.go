@@ -78,8 +78,7 @@ func (p *Patch) note(kind StepKind, c Change, count creation) error {
 	return nil
 }
 
-// Apply makes the changes. Changes that fit into one transaction are made at once, except ACLs,
-// which have no transactions.
+// Apply makes the changes, at once if they fit into a transaction, except ACLs, which have none.
 func (p *Patch) Apply(ctx context.Context) error {
 	err := p.apply(ctx)
 	e, ok := errors.AsType[*client.Error](err)

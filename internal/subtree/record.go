@@ -206,8 +206,7 @@ func (t *Reader) finish(b []byte) error {
 }
 
 // Kinds maps the paths of container and TTL znodes to the TTL in milliseconds, or 0 for a
-// container. A Stat does not tell these znodes from persistent znodes. A nil Kinds means that the
-// kinds are unknown.
+// container. A Stat does not tell these znodes from persistent ones. Nil: the kinds are unknown.
 type Kinds map[string]int64
 
 // ParseKinds parses the answer to kind (docs/reference/monitoring.md) for a client with a chroot.

@@ -41,8 +41,7 @@ type Znode struct {
 	// Container and TTLMs are set as far as Options.Kinds knows them.
 	Container bool
 	TTLMs     int64
-	// Denied is the error if the client may not read the znode or its ACL. Znodes below it are not
-	// visited then.
+	// Denied: the client may not read the znode or its ACL. Then znodes below are not visited.
 	Denied error
 }
 

@@ -31,8 +31,7 @@ type FS interface {
 	Rename(oldName, newName string) error
 	// ReadDir returns the names (not paths) in a directory, sorted.
 	ReadDir(dir string) ([]string, error)
-	// MkdirAll makes a directory and its missing parents. After the call they survive a power
-	// loss.
+	// MkdirAll makes a directory and its missing parents, which then survive a power loss.
 	MkdirAll(dir string) error
 	// SyncDir makes all earlier changes of the directory durable. On Windows it does nothing: there
 	// is no such call, and NTFS journals changes of directories in order.
@@ -71,7 +70,6 @@ type File interface {
 	// Size returns the length in bytes.
 	Size() (int64, error)
 	// Preallocate writes n zero bytes at off. Later writes there change neither the size nor the
-	// allocation of the file, so a Sync has only data to write. The zeros are not durable until
-	// Sync.
+	// allocation of the file, so a Sync has only data to write. Sync makes the zeros durable.
 	Preallocate(off, n int64) error
 }

@@ -15,8 +15,7 @@ import (
 const (
 	logMagic  = "ZKLG"
 	recordEnd = 'B'
-	// logHeaderBytes is the size of the header of a file, recordHead that of a record's checksum
-	// and length.
+	// logHeaderBytes is the size of a file's header, recordHead of a record's checksum and length.
 	logHeaderBytes = 16
 	recordHead     = 12
 )
@@ -145,9 +144,8 @@ func (l *LogReader) damaged(format string, args ...any) error {
 	return fmt.Errorf("%w at byte %d: %s", ErrDamaged, l.at, fmt.Sprintf(format, args...))
 }
 
-// incomplete returns ErrTorn for a record that was not written to its end, and ErrDamaged for one
-// that only looks so because its length is damaged: then the checksum is that of fewer bytes, which
-// the end of a record follows.
+// incomplete returns ErrTorn for a record that was not written to its end, and ErrDamaged if only
+// its length is damaged: then the checksum is that of fewer bytes, which a record's end follows.
 func (l *LogReader) incomplete(sum uint64, entry []byte) error {
 	for a, b, i := uint64(1), uint64(0), 0; i < len(entry); i++ { // the Adler-32 of entry[:i]
 		if entry[i] == recordEnd && b<<16|a == sum {

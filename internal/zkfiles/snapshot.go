@@ -36,8 +36,7 @@ type SnapshotDigest struct {
 	Value   uint64
 }
 
-// NewSnapshotReader reads a snapshot up to its first znode. Without gzip or snappy: the caller
-// removes the compression.
+// NewSnapshotReader reads a snapshot, which is not compressed any more, up to its first znode.
 func NewSnapshotReader(r io.Reader) (*SnapshotReader, error) {
 	s := newStream(r)
 	s.header("snapshot", snapshotMagic)
@@ -216,8 +215,7 @@ func (z *Znode) Append(b []byte) []byte {
 // AppendTreeEnd appends the end of the znodes.
 func AppendTreeEnd(b []byte) []byte { return jute.AppendString(b, "/") }
 
-// AppendSeal appends a checksum and its end. sum is the Adler-32 of everything before it, earlier
-// seals included.
+// AppendSeal appends a checksum and its end. sum is the Adler-32 of all before it, also of seals.
 func AppendSeal(b []byte, sum uint32) []byte {
 	return jute.AppendString(jute.AppendLong(b, int64(sum)), "/")
 }

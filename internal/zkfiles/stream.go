@@ -112,8 +112,7 @@ func (s *stream) buffer(what string) []byte {
 
 func (s *stream) text(what string) string { return jute.Text(s.buffer(what)) }
 
-// count reads the number of elements of a vector. The elements must be read one by one: only their
-// bytes prove the number.
+// count reads the number of a vector's elements. Only their bytes prove it: read them one by one.
 func (s *stream) count(what string) int {
 	n := s.int("the number of " + what)
 	if n < 0 && s.err == nil && n != -1 {

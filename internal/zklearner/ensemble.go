@@ -23,8 +23,7 @@ type Voter struct {
 // maxVoters bounds the voters: a server's number is below 256.
 const maxVoters = 256
 
-// maxServerLine bounds the bytes of a server line that is parsed: the time to parse one grows with
-// the square of its addresses.
+// maxServerLine bounds a line in bytes: the time to parse one grows with its addresses squared.
 const maxServerLine = 4096
 
 // parseEnsemble reads the server lines that a leader sends.

@@ -82,8 +82,7 @@ func (s *Server) verify(message []byte) (established, error) {
 	return e, nil
 }
 
-// ticket decrypts and checks a ticket. Its addresses are not checked: Java does not either, and
-// KDCs leave them out.
+// ticket decrypts and checks a ticket, except its addresses, as Java does: KDCs leave them out.
 func (s *Server) ticket(t *messages.Ticket, now time.Time) (*messages.EncTicketPart, error) {
 	if s.components != nil && (t.Realm != s.realm || !slices.Equal(t.SName.NameString, s.components)) {
 		return nil, fmt.Errorf("kerberos: the client has a ticket for %.100q, and this server is %s; check how the client names the server, and the reverse DNS of its host",

@@ -21,8 +21,7 @@ type ServerConfig struct {
 	// KeyTab is the file with the keys of Principal. Each exchange reads the file, so a new keytab
 	// takes effect at once. While the file cannot be read or parsed, the previous keys stay in use.
 	KeyTab string
-	// Principal is the service principal of the server, name/host@REALM. "*" accepts tickets for
-	// every principal in the keytab.
+	// Principal is that of the server, name/host@REALM. "*" stands for each one in the keytab.
 	Principal string
 	// Mapping maps principals of clients to ids.
 	Mapping principal.Mapping
@@ -200,8 +199,7 @@ func (a *acceptance) offer(token []byte) (reply []byte, id string, done bool, er
 	return reply, "", false, err
 }
 
-// choice takes the layer that the client chose. An authorization id, which a client may add, is
-// ignored, as in ZooKeeper.
+// choice takes the layer that the client chose. As in ZooKeeper, an authorization id is ignored.
 func (a *acceptance) choice(token []byte) (reply []byte, id string, done bool, err error) {
 	payload, seq, err := a.client.channel().unwrap(token)
 	if err != nil {

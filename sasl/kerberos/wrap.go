@@ -102,8 +102,7 @@ func (c channel) unwrap(token []byte) (payload []byte, seq uint64, err error) {
 	return payload, seq, nil
 }
 
-// unseal returns the payload of a ciphertext. In the clear text, extra bytes and the header with
-// RRC 0 follow the payload.
+// unseal returns the payload of a ciphertext, which extra bytes and the header with RRC 0 follow.
 func (c channel) unseal(body, header []byte, extra int) ([]byte, error) {
 	text, err := c.key.decrypt(body, usage(!c.acceptor))
 	if err != nil {

@@ -94,8 +94,7 @@ func checkFormat(format string, components int) error {
 	return nil
 }
 
-// Short returns the short name of n by the first rule that applies. A name without a realm is its
-// own short name.
+// Short returns n's short name by the first rule that applies. A name without a realm is its own.
 func (rs Rules) Short(n Name) (string, error) {
 	if !n.HasRealm && !n.HasHost {
 		return n.Short, nil
