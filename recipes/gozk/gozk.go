@@ -24,20 +24,12 @@ func Conn(conn *zk.Conn) recipes.Conn[zk.Event] { return adapter{conn} }
 type adapter struct{ conn *zk.Conn }
 
 func (a adapter) Create(path string, data []byte, o client.CreateOptions) (created string, err error) {
-	var flags int32
-	if o.Ephemeral {
-		flags |= zk.FlagEphemeral
-	}
-	if o.Sequential {
-		flags |= zk.FlagSequence
-	}
-	switch acl := zkACL(o.ACL); {
-	case o.Container:
-		created, err = a.conn.CreateContainer(path, data, zk.FlagContainer, acl)
-	case o.TTL != 0 && o.Sequential:
-		created, err = a.conn.CreateTTL(path, data, zk.FlagPersistentSequentialWithTTL, acl, o.TTL)
-	case o.TTL != 0:
-		created, err = a.conn.CreateTTL(path, data, zk.FlagTTL, acl, o.TTL)
+	r := client.CreateOp(path, data, o).Request
+	switch flags, acl := int32(r.Mode), zkACL(r.ACL); r.Op {
+	case proto.OpCreateContainer:
+		created, err = a.conn.CreateContainer(path, data, flags, acl)
+	case proto.OpCreateTTL:
+		created, err = a.conn.CreateTTL(path, data, flags, acl, o.TTL)
 	default:
 		created, err = a.conn.Create(path, data, flags, acl)
 	}
