@@ -96,7 +96,6 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// anyServer tries each server once.
 func (c *Client) anyServer(ctx context.Context, t *rotation) (*link, error) {
 	var errs []error
 	for range t.servers {
@@ -294,7 +293,6 @@ func (c *Client) doPath(
 	return c.do(ctx, r, decode)
 }
 
-// submit sends a call, or queues it until there is a connection.
 func (c *Client) submit(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,10 +10,7 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// errBetterServer is the reason to leave a read-only server.
 var errBetterServer = leftError{errors.New("left for a server with a quorum")}
-
-// errLeft is the reason to leave a server after Reconnect.
 var errLeft = leftError{errors.New("left for another server")}
 
 // leftError says why the Client closed a connection.

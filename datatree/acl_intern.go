@@ -98,7 +98,6 @@ func (s *znodeStore) aclKey(list []proto.ACL) string {
 	return string(s.buf)
 }
 
-// isOpen reports whether list is world:anyone:cdrwa.
 func isOpen(list []proto.ACL) bool {
 	return len(list) == 1 && list[0] == proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "world", ID: "anyone"}}
 }

@@ -78,7 +78,6 @@ func (t *Tree) initConfig(x *txn) proto.ErrCode {
 	return t.begin(x, first)
 }
 
-// begin makes next pending.
 func (t *Tree) begin(x *txn, next serverlist.Set) proto.ErrCode {
 	if code := x.fits("data", configPath, dataReplyBytes(len(next.Text(x.Zxid)))); code != proto.OK {
 		return code

@@ -38,7 +38,6 @@ type ExpireSessionBody struct {
 // Append appends the encoding: a uvarint.
 func (e ExpireSessionBody) Append(b []byte) []byte { return binary.AppendUvarint(b, uint64(e.Epoch)) }
 
-// session is a live session and its znodes.
 type session struct {
 	rec        *sessionRecord
 	ephemerals []znodeID // unsorted; znode.ownerIdx is the index

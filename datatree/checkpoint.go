@@ -127,7 +127,6 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 	return nil
 }
 
-// sortedZnodes returns the znodes sorted by path.
 func (c *Changes) sortedZnodes() []note {
 	c.sort.Do(func() {
 		if c.znodes == nil {

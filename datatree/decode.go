@@ -8,7 +8,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// batchRecords is the number of records in a full Batch.
 const batchRecords = 256
 
 // Batch is a number of decoded records of a checkpoint, in the order of their keys.

@@ -128,7 +128,6 @@ func (s *shard) next(i int) int {
 	return i
 }
 
-// distance returns the number of steps from one slot to another.
 func (s *shard) distance(from, to int) int {
 	if to < from {
 		to += len(s.slots)

@@ -44,7 +44,6 @@ func (r *Replay) Digest() uint64 { return r.digest }
 // the last transaction, the snapshot is fuzzy and transactions are missing.
 func (r *Replay) Newest() proto.Zxid { return r.newest }
 
-// zooKeeperDigest returns the term of n in ZooKeeper's digest.
 func (s *znodeStore) zooKeeperDigest(n *znode) uint64 {
 	rec := s.record(n)
 	stat := rec.zooKeeperStat()

@@ -35,7 +35,6 @@ func Build(opts Options, batches iter.Seq[*Batch]) (*Tree, error) {
 	return (&builder{t: empty(opts)}).build(batches)
 }
 
-// builder puts decoded records into a tree.
 type builder struct {
 	t       *Tree
 	want    meta

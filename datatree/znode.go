@@ -16,7 +16,6 @@ const (
 	configPath    = "/zookeeper/config"
 )
 
-// protected reports whether the znode at path cannot be deleted.
 func protected(path string) bool {
 	return path == "/" || path == zookeeperPath || path == quotaPath || path == configPath
 }

@@ -98,7 +98,6 @@ func (k *core) awaitReady(ctx context.Context, op string) error {
 	}
 }
 
-// latestFailure says why there is no session.
 func (k *core) latestFailure() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

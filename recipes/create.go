@@ -125,7 +125,6 @@ func (n *createCall) tryOnce(ctx context.Context) (string, error) {
 	return created, ambiguous(err)
 }
 
-// sendWithParents sends the create request, again after missing parents were created.
 func (n *createCall) sendWithParents(ctx context.Context) (string, error) {
 	created, err := n.send(ctx)
 	parent := n.lastParent()

@@ -102,7 +102,6 @@ func (n *native) leave(conn *client.Client) {
 	}
 }
 
-// markReadOnly sets the state to ReadOnly if there is no session.
 func (k *core) markReadOnly() {
 	if k.currentSession() == nil {
 		s := newSession(0, k.clock, k.clock.now(), 0, k.sessionLost)

@@ -1,9 +1,7 @@
 package watch
 
-// ring is a ring of n entries.
 type ring struct{ head, n uint32 }
 
-// side is one of the rings that an entry is in.
 type side uint8
 
 const (

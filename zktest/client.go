@@ -142,7 +142,6 @@ func (l *line) connect(network, address string, timeout time.Duration) (net.Conn
 	return l.now, nil
 }
 
-// hangUp breaks the connection and prevents new connections.
 func (l *line) hangUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

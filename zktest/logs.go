@@ -9,7 +9,6 @@ import (
 // maxLog is how many bytes of the servers' log are kept, from its end.
 const maxLog = 1 << 20
 
-// logs keeps log lines for a failing test.
 type logs struct {
 	mu   sync.Mutex
 	text []byte

@@ -215,7 +215,6 @@ func (g *engine) drop(q *query) {
 	}
 }
 
-// dispatch sends the requests that may be sent now.
 func (g *engine) dispatch(ctx context.Context) {
 	if g.needsSync || g.needsWatch {
 		if !g.preparing {
@@ -357,7 +356,6 @@ func (g *engine) awaitWatch(ctx context.Context, q *query, fires <-chan client.E
 	}
 }
 
-// handleWatch requests what a watch has reported as changed.
 func (g *engine) handleWatch(e watchEvent) {
 	q := e.q
 	if q.dropped || e.fires != q.fires {

@@ -80,7 +80,6 @@ func (g *engine) handleTreeEvent(e client.Event) {
 	}
 }
 
-// fireTree handles a change of what q reads.
 func (g *engine) fireTree(q *query, event proto.EventType) {
 	if q == nil || g.tree == nil {
 		return

@@ -173,7 +173,6 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// optional returns nil for the zero value.
 func optional[V comparable](v V) *V {
 	var none V
 	if v == none {

@@ -104,7 +104,6 @@ func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx cont
 	return holding.While(ctx, func() (*Registration[T], error) { return d.Register(ctx, in) }, f)
 }
 
-// setDefaults fills in the fields that Register sets.
 func (in *Instance[T]) setDefaults() {
 	if in.ID == "" {
 		in.ID = guid.New()

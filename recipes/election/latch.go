@@ -115,7 +115,6 @@ func (l *Latch) Close() error {
 	})
 }
 
-// run takes part in the election until runCtx ends.
 func (l *Latch) run() {
 	defer close(l.done)
 	defer l.stopWaiting()

@@ -35,7 +35,6 @@ type Group struct {
 	layout layout
 }
 
-// layout says how the znodes of members are named.
 type layout int
 
 const (

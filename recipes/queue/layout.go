@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// layout says how a kind of queue names and encodes its items.
 type layout struct {
 	prefix string // of items' names; other children are ignored
 	framed bool   // items are encoded as Curator's ItemSerializer does

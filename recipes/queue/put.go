@@ -65,7 +65,6 @@ func (e *engine) putItems(ctx context.Context, name string, items ...[]byte) err
 	}
 }
 
-// abandonPut is called when the caller's ctx has ended.
 func (e *engine) abandonPut(ctx context.Context, p *putRequest) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

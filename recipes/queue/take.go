@@ -21,7 +21,6 @@ type takeRequest struct {
 	abandoned    bool            // the caller has returned; guarded by engine.mu
 }
 
-// takeResult is an item, nothing, or an error.
 type takeResult struct {
 	item *Item
 	err  error
@@ -109,7 +108,6 @@ func (e *engine) take(ctx context.Context, t *takeRequest) takeResult {
 	}
 }
 
-// abandonTake is called when the caller's ctx has ended.
 func (e *engine) abandonTake(ctx context.Context, t *takeRequest) takeResult {
 	e.mu.Lock()
 	select {
@@ -155,7 +153,6 @@ func (e *engine) passLeadership() {
 	}
 }
 
-// deleteInBackground deletes a znode and does not wait.
 func (e *engine) deleteInBackground(path string) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -212,7 +209,6 @@ func (e *engine) requeue(found []assignment) {
 	e.waitingTakes = append(back, e.waitingTakes...)
 }
 
-// assignment is an item with the request for which the item is taken.
 type assignment struct {
 	*entry
 	request *takeRequest

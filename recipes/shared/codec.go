@@ -11,7 +11,6 @@ import (
 	"github.com/gozkd/gozkd/recipes"
 )
 
-// codec says how a value is written.
 type codec[T any] struct {
 	encode func(T) ([]byte, error) // returns a new slice
 	decode func([]byte) (T, error)
@@ -29,7 +28,6 @@ var (
 		func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
 )
 
-// sure returns an encode that never fails.
 func sure[T any](encode func(T) []byte) func(T) ([]byte, error) {
 	return func(x T) ([]byte, error) { return encode(x), nil }
 }

@@ -64,7 +64,6 @@ func ContextError(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", err, cause)
 }
 
-// maxConcurrent is how many calls Each makes at a time.
 const maxConcurrent = 64
 
 // Each calls f for 0 to n-1, maxConcurrent at a time, and joins the errors.

@@ -29,7 +29,6 @@ import (
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
 
-// markerPrefix begins the names of markers.
 const markerPrefix = "once-"
 
 // Writer sends one multi at a time. Safe for concurrent use.
@@ -204,7 +203,6 @@ func (w *Writer) sameSession(in context.Context) error {
 	return err
 }
 
-// dropMarker deletes the marker in the background.
 func (w *Writer) dropMarker() {
 	if w.marker == "" {
 		return

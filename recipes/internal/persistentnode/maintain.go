@@ -358,7 +358,6 @@ func (k *maintainer) remove() error {
 	return result
 }
 
-// delete deletes the znode, which was seen in session s.
 func (k *maintainer) delete(ctx context.Context, s *recipes.Session) error {
 	in, cancel := k.inSession(ctx, s)
 	defer cancel()
