@@ -15,18 +15,11 @@ import (
 // clients continue whose authentication has failed (allowSaslFailedClients).
 var errNoSASL = errors.New("the server gave no identity: it has no SASL configured, or ignores that the authentication failed")
 
-// saslRefusal is the error of an exchange that the server has refused.
-type saslRefusal struct{ code proto.ErrCode }
+// saslRefusal is a proto.ErrAuthFailed, whatever code the server has refused the exchange with.
+type saslRefusal struct{ error }
 
-// Error returns the code, and says where to find the reason.
-func (e *saslRefusal) Error() string {
-	return fmt.Sprintf("the server refused the credentials (%v); its log has the reason", e.code)
-}
-
-// Is makes every saslRefusal a proto.ErrAuthFailed.
-func (e *saslRefusal) Is(target error) bool {
-	return target == proto.ErrAuthFailed || target == e.code
-}
+func (e saslRefusal) Unwrap() error      { return e.error }
+func (saslRefusal) Is(target error) bool { return target == proto.ErrAuthFailed }
 
 const (
 	// maxSteps bounds the requests of an exchange.
@@ -88,7 +81,7 @@ func (l *link) exchangeToken(xid int32, token []byte) ([]byte, error) {
 	case h.Xid != xid:
 		return nil, fmt.Errorf("a reply to request %d instead of %d", h.Xid, xid)
 	case h.Err != proto.OK:
-		return nil, &saslRefusal{h.Err}
+		return nil, saslRefusal{fmt.Errorf("the server refused the credentials (%w); its log has the reason", h.Err)}
 	}
 	challenge := d.Buffer()
 	if d.Err() == nil && d.Remaining() > 0 {

@@ -147,7 +147,6 @@ type breaker struct {
 	begun        time.Duration // of the first of several pauses
 	pauses       int
 	unstable     bool // the connection was lost again in the pause
-	lostSent     bool // in these pauses
 	latest, sent ConnState
 }
 
@@ -161,16 +160,16 @@ func (b *breaker) change(s ConnState) {
 	b.unstable = b.unstable || s.disconnected()
 	first := !b.pausing
 	if first && s.disconnected() {
-		b.begun, b.pauses, b.lostSent = b.now(), 0, false
+		b.begun, b.pauses = b.now(), 0
 		b.pause()
 	}
-	if first || s == Closed || s == Lost && !b.lostSent {
+	if first || s == Closed || s == Lost && b.sent != Lost {
 		b.send(s)
 	}
 }
 
 func (b *breaker) send(s ConnState) {
-	b.sent, b.lostSent = s, b.lostSent || s == Lost
+	b.sent = s
 	push(b.out, s)
 }
 
