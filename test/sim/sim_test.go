@@ -186,7 +186,10 @@ func runApart(t *testing.T, seed uint64, flags ...string) (r result) {
 		fmt.Sprintf("-sim.seed=%d", seed), fmt.Sprintf("-sim.length=%v", *lengthFlag), "-sim.faults="+*faultsFlag, "-sim.dir="+*dirFlag,
 		fmt.Sprintf("-sim.trace=%v", *traceFlag || *twiceFlag), fmt.Sprintf("-sim.plain=%v", *plainFlag), fmt.Sprintf("-sim.calm=%v", *calmFlag))
 	run.Args = append(run.Args, flags...)
-	out, err := run.CombinedOutput()
+	out, hung, err := runUnlessHung(run, hangInterval, processorTicks)
+	if hung {
+		t.Errorf("seed %d hung: it used no processor time for %v, and was ended", seed, hangLooks*hangInterval)
+	}
 	if err != nil {
 		t.Errorf("seed %d: %v\n%s", seed, err, out)
 	} else if *traceFlag {

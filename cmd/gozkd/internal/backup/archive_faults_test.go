@@ -1,15 +1,18 @@
 package backup
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store/storetest"
 	"github.com/gozkd/gozkd/internal/cluster"
 	"github.com/gozkd/gozkd/internal/confighook"
+	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/server"
 )
@@ -44,7 +47,7 @@ func (s *shipping) step() (killed bool) {
 	id := 1 + s.rand.IntN(len(s.cluster.Members()))
 	switch s.rand.IntN(8) {
 	case 0, 1: // a shipper
-		if s.procs[id] == nil {
+		if s.procs[id] == nil || s.member(id).State() == cluster.Paused {
 			break
 		}
 		s.kill(id)
@@ -82,6 +85,17 @@ func (s *shipping) step() (killed bool) {
 		return true
 	case 6:
 		return s.empty(id)
+	case 7: // a process stands still, a member with its shipper
+		if exhaustive.Enabled() && s.member(id).State() == cluster.Running {
+			s.hits["paused"]++
+			if err := s.member(id).Pause(); err != nil {
+				s.t.Fatal(err)
+			}
+			if p := s.procs[id]; p != nil {
+				p.client.stand(true)
+			}
+			return true
+		}
 	}
 	if s.rand.IntN(2) == 0 {
 		s.revive()
@@ -135,12 +149,20 @@ func (s *shipping) archived() (last uint64) {
 	return last
 }
 
-// revive heals the network and starts all members that are down.
+// revive heals the network, lets those go on that stand still, and starts members that are down.
 func (s *shipping) revive() {
 	s.cluster.Heal()
 	var starts sync.WaitGroup
 	for _, m := range s.cluster.Members() {
-		if m.State() != cluster.Running {
+		switch m.State() {
+		case cluster.Paused:
+			if err := m.Resume(); err != nil {
+				s.t.Fatal(err)
+			}
+			if p := s.procs[m.ID()]; p != nil {
+				p.client.stand(false)
+			}
+		case cluster.Down:
 			starts.Go(func() {
 				if err := m.Start(s.t.Context()); err != nil {
 					s.t.Error(err)
@@ -154,4 +176,58 @@ func (s *shipping) revive() {
 			s.start(m.ID())
 		}
 	}
+}
+
+// standingStore is the store as a process sees it that may stand still, before a request or in the
+// midst of it.
+type standingStore struct {
+	*storetest.Client
+	mu    sync.Mutex
+	still chan struct{} // closed when the process goes on; nil: it does not stand still
+}
+
+// stand makes the process stand still, or go on.
+func (c *standingStore) stand(still bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case still && c.still == nil:
+		c.still = make(chan struct{})
+	case !still && c.still != nil:
+		close(c.still)
+		c.still = nil
+	}
+}
+
+// within runs a request, and waits before and after it while the process stands still.
+func (c *standingStore) within(request func() error) error {
+	await := func() {
+		c.mu.Lock()
+		still := c.still
+		c.mu.Unlock()
+		if still != nil {
+			<-still
+		}
+	}
+	await()
+	defer await()
+	return request()
+}
+
+func (c *standingStore) Put(ctx context.Context, name string, data []byte) error {
+	return c.within(func() error { return c.Client.Put(ctx, name, data) })
+}
+
+func (c *standingStore) Get(ctx context.Context, name string) (data []byte, err error) {
+	err = c.within(func() error { data, err = c.Client.Get(ctx, name); return err })
+	return data, err
+}
+
+func (c *standingStore) List(ctx context.Context, prefix, after string) (list []store.Object, err error) {
+	err = c.within(func() error { list, err = c.Client.List(ctx, prefix, after); return err })
+	return list, err
+}
+
+func (c *standingStore) Delete(ctx context.Context, name string) error {
+	return c.within(func() error { return c.Client.Delete(ctx, name) })
 }
