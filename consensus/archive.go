@@ -33,7 +33,6 @@ func DecodeLogEntry(index uint64, data []byte) (LogEntry, error) {
 	return logEntry(e, data), nil
 }
 
-// logEntry returns raft's entry with its encoded form.
 func logEntry(e *raftpb.Entry, data []byte) LogEntry {
 	l := LogEntry{Index: e.GetIndex(), Term: e.GetTerm(), Data: data, entry: e}
 	if ms := core.EntryTime(e); ms > 0 {

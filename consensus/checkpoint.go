@@ -60,7 +60,6 @@ func (c checkpointFile) restore(r *checkpoint.Reader, levels LevelRange, sm Stat
 	return meta, nil
 }
 
-// loadedCheckpoint is the checkpoint with which a start begins.
 type loadedCheckpoint struct {
 	meta  core.Meta
 	found bool

@@ -241,5 +241,4 @@ func (c *Config) ensureDefaults() error {
 func (c *Config) walDir() string         { return pathsOf(c.Dir, c.LogDir).log }
 func (c *Config) checkpointPath() string { return pathsOf(c.Dir, c.LogDir).checkpoint }
 
-// inMemory reports whether the node has no data directory.
 func (c *Config) inMemory() bool { return c.Dir == "" }

@@ -65,7 +65,6 @@ type request struct {
 	ref     any
 }
 
-// logResult says that appends are durable.
 type logResult struct {
 	responses []*raftpb.Message
 	installed *turn.Received // nil: no checkpoint was installed

@@ -53,7 +53,6 @@ type peerNetwork struct {
 	unsent []uint64 // guarded by turns: members that flush has messages for
 }
 
-// hello is the message that members exchange when they connect.
 type hello struct {
 	cluster uint64 // the ensemble; 0: not known yet
 	levels  core.LevelInfo

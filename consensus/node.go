@@ -141,7 +141,6 @@ func (n *Node) reserveDescriptors() {
 // clock was ahead then.
 func (n *Node) clockIncarnation() uint64 { return uint64(n.cfg.Now().UnixMilli())<<20 | n.random()>>44 }
 
-// random returns an unpredictable number.
 func (n *Node) random() uint64 {
 	var b [8]byte
 	if _, err := io.ReadFull(n.cfg.Rand, b[:]); err != nil {

@@ -41,7 +41,6 @@ func moved(err error) error {
 // checkDir returns an error unless the data directory is in its place.
 func (p *place) checkDir() error { return moved(p.lock.InPlace()) }
 
-// check returns an error unless all files are in their place.
 func (p *place) check() error {
 	p.checked = time.Now()
 	for _, inPlace := range []func() error{p.lock.InPlace, p.log.InPlace, p.checkpoint} {

@@ -247,7 +247,6 @@ func (r *recovered) nextIncarnation(clock, random uint64) {
 const remedy = "if other members have the data, empty the data directory and the log directory, and the others will send the data; " +
 	"otherwise make a new data directory with gozkd restore"
 
-// fill puts the entries and the state into raft's storage.
 func (r *recovered) fill(storage *raft.MemoryStorage) error {
 	hard := storage.SetHardState(r.state.HardState())
 	if r.meta.Conf == nil || r.filled {

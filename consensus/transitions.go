@@ -9,7 +9,6 @@ import (
 
 // The log lines about this member's part in the ensemble: one for each transition.
 
-// logTransition logs the difference between two views.
 func (n *Node) logTransition(old, s *Status) {
 	b, log, raftTerm := &n.status, n.cfg.Logger, n.core.RaftTerm()
 	oldTerm, oldLeader := b.raftTerm, b.lastLeader

@@ -96,7 +96,6 @@ func (a *applier) Apply(batches []consensus.Batch) {
 	a.flush(&a.notified)
 }
 
-// meterRole returns the role of this server as far as measuring depends on it.
 func (a *applier) meterRole() meter.Role {
 	switch {
 	case a.s.alone():
@@ -351,7 +350,6 @@ func (a *applier) touch(c *conn, by touched) {
 	c.touched = by
 }
 
-// flush sends the output of the connections on list, and empties the list.
 func (a *applier) flush(list *[]*conn) {
 	for _, c := range *list {
 		c.touched = touchedNot

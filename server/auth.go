@@ -29,7 +29,6 @@ type (
 // identities of feature level 2.
 func (s *Server) Identities() *identity.Authority { return &s.identities }
 
-// identities returns the rules about who a client is.
 func (c *Config) identities() identity.Settings {
 	return identity.Settings{
 		Authentication: c.Auth, SuperDigest: c.SuperDigest, DigestAlgorithm: c.DigestAlgorithm, DisableDigest: c.DisableDigest,
@@ -128,7 +127,6 @@ func (c *conn) stepSASL(in *link.Input) {
 	c.SASL.Step(token, s.standstill.Elapsed(c.SASL.Begun, time.Now()), s.live.Load().HandshakeTimeout)
 }
 
-// saslToken returns the token in the body of a request, which may be nil.
 func saslToken(body []byte) ([]byte, error) {
 	d := jute.NewDecoder(body)
 	var r proto.TokenRecord
@@ -158,7 +156,6 @@ func (s *shared) requestFlags() datatree.RequestFlags {
 		onlyIf(cfg.MultiAddress, datatree.FlagMultiAddress)
 }
 
-// onlyIf returns f if the condition holds, otherwise no flag.
 func onlyIf(holds bool, f datatree.RequestFlags) datatree.RequestFlags {
 	if !holds {
 		f = 0

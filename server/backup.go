@@ -55,7 +55,6 @@ type Backups struct {
 // Backups returns the methods that copy this server's state and log.
 func (s *Server) Backups() *Backups { return &s.backups }
 
-// backupFile is the file of a Backup, in a folder of its own.
 type backupFile struct {
 	*os.File
 	folder string
@@ -240,7 +239,6 @@ func (b *Backups) Follow(ctx context.Context, entries []consensus.LogEntry) erro
 	return b.life.Await(ctx, b.node.Follow(entries), "not applied yet")
 }
 
-// addFacts appends the facts that the program knows about the archive.
 func (b *Backups) addFacts(l *facts.Values) {
 	if b.cfg.StandbyStats != nil {
 		s := b.cfg.StandbyStats()

@@ -61,7 +61,6 @@ func (t *connTable) init(s *Server) {
 	t.unattachedAt = make(map[proto.SessionID]time.Time)
 }
 
-// get returns the connection, or nil if it is closed.
 func (t *connTable) get(id watch.ConnID) *conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +101,6 @@ func (t *connTable) awaitAnswers() {
 	}
 }
 
-// refuse lets no new connection in.
 func (t *connTable) refuse() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

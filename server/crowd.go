@@ -38,13 +38,11 @@ func (c newcomer) admitted(r *proto.ConnectRequest) bool {
 	return c.as != nil || c.server.growth.admits(n, 0)
 }
 
-// crowdFacts says how crowded the server is.
 func (g *growth) crowdFacts() facts.Crowd {
 	used, limit := g.crowd(false)
 	return facts.Crowd{Bytes: used, Limit: limit, Refusing: g.refusing.Load()}
 }
 
-// stillCrowded ends the refusals if there is room again, and reports whether they go on.
 func (g *growth) stillCrowded() bool {
 	if used, limit := g.crowd(false); capacity.Resumes(used+g.conns.links.Memory.Waiting(), limit) {
 		g.refusing.Store(false)

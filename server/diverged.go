@@ -30,7 +30,6 @@ func (s *leadership) diverged(index uint64) {
 	s.life.Cancel() // set, because only a server that serves gets here; its owner may be slow to call Close
 }
 
-// checkDiverged refuses a data directory that was marked by diverged.
 func (s *leadership) checkDiverged() error {
 	if s.cfg.Dir == "" {
 		return nil

@@ -16,7 +16,6 @@ import (
 	"github.com/gozkd/gozkd/server/facts"
 )
 
-// connEnd says how a connection ended.
 type connEnd struct {
 	by, why string    // as facts.EndedClient.ClosedBy and Why
 	at      time.Time // by the runtime's clock, because Config.Now may wait in tests, and c is locked
@@ -75,7 +74,6 @@ func (c *conn) noteRefused(id proto.SessionID, lives bool, now time.Time) {
 	c.server.endings.Refused(id, c.NetConn().RemoteAddr().String(), lives, now)
 }
 
-// story returns the facts about the connection of a session that ends now.
 func (c *conn) story(now time.Time) *facts.EndedClient {
 	alive := c.LastAlive(now)
 	c.Lock()

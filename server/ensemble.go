@@ -158,7 +158,6 @@ func (c *conn) duringReconfig(r *received) (p pause, done bool) {
 	return pauseNone, true
 }
 
-// reconfig returns why a reconfig is refused here, or OK.
 func (c *conn) reconfig(r *received) proto.ErrCode {
 	d := r.decoder()
 	new(proto.ReconfigRequest).Decode(&d)

@@ -55,7 +55,6 @@ type Facts struct {
 	traceMask atomic.Int64 // of the words gtmk and stmk
 }
 
-// serving is the interface by which Facts asks the Server.
 type serving interface {
 	NotServing() error
 	Status() facts.Status

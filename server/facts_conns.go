@@ -119,7 +119,6 @@ func (f *Facts) FindWatches(keep func(session int64, path string) bool, limit in
 // many paths, and how many pairs of both there are.
 func (f *Facts) WatchCounts() (connections, paths, watches int) { return f.state.watches.Stats() }
 
-// sessionIDs returns the session of each connection that has a session.
 func (f *Facts) sessionIDs() map[watch.ConnID]proto.SessionID {
 	ids := make(map[watch.ConnID]proto.SessionID)
 	for _, c := range f.conns.all() {

@@ -68,7 +68,6 @@ func (f *Facts) Members() []facts.MemberStatus {
 	return all
 }
 
-// peerState returns the value of mntr that says whether the server has assumed its role.
 func peerState(mode string, st consensus.Status) string {
 	if st.Leader == 0 || mode == facts.ReadOnly {
 		return "looking"

@@ -123,7 +123,6 @@ func (f *Facts) addState(l *facts.Values) {
 	l.Add("uptime", st.Uptime.Milliseconds())
 }
 
-// addMember appends the values that only a member of an ensemble has: ZooKeeper's, then ours.
 func (f *Facts) addMember(l *facts.Values) {
 	st, zxid := f.node.Status(), f.state.lastZxid()
 	set, _ := f.ensemble()
@@ -181,7 +180,6 @@ func (f *Facts) addMember(l *facts.Values) {
 	}
 }
 
-// addLearners appends the leader's values about the other members.
 func (f *Facts) addLearners(l *facts.Values, set serverlist.Set, st consensus.Status) {
 	var learners, followers, notVoting, observers int64
 	for _, p := range st.Peers {

@@ -17,7 +17,6 @@ type namespaceQuota struct {
 	countLimit, bytesLimit, count, bytes int64
 }
 
-// addQuotas appends the quotas of children of the root.
 func (f *Facts) addQuotas(l *facts.Values) {
 	for _, q := range f.quotas() {
 		l.AddKey("quota_count_limit_per_namespace", q.name, q.countLimit)

@@ -21,7 +21,6 @@ func endFrame(b []byte, start int) []byte {
 	return b
 }
 
-// appendStatus appends a whole reply without a body.
 func appendStatus(b []byte, xid int32, zxid proto.Zxid, code proto.ErrCode) []byte {
 	b, start := beginReply(b, xid, zxid, code)
 	return endFrame(b, start)
@@ -31,14 +30,12 @@ func appendStatus(b []byte, xid int32, zxid proto.Zxid, code proto.ErrCode) []by
 // state and the path's length.
 const eventBytes = 4 + proto.ReplyHeaderBytes + 3*4
 
-// appendEvent appends a whole event frame.
 func appendEvent(b []byte, zxid proto.Zxid, typ proto.EventType, path string) []byte {
 	b, start := beginReply(b, proto.XidEvent, zxid, proto.OK)
 	b = (&proto.WatcherEvent{Type: typ, State: proto.StateConnected, Path: path}).Append(b)
 	return endFrame(b, start)
 }
 
-// appendResult appends the whole reply to a write.
 func appendResult(b []byte, w *clientWrite, res *datatree.Result) []byte {
 	b, start := beginReply(b, w.xid, res.Zxid, res.Err)
 	if res.Err == proto.OK {

@@ -55,7 +55,6 @@ type growth struct {
 	weigh, collect time.Time
 }
 
-// growthLog writes the log lines about the limits of data and of connections.
 type growthLog struct{ full, near, crowded bool }
 
 const (
@@ -149,7 +148,6 @@ func afterCollections(f func() (again bool)) {
 	}, f)
 }
 
-// counts reports whether the state takes so much of the memory that it counts.
 func (g *growth) counts() bool {
 	weight, _ := g.state.weight()
 	g.weight.Store(weight)
@@ -248,7 +246,6 @@ func (g *growth) take(from uint64, b []byte) error {
 	return nil
 }
 
-// lead proposes the limit if it must change.
 func (g *growth) lead(st consensus.Status, weight int64, now datatree.Limit) {
 	if g.proposing.Load() {
 		return

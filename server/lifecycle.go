@@ -66,7 +66,6 @@ func (s *Server) shutdown(started, handOver bool) (err error) {
 	return err
 }
 
-// closeUnused closes listeners that a server was given and never used.
 func closeUnused(listeners ...net.Listener) error {
 	var errs []error
 	for _, l := range listeners {
@@ -77,7 +76,6 @@ func closeUnused(listeners ...net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// closeConns closes every connection and lets no other in.
 func (s *Server) closeConns() {
 	s.conns.refuse()
 	s.conns.drop("the server stopped")

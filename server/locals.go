@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/server/internal/trail"
 )
 
-// opensLocal reports whether new sessions are local.
 func (s *sessions) opensLocal() bool { return s.cfg.LocalSessions && !s.alone() }
 
 // attachLocal opens a local session, or resumes one that this server knows. done is false if the

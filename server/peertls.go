@@ -67,7 +67,6 @@ const (
 	PeerTLSRequired = PeerTLSMode(peer.TLSRequired) // TLS connections only (sslQuorum)
 )
 
-// checkPeers returns the errors in how members prove to each other who they are.
 func (c *Config) checkPeers() (errs []error) {
 	if n := len(c.PeerSecret); n > 0 && n < consensus.MinPeerSecret {
 		errs = append(errs, fmt.Errorf("server: PeerSecret has %d bytes, it must have at least %d", n, consensus.MinPeerSecret))

@@ -278,7 +278,6 @@ func (s *state) setWatches(o *link.Output, t *meter.BatchStats, op proto.OpCode,
 	return proto.OK
 }
 
-// event appends an event that setWatches causes.
 func (r *reader) event(o *link.Output, t *meter.BatchStats, zxid proto.Zxid, typ proto.EventType, path string) {
 	at := len(o.Buf)
 	o.Buf = appendEvent(o.Buf, zxid, typ, path)

@@ -45,7 +45,6 @@ func (s *leadership) endReadOnly() {
 	}
 }
 
-// readOnlyStart makes a server that starts, and has found no leader, read-only after a while.
 func (s *leadership) readOnlyStart() {
 	st := s.node.Status()
 	patient := s.cfg.Standby || time.Since(s.startedMono) >= max(minReadOnlyPatience, s.cfg.Tick)

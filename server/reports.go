@@ -40,7 +40,6 @@ func (s *leadership) report(st consensus.Status, now time.Time) {
 	s.greeted = st.Since
 }
 
-// termOf returns the leader's term, or 0 before that is known.
 func termOf(st consensus.Status) uint64 {
 	if !st.Current {
 		return 0
@@ -58,7 +57,6 @@ func (s *leadership) greet(st consensus.Status) {
 	}
 }
 
-// received takes a message of another member.
 func (s *leadership) received(from uint64, b []byte) {
 	if len(b) == 0 || b[0] < reportSeek && !s.life.Serving.Load() {
 		return

@@ -241,7 +241,6 @@ func (q *queue) count(r queued, by int) {
 	}
 }
 
-// head returns the oldest request, or nil.
 func (q *queue) head() queued {
 	if q.first == len(q.items) {
 		return nil

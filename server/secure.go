@@ -112,7 +112,6 @@ func (c newcomer) secure() bool {
 	return err == nil
 }
 
-// shakeHands does a TLS handshake, which the input begins.
 func (c newcomer) shakeHands(deadline time.Time) error {
 	cfg := c.server.live.Load().TLS
 	if cfg == nil {

@@ -196,7 +196,6 @@ func (s *Server) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// openNode opens the data and the port for other members.
 func (s *Server) openNode(ctx context.Context) error {
 	peerListener, err := s.ports.openPeers(ctx)
 	if err != nil {

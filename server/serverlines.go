@@ -55,7 +55,6 @@ func (s *serverLines) follow(st consensus.Status) {
 	}
 }
 
-// note logs that the lines of this server are not the members of the ensemble.
 func (s *serverLines) note(current serverlist.Set) {
 	log := s.cfg.Logger.With("configured", members.OneLine(s.members), "members", members.OneLine(current))
 	const differ = "the server lines of the configuration are not the members of the ensemble"

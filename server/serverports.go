@@ -116,7 +116,6 @@ func (p *serverPorts) open(ctx context.Context, port *ports.Port, l net.Listener
 	return nil
 }
 
-// socketLimit returns how many clients can connect to a process with open descriptors of limit.
 func socketLimit(open, limit int64) int {
 	return int(min(max(limit-open-reserved(limit), 8), math.MaxInt32))
 }
@@ -172,7 +171,6 @@ func (p *serverPorts) move(current serverlist.Set, version proto.Zxid, wanted se
 	p.peers.Move(listen, others)
 }
 
-// openPeers opens the addresses of all members, and the port for other members.
 func (p *serverPorts) openPeers(ctx context.Context) (l net.Listener, err error) {
 	if p.addresses, err = members.OpenAddresses(p.cfg.hooks.DataFS, p.cfg.Dir, p.members); err != nil {
 		return nil, err

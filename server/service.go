@@ -44,7 +44,6 @@ const (
 	stageServing
 )
 
-// circumstances are the facts from which a service follows.
 type circumstances struct {
 	accepting, dropped, started, lost, lagging, membersKnown, current, readOnly bool
 }
@@ -101,7 +100,6 @@ func (s *Server) circumstances(st consensus.Status) circumstances {
 	}
 }
 
-// serves reports whether clients are answered, and their writes carried out.
 func (s *Server) serves() bool {
 	now, _ := s.service()
 	return now.serves()
@@ -125,7 +123,6 @@ func (s *Server) NotServing() error {
 	return nil
 }
 
-// noContact returns nil unless there was no contact with a leader for syncLimit ticks.
 func (s *Server) noContact() error {
 	if !s.leader.lost.Load() {
 		return nil
@@ -134,7 +131,6 @@ func (s *Server) noContact() error {
 	return s.whyNot(now.stage, st)
 }
 
-// whyNot returns why a server in that stage does not carry out writes.
 func (s *Server) whyNot(stage stage, st consensus.Status) error {
 	switch {
 	case stage == stageClosed:

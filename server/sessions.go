@@ -175,7 +175,6 @@ func (s *sessions) judge(st consensus.Status, now time.Time) {
 	}
 }
 
-// touchConnected records when each connected session was last heard from.
 func (s *sessions) touchConnected(now time.Time) {
 	s.conns.mu.Lock()
 	defer s.conns.mu.Unlock()
@@ -340,7 +339,6 @@ func (s *sessions) expireDue(ctx context.Context) error {
 	}
 }
 
-// runCollector collects empty containers and expired TTL znodes.
 func (s *sessions) runCollector(ctx context.Context) {
 	ticker := time.NewTicker(s.cfg.ContainerInterval)
 	defer ticker.Stop()
@@ -362,7 +360,6 @@ func (s *sessions) runCollector(ctx context.Context) {
 	}
 }
 
-// collectable returns requests that delete empty containers and expired TTL znodes.
 func (s *sessions) collectable(now time.Time, limit int) (requests []datatree.Request) {
 	s.state.RLock()
 	found := s.state.tree.Collectable(now.UnixMilli(), max(0, s.live.Load().ContainerNeverUsed.Milliseconds()), limit)

@@ -36,7 +36,6 @@ type shared struct {
 // alone reports whether this server has no other members to talk to.
 func (s *shared) alone() bool { return len(s.members) == 0 }
 
-// quorumConnected reports whether this server is connected to a majority of the voters of a set.
 func (s *shared) quorumConnected(set serverlist.Set) bool {
 	voters := set.Voters()
 	return len(voters)-len(s.away(voters)) > len(voters)/2

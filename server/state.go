@@ -57,7 +57,6 @@ type weighing struct {
 	at      time.Time
 }
 
-// figures are the known facts about a state that was dropped.
 type figures struct {
 	stats    facts.Stats
 	digest   uint64

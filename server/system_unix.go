@@ -47,7 +47,6 @@ func listDescriptors(dir string) (n int64, ok bool) {
 	return int64(len(names)) - 1, err == nil // 1 is d itself
 }
 
-// setBacklog sets how many connections may wait to be accepted.
 func setBacklog(l net.Listener, n int) error {
 	socket, err := l.(*net.TCPListener).SyscallConn()
 	if err != nil {

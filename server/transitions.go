@@ -27,7 +27,6 @@ const (
 	phaseLog        = "a server catches up by the log"
 )
 
-// logWaiting logs why the server does not serve yet.
 func (s *transitions) logWaiting() {
 	if s.alone() {
 		return // it applies its own log, and waits for nobody
@@ -65,7 +64,6 @@ func (s *transitions) logWaiting() {
 	}
 }
 
-// howToJoin says how this server becomes a member of an ensemble.
 func (s *shared) howToJoin() string {
 	how := "give all servers its line and restart them one by one"
 	if s.live.Load().ReconfigEnabled {
@@ -131,7 +129,6 @@ func (s *shared) whyNoLeader(st consensus.Status) string {
 	return fmt.Sprintf("%s: start servers %d, or, if their disks are lost, see docs/guide/operate.md#quorum-gone-for-good", why, memberid.Numbers(away))
 }
 
-// logRole logs a new role, leader or epoch.
 func (s *transitions) logRole(st consensus.Status, mode string) {
 	if s.alone() {
 		return

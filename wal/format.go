@@ -142,7 +142,6 @@ func decodeFrameHeader(buf []byte) (h frameHeader, ok bool) {
 	return h, kind == frameAppend
 }
 
-// frameCRC returns the checksum of a whole frame, except for the CRC field itself.
 func frameCRC(frame []byte, table *crc32.Table) uint32 {
 	crc := crc32.Update(0, table, frame[:28])
 	return crc32.Update(crc, table, frame[frameHeaderBytes:])

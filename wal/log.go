@@ -42,7 +42,6 @@ type segment struct {
 	highest uint64 // LastIndex when it was sealed; all higher entries in it or in earlier segments are replaced
 }
 
-// tail is the segment that appends go to.
 type tail struct {
 	segment
 	f     vfs.File

@@ -14,7 +14,6 @@ import (
 
 const windowBytes = 256 << 10
 
-// reader reads the frames of a segment file, in order.
 type reader struct {
 	f     vfs.File
 	path  string

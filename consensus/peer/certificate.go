@@ -105,7 +105,6 @@ func namesMember(leaf *x509.Certificate, ensemble string, id uint64) (ok bool, n
 	return ok, named, nil
 }
 
-// parseMemberURI returns the ensemble, which may be empty, and the member that a URI names.
 func parseMemberURI(u *url.URL) (ensemble string, id uint64, err error) {
 	ensemble, number := u.Host, strings.TrimPrefix(u.Path, "/")
 	if u.Path == "" {

@@ -55,7 +55,6 @@ func (n *Network) enlist(to uint64) (address string, life context.Context, err e
 	return p.address, p.ctx, nil
 }
 
-// errDone ends a connection whose checkpoint was received.
 var errDone = errors.New("peer: checkpoint received")
 
 // sendCheckpoint sends a checkpoint on a connection and returns the result of the other side.
@@ -132,7 +131,6 @@ func (p *checkpointWriter) beat() error {
 	return p.out.Flush()
 }
 
-// receiveCheckpoint passes a checkpoint to the Handler and sends the result to the sender.
 func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link) error {
 	if err := n.acceptGreeting(conn, l); err != nil {
 		return err

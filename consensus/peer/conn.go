@@ -70,7 +70,6 @@ func (r *socketReader) Borrow() []byte { return r.b }
 
 func (r *socketReader) Return() {}
 
-// silence replaces the error of an expired deadline by ErrSilent.
 func silence(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return ErrSilent

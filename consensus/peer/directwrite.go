@@ -52,7 +52,6 @@ func (p *peer) flush() {
 	p.written(o)
 }
 
-// written releases the frames that were written.
 func (p *peer) written(o *directWriter) {
 	o.busy = o.busy || len(o.frames) > 0
 	for i, frame := range o.frames {

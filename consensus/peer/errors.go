@@ -41,7 +41,6 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("peer: member %d refuses: %s", memberid.Number(e.Peer), e.Reason)
 }
 
-// rejectedError is returned if this side rejected the other side.
 type rejectedError struct {
 	reason Refusal
 	err    error

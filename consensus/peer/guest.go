@@ -29,7 +29,6 @@ func (n *Network) admitGuest(ctx context.Context, v *visitor, from uint64, addre
 	return false, nil
 }
 
-// isLoopback reports whether a host:port, or each of several, is of the loopback interface.
 func isLoopback(addresses string) bool {
 	for address := range strings.SplitSeq(addresses, addressSeparator) {
 		host, _, err := net.SplitHostPort(address)

@@ -142,7 +142,6 @@ func (c *callerConn) take() error {
 	return nil
 }
 
-// pass ends the turn.
 func (c *callerConn) pass() {
 	if c.end != nil {
 		c.end()

@@ -14,7 +14,6 @@ import (
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
-// incoming is the connection on which a peer sends frames.
 type incoming struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed after the last call of Receive
@@ -232,7 +231,6 @@ func (n *Network) registerIncoming(from uint64, in *incoming) (old *incoming, ok
 	return old, true
 }
 
-// hears reports whether a connection of a peer is registered.
 func (n *Network) hears(from uint64) bool {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

@@ -20,7 +20,6 @@ type logEntry struct {
 	text string
 }
 
-// isNew reports whether text was not logged about id yet, and records it.
 func (l *logOnce) isNew(id uint64, text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

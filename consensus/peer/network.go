@@ -185,7 +185,6 @@ func (n *Network) Add(to uint64, frame []byte) bool {
 	return p.queue.put(frame)
 }
 
-// tooLong reports a frame that can never be sent.
 func (n *Network) tooLong(to uint64, length int) {
 	err := fmt.Errorf("peer: send frame: %d bytes, the maximum is %d", length, n.cfg.MaxFrame)
 	n.note(to, err)

@@ -95,7 +95,6 @@ func (p *peer) addresses() (own, further []string) {
 	return own, slices.DeleteFunc(slices.Clone(p.net.further[p.id]), known)
 }
 
-// run connects again and again until the peer is removed or the network closed.
 func (p *peer) run() {
 	var retry backoff
 	patience := helloTimeout

@@ -83,7 +83,6 @@ func Unified(l net.Listener, cfg *tls.Config, patience time.Duration) net.Listen
 	return u
 }
 
-// run accepts connections until the listener is closed.
 func (u *unified) run() {
 	for {
 		conn, err := u.Listener.Accept()
@@ -96,7 +95,6 @@ func (u *unified) run() {
 	}
 }
 
-// decide reads the first byte of a connection.
 func (u *unified) decide(conn net.Conn) {
 	interrupt := context.AfterFunc(u.open, func() { _ = conn.Close() })
 	defer interrupt()

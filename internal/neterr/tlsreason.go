@@ -79,7 +79,6 @@ func TLSReason(err error) string {
 	return err.Error()
 }
 
-// ofCertificate returns the reason of an error of crypto/x509, or "".
 func ofCertificate(err error) string {
 	var invalid x509.CertificateInvalidError
 	switch {

@@ -138,7 +138,6 @@ var (
 // errNoSASLPassword is for servers without DIGEST-MD5.
 var errNoSASLPassword = fmt.Errorf("%w: no SASL users with passwords are configured", ErrNotAuthenticated)
 
-// superID passes every ACL check.
 var superID = proto.ID{Scheme: SchemeSuper}
 
 // Authority proves identities by the rules of a server: for the clients of its ports, and for
@@ -206,7 +205,6 @@ func (a *Authority) prove(scheme, credentials, address string) ([]proto.ID, erro
 	return nil, ErrNotAuthenticated
 }
 
-// digest returns the identities of a user with that password.
 func (s *Settings) digest(userPassword string) []proto.ID {
 	user, _, _ := strings.Cut(userPassword, ":")
 	hash := digestHashes[s.DigestAlgorithm].New()

@@ -90,7 +90,6 @@ func (m *metaPages) add(page metaPage) {
 	m.previous = page
 }
 
-// check verifies that a file of that size can have the pages of m.
 func (m *metaPage) check(fileSize int64) error {
 	switch {
 	case m.pageSize < minPageSize || m.pageSize > maxPageSize:
@@ -114,7 +113,6 @@ func appendMetaPage(b []byte, m metaPage) []byte {
 	return binary.NativeEndian.AppendUint64(b, metaChecksum(b[start:]))
 }
 
-// metaChecksum returns the checksum of all of a meta except the checksum itself.
 func metaChecksum(meta []byte) uint64 {
 	sum := fnv.New64a()
 	_, _ = sum.Write(meta[:metaBytes-8]) // a hash never fails

@@ -12,7 +12,6 @@ var (
 	metaKey     = []byte("meta")
 )
 
-// bucket is a tree of keys.
 type bucket struct {
 	name   string
 	root   uint64

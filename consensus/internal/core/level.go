@@ -139,7 +139,6 @@ func (l *Levels) Info() LevelInfo {
 // members must be told.
 func (l *Levels) SetLimit(limit Level) { l.limit, l.checkDue = limit, true }
 
-// unreachable forgets the levels of a member whose connection is lost.
 func (l *Levels) unreachable(peer uint64) { delete(l.peers, peer) }
 
 // SetPeer notes the levels that a member announced when it connected.

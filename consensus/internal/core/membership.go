@@ -95,7 +95,6 @@ func (m *Membership) setTarget(t Target) {
 	m.target, m.checkDue = t, true
 }
 
-// tick advances the timers of a change, and of the members that are silent.
 func (m *Membership) tick() {
 	if m.changeTicks > 0 {
 		if m.changeTicks++; m.changeTicks > 2*ElectionTicks {

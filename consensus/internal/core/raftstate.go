@@ -192,7 +192,6 @@ func (m *raftState) noteAppend(a *raftpb.Message) {
 	}
 }
 
-// refuse counts and logs a message that makes no sense.
 func (m *raftState) refuse(r *raftpb.Message, reason string) {
 	if m.refused++; m.refused&(m.refused-1) == 0 { // a broken member must not fill the disk with log lines
 		m.logger.Errorf("%v of member %d refused (refused so far: %d): %s",

@@ -48,7 +48,6 @@ type Relays struct {
 	leases map[uint64]*relayLease // by learner that does not need the leader's appends
 }
 
-// relaySource is the relay of this learner.
 type relaySource struct {
 	id       uint64 // the relay, or the voter that was asked to be; 0: none
 	active   bool   // the relay sends entries

@@ -83,7 +83,6 @@ type Loop struct {
 	trace      applyTrace
 }
 
-// checkpointWriter is the state of this member's own checkpoints.
 type checkpointWriter struct {
 	schedule schedule
 	writing  bool

@@ -28,7 +28,6 @@ type line struct {
 	frames []*claim
 }
 
-// claim is what a frame waits for.
 type claim struct {
 	amount  int
 	granted chan struct{} // closed when it is taken
@@ -62,7 +61,6 @@ func (t *turns) take(amount int, owner Sender, patience time.Duration, meanwhile
 	}
 }
 
-// leave takes a claim out of its line, and reports whether it was there.
 func (t *turns) leave(c *claim) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

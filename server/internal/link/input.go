@@ -261,7 +261,6 @@ func (in *Input) Ended(l *Link) bool {
 	return false
 }
 
-// first reads the first bytes into a borrowed buffer.
 func (in *Input) first(l *Link) error {
 	if l.sealed() {
 		return l.tls.first(in)
@@ -334,7 +333,6 @@ func (in *Input) grow() {
 	}
 }
 
-// borrow borrows a buffer for the first bytes.
 func (in *Input) borrow() {
 	if h := in.host; in.small || h.Writes.Long.Crowded() && !in.sealed || h.Many() && h.large.Load() >= fewLarge {
 		in.r, in.w, in.pooled, in.few = 0, 0, nil, smallInputs.Get().(*[SmallBytes]byte)

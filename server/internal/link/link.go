@@ -250,7 +250,6 @@ func (l *Link) Pause(moment time.Time) {
 	l.noteArrivals(l.host.Now())
 }
 
-// awaitUntil waits until that moment, or until the link ends.
 func (l *Link) awaitUntil(moment time.Time) {
 	wait := time.Until(moment)
 	if wait <= 0 { // as a timer, Go 1.26 crashes now and then in a bubble with the race detector

@@ -36,7 +36,6 @@ type tlsLayer struct {
 	drained   bool // conn has given all that was in the records it read; owned by the reader
 }
 
-// wire is the connection below a tls.Conn.
 type wire struct {
 	net.Conn
 	l   *Link

@@ -24,7 +24,6 @@ type Lines struct {
 	others map[uint64]report // by member
 }
 
-// report is the server lines of another member.
 type report struct {
 	set     serverlist.Set
 	arrived time.Time // by the runtime's clock
@@ -90,7 +89,6 @@ func ReconfigCommand(wanted, current serverlist.Set) string {
 	return command
 }
 
-// sameServer reports whether two lines name a server with the same role and addresses for members.
 func sameServer(a, b serverlist.Member) bool {
 	a.ClientHost, a.ClientPort, b.ClientHost, b.ClientPort = "", 0, "", 0
 	return a == b

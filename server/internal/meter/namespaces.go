@@ -21,7 +21,6 @@ const (
 	MaxNamespaceBytes = 256
 )
 
-// namespaces counts reads and writes below each child of the root.
 type namespaces struct {
 	mu     sync.RWMutex
 	byName map[string]*namespace

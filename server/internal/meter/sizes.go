@@ -15,7 +15,6 @@ type Sizes struct{ last, low, high atomic.Int64 }
 // Record records a length.
 func (z *Sizes) Record(n int64) { z.recordRun(n, n, n) }
 
-// recordRun records several lengths: last is the last, low the smallest and high the largest.
 func (z *Sizes) recordRun(last, low, high int64) {
 	z.last.Store(last + 1)
 	for old := z.low.Load(); (old == 0 || low+1 < old) && !z.low.CompareAndSwap(old, low+1); {

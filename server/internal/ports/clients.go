@@ -101,7 +101,6 @@ func (p *Clients) move(ctx context.Context, address string, accept func(net.List
 	return nil
 }
 
-// notHere reports whether an error of listening says that the host is no address of this machine.
 func notHere(err error) bool {
 	dns := new(net.DNSError)
 	return neterr.Is(err, syscall.EADDRNOTAVAIL) || errors.As(err, &dns)

@@ -152,7 +152,6 @@ func PeerAddress(configured, wanted string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// connected reports whether all other members are connected at these listeners.
 func (p *place) connected(links map[uint64]net.Addr, at []net.Listener) bool {
 	return !slices.ContainsFunc(p.others, func(m serverlist.Member) bool {
 		return !slices.ContainsFunc(at, func(l net.Listener) bool { return listensAt(l, links[m.ID]) })
