@@ -187,8 +187,7 @@ func (c Config) String() string {
 		for i, v := range k.numbered(&c) {
 			line(strings.Replace(k.name, "*", strconv.Itoa(i+1), 1), v)
 		}
-		switch {
-		case k.field == nil, k.name == "clientPort" && c.SecureOnly:
+		if k.field == nil || k.name == "clientPort" && c.SecureOnly {
 			continue
 		}
 		switch v := k.text().get(); {

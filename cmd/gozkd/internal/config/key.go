@@ -347,13 +347,11 @@ var splitList = cli.List
 func lookup(written string) (row key, canonical string, ok bool) {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	for _, k := range keys {
-		if k.name == bare || slices.Contains(k.aliases, bare) {
-			return k, k.name, true
-		}
-	}
-	for _, k := range keys {
 		prefix, isPattern := strings.CutSuffix(k.name, "*")
-		if isPattern && strings.HasPrefix(bare, prefix) && len(bare) > len(prefix) && len(k.name) > len(row.name) {
+		switch {
+		case k.name == bare || slices.Contains(k.aliases, bare):
+			return k, k.name, true
+		case isPattern && strings.HasPrefix(bare, prefix) && len(bare) > len(prefix) && len(k.name) > len(row.name):
 			row, canonical, ok = k, bare, true
 		}
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -168,9 +169,7 @@ func (r *resolver) jaas(a *Auth) {
 	}
 	digest, krb := j.Module(a.JAASSection, sasl.DigestLoginModule), j.Module(a.JAASSection, sasl.KerberosLoginModule)
 	if digest != nil {
-		for name, hash := range j.DigestUsers(a.JAASSection, a.SuperPassword) {
-			a.Users[name] = hash
-		}
+		maps.Copy(a.Users, j.DigestUsers(a.JAASSection, a.SuperPassword))
 	}
 	if krb != nil {
 		a.Kerberos = *krb
