@@ -31,11 +31,7 @@ func runCopy(ctx context.Context, c *call) error {
 	if err != nil {
 		return subtreeError(ctx, err)
 	}
-	verb := "Copied "
-	if move {
-		verb = "Moved "
-	}
-	text := verb + plural(done.Created, "znode")
+	text := map[bool]string{true: "Moved ", false: "Copied "}[move] + plural(done.Created, "znode")
 	if done.Atomic {
 		text += " in one transaction\n"
 	} else {

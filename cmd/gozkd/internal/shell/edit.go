@@ -117,14 +117,8 @@ func editFileName(znode string) string {
 // runEditor runs the editor and waits for it. Events are printed after it has exited.
 func (c *call) runEditor(file string) error {
 	windows := runtime.GOOS == "windows"
-	editor := cmp.Or(strings.TrimSpace(c.env.Getenv("VISUAL")), strings.TrimSpace(c.env.Getenv("EDITOR")))
-	switch {
-	case editor != "":
-	case windows:
-		editor = "notepad"
-	default:
-		editor = "vi"
-	}
+	editor := cmp.Or(strings.TrimSpace(c.env.Getenv("VISUAL")), strings.TrimSpace(c.env.Getenv("EDITOR")),
+		map[bool]string{true: "notepad", false: "vi"}[windows])
 	// The variables contain a command line, such as "code --wait".
 	var cmd *exec.Cmd
 	if windows {

@@ -155,8 +155,7 @@ func (c *call) watchWanted(name string) bool {
 		return c.has("w")
 	}
 	options := "[-s] [-w]"
-	switch name {
-	case "ls", "stat":
+	if name != "get" {
 		options = "[-w]"
 	}
 	c.say(c.err, fmt.Sprintf("'%s path [watch]' has been deprecated. Please use '%s %s path' instead.", name, name, options))

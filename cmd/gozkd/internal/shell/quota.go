@@ -34,7 +34,7 @@ func quotaTarget(arg string) string {
 }
 
 func (c *call) budgets() bool {
-	return len(c.given) > 0 && (c.given[0].name == "r" || c.given[0].name == "w")
+	return c.has("r") || c.has("w")
 }
 
 func runSetQuota(ctx context.Context, c *call) error {
