@@ -116,8 +116,7 @@ func asGozkd(name string, args []string) (translated []string, ok bool) {
 	return args, known || args[0] == "start-foreground" || args[0] == "status"
 }
 
-// mistyped reports whether the first argument is neither a subcommand nor a flag nor a file. near
-// is the subcommand with the most similar name, or "".
+// mistyped reports whether the first argument is no subcommand, flag or file, and what is nearest.
 func mistyped(args []string, getenv func(string) string) (near string, is bool) {
 	if len(args) == 0 || args[0] == "" || args[0][0] == '-' || strings.ContainsAny(args[0], `./\`) {
 		return "", false

@@ -84,9 +84,8 @@ func (e *localEnsemble) listen() (members []*localMember, err error) {
 	return members, nil
 }
 
-// run runs servers of the member, one after the other, until ctx ends or one fails: after a full
-// disk the next one starts when there is room. The first admin endpoint is at the configured port,
-// those of the other members are at the following ports.
+// run runs one server after the other, until ctx ends or one fails: after a full disk the next one
+// starts when there is room. The admin endpoints of the members are at consecutive ports.
 func (m *localMember) run(ctx context.Context) error {
 	closed := sync.OnceFunc(m.of.pages.Done)
 	defer closed()

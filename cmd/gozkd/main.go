@@ -124,8 +124,7 @@ const (
 	gcMostPercent  = 100
 )
 
-// answerQuit writes the stacks of all goroutines to w at each SIGQUIT until ctx ends, as Java does
-// with its threads. The runtime would then end the process.
+// answerQuit writes all stacks to w at each SIGQUIT until ctx ends, and goes on, as Java does.
 func answerQuit(ctx context.Context, w io.Writer) {
 	quit := make(chan os.Signal, 1)
 	signal.Notify(quit, syscall.SIGQUIT)

@@ -36,9 +36,8 @@ const (
 	leavePatience = 20 * time.Second
 )
 
-// scaling makes this server a member of the ensemble if there should be as many servers as its
-// number, and removes it when it is stopped because there should be fewer. See
-// docs/adr/0016-scaling.md.
+// scaling makes this server a member if there should be as many as its number, and removes it when
+// it is stopped because there should be fewer: see docs/adr/0016-scaling.md.
 type scaling struct {
 	url     string            // says how many servers there should be; empty: the members stay
 	secrets string            // the directory with the token and the authority for url
@@ -59,8 +58,7 @@ func newScaling(c config.Config, s *server.Server, log hclog.Logger) *scaling {
 	}
 }
 
-// join makes this server a member, on a goroutine that ends when it is one, or with ctx. A server
-// that is removed later, while it runs, stays removed.
+// join makes this server a member, on a goroutine, until ctx ends. One that is removed stays so.
 func (s *scaling) join(ctx context.Context) {
 	if s.url != "" {
 		s.joining.Go(func() { s.until(ctx, true) }) // awaited by leave

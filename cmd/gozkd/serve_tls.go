@@ -70,8 +70,7 @@ type portTLS struct {
 	started                        bool        // an HTTP port that had no TLS at the start gets none
 }
 
-// prepare reads the files of a configuration, and completes cfg. Nothing else changes until the
-// caller calls use, after the server has taken over cfg.
+// prepare completes cfg. Nothing else changes until the caller calls use, when the server has cfg.
 func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
 	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, t.log.Named("tls"))
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
 )
 
-// refuseZooKeeperData returns an error if a server without data would serve an empty tree from a
-// directory that holds the data of a ZooKeeper server.
+// refuseZooKeeperData refuses to serve an empty tree from a directory with a ZooKeeper's data.
 func refuseZooKeeperData(c config.Config) error {
 	if c.Memory {
 		return nil

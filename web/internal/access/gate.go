@@ -1,5 +1,4 @@
-// Package access decides the identity of a request's caller and the caller's role: credentials,
-// cookies, roles, host names, and the headers of every answer.
+// Package access decides who sends a request and in which role, and has the headers of answers.
 package access
 
 import (
@@ -38,8 +37,7 @@ type Caller struct {
 // Anonymous reports whether the caller has not logged in.
 func (c *Caller) Anonymous() bool { return len(c.IDs) == 0 }
 
-// Account is the name under which a caller's use is bounded: the identity, from any address, or for
-// anonymous callers the network.
+// Account is what a caller's use is bounded by: the identity, or for anonymous callers the network.
 func (c *Caller) Account() string {
 	if c.Anonymous() {
 		return network(c.Host)

@@ -84,8 +84,7 @@ func (l *logins) get(id string) (ids []proto.ID, ok bool) {
 	return found.ids, true
 }
 
-// LoggedIn reports whether the login that a request came with lasts. A request without a cookie
-// proves the identity itself.
+// LoggedIn reports whether the login of a request lasts. Without a cookie, it has proved itself.
 func (g *Gate) LoggedIn(c *Caller) bool {
 	if c.Cookie == "" {
 		return true

@@ -1,5 +1,4 @@
-// Package call holds the context of a request for the handlers of package web: its caller, and a
-// client session with the caller's identities.
+// Package call has the context of a request for package web: its caller, and the caller's session.
 package call
 
 import (
@@ -49,8 +48,7 @@ func (c *Call) end() {
 	}
 }
 
-// Session returns the session of the caller, for as long as the request lasts. May must have
-// allowed the caller something.
+// Session returns the caller's session while the request lasts. May must have allowed something.
 func (c *Call) Session() (*Session, error) {
 	if c.session != nil {
 		return c.session, nil
@@ -91,9 +89,8 @@ func (c *Call) May(role webrole.Role) error {
 // heavyBytes is the size from which work takes so long that it needs a slot.
 const heavyBytes = 32 << 10
 
-// Heavy runs f, which works on this many bytes. Few run at once, so that the goroutines of the
-// server's other clients need not wait behind many of REST. f must not wait. The error is that of
-// f, or of the request's context: then f has not run.
+// Heavy runs f, which works on this many bytes and must not wait. Few run at once, so that other
+// clients of the server need not wait behind REST. If the request ends first, f has not run.
 func (c *Call) Heavy(bytes int, f func() error) error {
 	if bytes < heavyBytes {
 		return f()
@@ -110,8 +107,7 @@ func (c *Call) Heavy(bytes int, f func() error) error {
 // largeBytes is the size of a large answer, which takes memory until its reader has read it.
 const largeBytes = 128 << 10
 
-// Large returns a function that must be called when an answer of this many bytes is written, or a
-// Problem if too many large answers are being written.
+// Large returns a function to call when this many bytes are written, or a Problem if many are.
 func (c *Call) Large(bytes int) (leave func(), err error) {
 	if bytes < largeBytes {
 		return func() {}, nil
@@ -141,8 +137,7 @@ func (c *Call) JSON(w http.ResponseWriter, v any) error {
 // LoggedIn reports whether the caller is still logged in, for answers that take long.
 func (c *Call) LoggedIn() bool { return c.gate.LoggedIn(&c.Caller) }
 
-// maxDetail bounds the detail of an event in the audit log: a stranger's requests may have long
-// paths, and should not soon have the log rotated away.
+// maxDetail bounds an event's detail: strangers' long paths should not soon rotate the log away.
 const maxDetail = 1 << 10
 
 // Audit records an action of a caller that is no request of the session: the server records those.

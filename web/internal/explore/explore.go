@@ -51,8 +51,7 @@ type explorer struct {
 	long    *fair.Gauge // requests that walk through a subtree
 }
 
-// request is a request whose caller may send it, with its parameters. The methods that read
-// parameters note in err that one is malformed.
+// request is one that its caller may send. Its methods note in err that a parameter is malformed.
 type request struct {
 	*http.Request
 	*call.Call
@@ -83,9 +82,8 @@ func isInsider(c *call.Call) bool {
 	return c.Caller.Role >= webrole.Admin || c.Caller.Local && c.Caller.Role >= webrole.Read
 }
 
-// Register adds the handlers to mux. Everybody who can reach the server gets as far as the
-// permission. stop must be called before s is closed. Without ask only s is shown. port is that of
-// a member whose server line has none; 0: unknown.
+// Register adds the handlers to mux; stop must be called before s is closed. Without ask only s is
+// shown. port is that of a member whose server line has none; 0: unknown.
 func Register(mux *http.ServeMux, s *server.Server, ask AskFunc, port int) (stop func()) {
 	e := &explorer{server: s, samples: newPast(s), others: others{ask: ask, port: port}}
 	e.long = fair.NewGauge(maxLongEach, maxLong)

@@ -32,8 +32,7 @@ type version struct {
 	ACL        []proto.ACLJSON `json:"acl,omitempty"`
 }
 
-// history answers with a page of the versions of a znode that the archive has, newest first. With
-// since it has the changes of a subtree from a time on.
+// history answers with a page of a znode's versions, newest first; with since, of a subtree.
 func (e *explorer) history(q *request) (any, error) {
 	ask := history.Query{
 		MaxData: maxSide, Path: q.znode("path", ""), Limit: min(q.rows(), maxVersions),

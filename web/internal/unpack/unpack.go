@@ -15,8 +15,7 @@ const maxWindow = 8 << 20
 // ErrTooLarge is the error of data that become larger than allowed.
 var ErrTooLarge = errors.New("the decompressed data is too large")
 
-// Zstd decompresses frames of zstd into at most limit bytes. Its memory is bounded by limit and the
-// window, whatever the frames say.
+// Zstd decompresses frames into at most limit bytes, in memory bounded by that and the window.
 func Zstd(r io.Reader, limit int64) ([]byte, error) {
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {

@@ -105,8 +105,7 @@ func (s *Security) config(host string) *tls.Config {
 	return cfg
 }
 
-// Transport makes a transport of HTTP connect to https URLs of a host with these settings, directly
-// or through a proxy. Without TLS it stays as it is.
+// Transport makes https connections of t to host use these settings, also through a proxy.
 func (s *Security) Transport(t *http.Transport, host string) {
 	if !s.TLS() {
 		return

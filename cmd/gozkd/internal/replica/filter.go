@@ -8,8 +8,7 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// Filter selects the changes of a znode from the transactions of a log, oldest first: for the
-// commands, and for the history that servers serve.
+// Filter selects the changes of a znode from the transactions of a log, oldest first.
 type Filter struct {
 	Path  string
 	Below bool // the znodes below Path as well

@@ -148,8 +148,7 @@ func (l *revocationList) signedBy(authority *x509.Certificate) bool {
 	return signed
 }
 
-// checkRevoked reports an error unless one of the chains has no revoked certificate and all the
-// authorities of that chain have a list that is up to date.
+// checkRevoked demands a chain without revoked certificates whose authorities have current lists.
 func (c *content) checkRevoked(chains [][]*x509.Certificate) error {
 	if !c.options.CRL {
 		return nil

@@ -28,9 +28,8 @@ const (
 	typeBCFKS  = "BCFKS"
 )
 
-// check reports a store of a type that is not supported. prefix is the beginning of its keys. Which
-// of the supported types a file has is seen from its content: keytool makes PKCS12 by default, also
-// if the file is called .jks, and Java reads both as either.
+// check reports a store of a type that is not supported. Which one it is, its content tells:
+// keytool makes PKCS12 by default, also if the file is called .jks. prefix begins its keys.
 func (s *Store) check(prefix string) error {
 	kind := strings.ToUpper(s.Type)
 	if kind == "" && filepath.Ext(s.Location) == ".bcfks" {
@@ -63,8 +62,7 @@ func kindOf(data []byte) (string, error) {
 	return "", errors.New("it is neither JKS nor PKCS12 nor PEM")
 }
 
-// password returns the password: the content of the file without its last line separator, or the
-// configured text. Source: ZooKeeper's SecretUtils.
+// password returns the password: the file without its last line end, or the text (SecretUtils).
 func (s *Store) password(in *input) string {
 	if s.PasswordFile == "" {
 		return s.Password
@@ -123,8 +121,7 @@ type input struct {
 	warn []string
 }
 
-// read reads a file of at most limit bytes. If it is secret, or has a private key that no password
-// protects, other users should not be able to read it.
+// read reads a file of at most limit bytes, and warns if others can read what must be secret.
 func (in *input) read(f file, limit int64) error {
 	data, shared, err := secretfile.Read(f.path, limit)
 	if err != nil {

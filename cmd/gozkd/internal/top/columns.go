@@ -119,8 +119,7 @@ func versionText(m *member) string {
 	return printable.Dotted(release)
 }
 
-// latencyText returns the latency of the last round. If mntr does not tell that latency, the text
-// is the latency since the member's start, with a star.
+// latencyText returns the latency of the last round or, if mntr lacks it, since the start, with *.
 func latencyText(m *member) string {
 	if _, ok := m.last.Monitor["cnt_readlatency"]; ok {
 		return millis(m.rates.LatencyMs)

@@ -134,8 +134,7 @@ func orNull(v float64) *float64 {
 	return &v
 }
 
-// stream writes the output without a screen: once, or for each round until ctx ends. A round is
-// over when each member has been asked once more.
+// stream writes the output once, or for each round, in which each member is asked once more.
 func stream(ctx context.Context, w *watcher, o options, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

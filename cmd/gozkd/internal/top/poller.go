@@ -12,8 +12,7 @@ import (
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
 
-// retryRounds is the number of rounds after which a refused word is asked again: the whitelist may
-// have changed, but each word costs a connection.
+// retryRounds is after how many rounds a refused word is asked again, as each costs a connection.
 const retryRounds = 15
 
 // poller asks a member. It is not safe for concurrent use.

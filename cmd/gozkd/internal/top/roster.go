@@ -163,8 +163,7 @@ func discoverer(timeout time.Duration, security *clientflags.Security) func(ctx 
 	}
 }
 
-// aliases maps the IP addresses with ports of the given addresses to these. It skips a name that
-// cannot be resolved: asking that server reports the error.
+// aliases maps IP addresses with ports to the given addresses whose names can be resolved.
 func aliases(ctx context.Context, addresses []string, timeout time.Duration) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
