@@ -415,7 +415,7 @@ var table = slices.Concat(webTable, []box{
 		{"cmd/gozkd/internal/cli", "flags and output of all commands"},
 		{"cmd/gozkd/internal/config", "where the server of a zoo.cfg listens"},
 		{"internal/serverlist", "where a reconfig moved it"}, {"internal/probe", "asks a server"},
-		{"client", "parses a list of servers"},
+		{"client", "parses a list of servers"}, {"server/facts", "the modes of servers"},
 	}},
 	{pkg: "cmd/gozkd/internal/pty", there: true, may: []arrow{
 		{"github.com/charmbracelet/x/vt", "the screen"},

@@ -33,7 +33,7 @@ type State struct {
 	// Outstanding requests are not answered yet.
 	Outstanding int64      `json:"outstanding"`
 	Zxid        proto.Zxid `json:"-"`
-	// Mode is standalone, leader, follower, observer or read-only.
+	// Mode is one of package facts.
 	Mode   string `json:"-"`
 	Znodes int64  `json:"znodes"`
 	// Archive says that the archive is closed to a gozkd, Outside why it is not a member of its
@@ -48,17 +48,6 @@ type Latency struct {
 	Avg float64 `json:"avg"`
 	Max int64   `json:"max"`
 }
-
-// ModeReadOnly is the mode of a ZooKeeper without a quorum that serves reads.
-const ModeReadOnly = "read-only"
-
-// Modes of servers that are part of a quorum or need none.
-const (
-	ModeStandalone = "standalone"
-	ModeLeader     = "leader"
-	ModeFollower   = "follower"
-	ModeObserver   = "observer"
-)
 
 // Gozkd reports whether the server is a gozkd.
 func (s State) Gozkd() bool { return strings.Contains(s.Version, "-gozkd-") }
@@ -363,7 +352,7 @@ func clientAddress(s string) string {
 	return net.JoinHostPort(host, s[i+1:])
 }
 
-// Roles of a Peer, beside ModeLeader.
+// Roles of a Peer, beside [facts.Leader].
 const (
 	peerInStep    = "in step"
 	peerBehind    = "behind"    // connected, but not in step with the leader
@@ -384,7 +373,7 @@ type Peer struct {
 
 // Up reports whether the peer serves, as far as the others can tell.
 func (p Peer) Up() bool {
-	return p.Role == ModeLeader || p.Role == peerInStep || p.Role == peerConnected
+	return p.Role == facts.Leader || p.Role == peerInStep || p.Role == peerConnected
 }
 
 // Unknown reports whether the answers tell nothing.
@@ -414,7 +403,7 @@ func PeerOf(id uint64, answers []Monitor) Peer {
 	}
 	switch {
 	case leader >= 0 && memberid.Of(leader) == id:
-		p.Role = ModeLeader
+		p.Role = facts.Leader
 	case reached:
 		p.Role = cmp.Or(judged, peerConnected)
 	}

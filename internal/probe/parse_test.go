@@ -25,20 +25,20 @@ func TestParseState(t *testing.T) {
 	for file, want := range map[string]State{
 		"3.8.0-leader.srvr": {
 			Version: "3.8.0-${mvngit.commit.id}", // Debian's
-			Mode:    ModeLeader, Zxid: 0x100001ad1, LatencyMs: Latency{Min: 0, Avg: 1.1275, Max: 63}, Received: 15970, Sent: 15967, Connections: 3,
+			Mode:    facts.Leader, Zxid: 0x100001ad1, LatencyMs: Latency{Min: 0, Avg: 1.1275, Max: 63}, Received: 15970, Sent: 15967, Connections: 3,
 			Outstanding: 4, Znodes: 2137,
 		},
 		"3.9.5-follower.srvr": {
 			Version: "3.9.5-293c895a8d966a3ecb92872be4a1daf87d725da2",
-			Mode:    ModeFollower, Zxid: 0x10000178d, LatencyMs: Latency{Min: 0, Avg: 1.9737, Max: 51}, Received: 15679, Sent: 15677, Connections: 3,
+			Mode:    facts.Follower, Zxid: 0x10000178d, LatencyMs: Latency{Min: 0, Avg: 1.9737, Max: 51}, Received: 15679, Sent: 15677, Connections: 3,
 			Outstanding: 2, Znodes: 2137,
 		},
 		"3.9.5-standalone.srvr": {
-			Version: "3.9.5-293c895a8d966a3ecb92872be4a1daf87d725da2", Mode: ModeStandalone, Received: 3, Sent: 2, Connections: 1, Znodes: 5,
+			Version: "3.9.5-293c895a8d966a3ecb92872be4a1daf87d725da2", Mode: facts.Standalone, Received: 3, Sent: 2, Connections: 1, Znodes: 5,
 		},
 		"gozkd-leader.srvr": {
 			Version: "3.9.5-gozkd-0.1.0",
-			Mode:    ModeLeader, Zxid: 0x100001705, LatencyMs: Latency{Min: 0, Avg: 0.5469, Max: 24}, Received: 14194, Sent: 14189, Connections: 3,
+			Mode:    facts.Leader, Zxid: 0x100001705, LatencyMs: Latency{Min: 0, Avg: 0.5469, Max: 24}, Received: 14194, Sent: 14189, Connections: 3,
 			Outstanding: 2, Znodes: 2137,
 		},
 	} {

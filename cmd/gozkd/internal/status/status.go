@@ -18,6 +18,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
 	"github.com/gozkd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 const usage = `usage: gozkd status [flags] [zoo.cfg]
@@ -191,7 +192,7 @@ func (s *server) problem(ready bool) string {
 		return "alive, but not ready: it is not part of a quorum, or has not caught up yet; its log says which"
 	case s.err != nil:
 		return probe.Cause(s.err)
-	case ready && s.state.Mode == probe.ModeReadOnly:
+	case ready && s.state.Mode == facts.ReadOnly:
 		return "alive, but serves only reads: " + s.monitor.WhyReadOnly()
 	}
 	return ""
@@ -204,7 +205,7 @@ func judge(servers []server, others []probe.Peer) []string {
 	known, follow := true, true
 	for i := range servers {
 		s := &servers[i]
-		follow = follow && (s.state.Mode == probe.ModeFollower || s.state.Mode == probe.ModeObserver)
+		follow = follow && (s.state.Mode == facts.Follower || s.state.Mode == facts.Observer)
 		switch {
 		case s.err != nil:
 			why := s.address + ": " + probe.Cause(s.err)
@@ -212,13 +213,13 @@ func judge(servers []server, others []probe.Peer) []string {
 				why += "; its log says why"
 			}
 			problems, known = append(problems, why), false
-		case s.state.Mode == probe.ModeReadOnly:
+		case s.state.Mode == facts.ReadOnly:
 			problems = append(problems, s.address+": serves only reads: "+s.monitor.WhyReadOnly())
 		case s.state.Outside != "":
 			problems = append(problems, s.address+": "+s.state.Outside)
-		case s.state.Mode == probe.ModeStandalone && len(servers) > 1:
+		case s.state.Mode == facts.Standalone && len(servers) > 1:
 			problems = append(problems, s.address+": is standalone, not a member of an ensemble")
-		case s.state.Mode == probe.ModeLeader:
+		case s.state.Mode == facts.Leader:
 			leaders = append(leaders, s.address)
 		}
 	}
@@ -226,7 +227,7 @@ func judge(servers []server, others []probe.Peer) []string {
 	case len(servers) == 1, len(leaders) == 1:
 	case len(leaders) > 1:
 		problems = append(problems, fmt.Sprintf("%d servers lead: %s", len(leaders), strings.Join(leaders, ", ")))
-	case slices.ContainsFunc(others, func(p probe.Peer) bool { return p.Role == probe.ModeLeader }):
+	case slices.ContainsFunc(others, func(p probe.Peer) bool { return p.Role == facts.Leader }):
 	case follow: // a server without a leader does not call itself a follower
 		problems = append(problems, "which server leads is unknown: name all with -server")
 	case known:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // Data near their limit are a problem, which is said once.
@@ -12,7 +13,7 @@ func TestEnsemble_DataNearTheirLimit(t *testing.T) {
 	var e ensemble
 	for _, status := range []string{"", "data near their limit: 80", "data near their limit: 81"} {
 		m := &member{Entry: Entry{Address: "a:1"}, hasSample: true, last: Sample{Monitor: probe.Monitor{"gozkd_data_status": status}}}
-		m.last.State.Mode = probe.ModeLeader
+		m.last.State.Mode = facts.Leader
 		e.members = append(e.members, m)
 	}
 	if problems := e.problems(); !slices.Equal(problems[1:], []string{"data near their limit: 80"}) {
@@ -38,7 +39,7 @@ func TestArchive_NoteOrProblem(t *testing.T) {
 		var e ensemble
 		for i, lag := range c.lags {
 			m := &member{Entry: Entry{Address: string(rune('a'+i)) + ":1"}, hasSample: true, last: Sample{Monitor: probe.Monitor{}}}
-			if m.last.State.Mode = probe.ModeStandalone; lag != "" {
+			if m.last.State.Mode = facts.Standalone; lag != "" {
 				m.last.Monitor["gozkd_archive_lag_seconds"] = lag
 				m.last.Monitor["gozkd_archive_shipper"] = []string{"1", "0"}[min(i, 1)]
 				if i == 1 {

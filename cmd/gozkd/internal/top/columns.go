@@ -14,6 +14,7 @@ import (
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // memberColumns returns the columns of a member that serves. The widest screen shows all of them.
@@ -92,9 +93,9 @@ func (m *member) role(e *ensemble, th theme) (text string, style lipgloss.Style)
 		return "down", th.bad
 	}
 	switch m.last.State.Mode {
-	case probe.ModeLeader, probe.ModeStandalone:
+	case facts.Leader, facts.Standalone:
 		style = th.leader
-	case probe.ModeReadOnly:
+	case facts.ReadOnly:
 		style = th.warn
 	}
 	return m.last.State.Mode, style

@@ -11,6 +11,7 @@ import (
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 	"github.com/gozkd/gozkd/server"
+	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/zktest"
 )
 
@@ -83,7 +84,7 @@ func TestWatcher_WithoutClientPorts(t *testing.T) {
 		}
 		leads := false
 		for _, m := range e.Members {
-			leads = leads || m.Role == probe.ModeLeader
+			leads = leads || m.Role == facts.Leader
 		}
 		if !leads {
 			t.Errorf("as member %d sees it, nobody leads\n%s", id, text)

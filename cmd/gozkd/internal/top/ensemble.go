@@ -114,7 +114,7 @@ func clientsBetween(m *member, a, b *Sample) []session {
 // leaders returns the members that claim to lead.
 func (e *ensemble) leaders() []*member {
 	return slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool {
-		return !m.up() || m.last.State.Mode != probe.ModeLeader
+		return !m.up() || m.last.State.Mode != facts.Leader
 	})
 }
 
@@ -143,7 +143,7 @@ func (e *ensemble) followed() *member {
 		return l
 	}
 	for _, m := range e.members {
-		if !m.up() && e.peer(m).Role == probe.ModeLeader {
+		if !m.up() && e.peer(m).Role == facts.Leader {
 			return m
 		}
 	}
@@ -241,10 +241,10 @@ func (e *ensemble) problems() []string {
 		if m.hasSample {
 			sampled++
 		}
-		if m.up() && m.last.State.Mode == probe.ModeStandalone {
+		if m.up() && m.last.State.Mode == facts.Standalone {
 			standalone = append(standalone, m.Address)
 		}
-		if m.up() && m.last.State.Mode == probe.ModeReadOnly {
+		if m.up() && m.last.State.Mode == facts.ReadOnly {
 			impaired = append(impaired, m.Address+": serves only reads: "+m.last.Monitor.WhyReadOnly())
 		}
 		if m.up() {

@@ -26,7 +26,7 @@ func told(fakes []*fake, between func(), seconds ...float64) *ensemble {
 }
 
 func TestEnsemble_Totals(t *testing.T) {
-	leader, follower, down := newFake(1, probe.ModeLeader), newFake(2, probe.ModeFollower), newFake(3, probe.ModeFollower)
+	leader, follower, down := newFake(1, facts.Leader), newFake(2, facts.Follower), newFake(3, facts.Follower)
 	down.err = errors.New("connection refused")
 	e := told([]*fake{leader, follower, down}, func() {
 		leader.work(1000)
@@ -57,7 +57,7 @@ func (e *ensemble) roster() []Entry {
 }
 
 func TestEnsemble_Lag(t *testing.T) {
-	leader, follower := newFake(1, probe.ModeLeader), newFake(2, probe.ModeFollower)
+	leader, follower := newFake(1, facts.Leader), newFake(2, facts.Follower)
 	leader.lag = map[uint64]int64{2: 7}
 	leader.zxid += 40
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestEnsemble_Lag(t *testing.T) {
 		{"ZooKeeper does not tell either", func() { leader.only, leader.version = false, "3.9.5-293c" }, lag{n: 40, known: true, estimated: true}},
 		{"read a moment later", func() { follower.zxid += 50 }, lag{n: 0, known: true, estimated: true}},
 		{"another epoch", func() { follower.zxid = 0x200000001 }, lag{}},
-		{"no leader", func() { leader.mode = probe.ModeFollower }, lag{}},
+		{"no leader", func() { leader.mode = facts.Follower }, lag{}},
 	} {
 		c.change()
 		e := told([]*fake{leader, follower}, nil, 0)
@@ -124,7 +124,7 @@ func TestEnsemble_Problems(t *testing.T) {
 
 // A member that cannot be asked counts as the others see it.
 func TestEnsemble_Unasked(t *testing.T) {
-	asked := newFake(1, probe.ModeFollower)
+	asked := newFake(1, facts.Follower)
 	hidden := &fake{Entry: Entry{Address: "server.2 h:?", ID: 2}, err: errUnknownPort}
 	for _, c := range []struct {
 		name, mode, mntr, role, title, problems string
@@ -158,7 +158,7 @@ func TestEnsemble_Unasked(t *testing.T) {
 
 // Of two members that claim to lead, the one with the newer epoch counts.
 func TestEnsemble_TwoLeaders(t *testing.T) {
-	old, young := newFake(1, probe.ModeLeader), newFake(2, probe.ModeLeader)
+	old, young := newFake(1, facts.Leader), newFake(2, facts.Leader)
 	young.zxid = 0x200000000
 	if e := told([]*fake{old, young}, nil, 0); e.leader().ID != 2 {
 		t.Errorf("leader %d", e.leader().ID)
@@ -166,7 +166,7 @@ func TestEnsemble_TwoLeaders(t *testing.T) {
 }
 
 func TestEnsemble_Clients(t *testing.T) {
-	f := newFake(1, probe.ModeLeader)
+	f := newFake(1, facts.Leader)
 	f.clients = []probe.Connection{connection(1), connection(2)}
 	rates := func(e *ensemble) []float64 {
 		var list []float64
@@ -193,7 +193,7 @@ func TestEnsemble_Clients(t *testing.T) {
 }
 
 func TestEnsemble_Hot(t *testing.T) {
-	a, b := newFake(1, probe.ModeLeader), newFake(2, probe.ModeFollower)
+	a, b := newFake(1, facts.Leader), newFake(2, facts.Follower)
 	a.hot = facts.HotSpots{Paths: []facts.HotPath{{Path: "/a", Reads: 5}, {Path: "/b", Writes: 4}}, Clients: []facts.HotClient{{Session: "0x1", Reads: 9}}, Window: 10}
 	b.hot = facts.HotSpots{Paths: []facts.HotPath{{Path: "/b", Reads: 3}}, Clients: []facts.HotClient{{Session: "0x2", Reads: 10}}, Window: 4}
 	h, missing := told([]*fake{a, b}, nil, 0).hot()
@@ -209,7 +209,7 @@ func TestEnsemble_Hot(t *testing.T) {
 
 // When members join and leave, the others keep their state.
 func TestEnsemble_Roster(t *testing.T) {
-	a, b := newFake(1, probe.ModeLeader), newFake(2, probe.ModeFollower)
+	a, b := newFake(1, facts.Leader), newFake(2, facts.Follower)
 	e := told([]*fake{a, b}, nil, 0, 1, 2)
 	e.observe(Report{Sample: a.sample(3), Roster: []Entry{a.Entry}})
 	e.observe(Report{Sample: b.sample(3), Roster: []Entry{a.Entry}}) // was in flight

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/wakeup"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // retryRounds is after how many rounds a refused word is asked again, as each costs a connection.
@@ -73,7 +74,7 @@ func (p *poller) sample(ctx context.Context) (s Sample, settings *probe.Settings
 	} else if errors.Is(s.HotErr, probe.ErrNoAnswer) {
 		s.HotErr = errOldGozkd
 	}
-	if s.State.Mode != probe.ModeStandalone && (p.settings.round == 0 || p.round >= p.settings.round+retryRounds) {
+	if s.State.Mode != facts.Standalone && (p.settings.round == 0 || p.round >= p.settings.round+retryRounds) {
 		settings = p.readSettings(ctx)
 	}
 	return s, settings

@@ -8,11 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gozkd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 func TestRates(t *testing.T) {
-	f := newFake(1, probe.ModeLeader)
+	f := newFake(1, facts.Leader)
 	a := f.sample(0)
 	f.asked += 10 // questions of this process do not count
 	f.received += 1000
@@ -32,7 +32,7 @@ func TestRates(t *testing.T) {
 // Without mntr, and with the mntr of a server that does not count reads, values are unknown instead
 // of 0.
 func TestRates_WithoutMonitor(t *testing.T) {
-	f := newFake(1, probe.ModeLeader)
+	f := newFake(1, facts.Leader)
 	f.only = true
 	a := f.sample(0)
 	f.received += 100
@@ -44,7 +44,7 @@ func TestRates_WithoutMonitor(t *testing.T) {
 
 func TestRates_Unknown(t *testing.T) {
 	worked := func(change func(f *fake)) (a, b Sample) {
-		f := newFake(1, probe.ModeLeader)
+		f := newFake(1, facts.Leader)
 		f.work(5000)
 		a = f.sample(0)
 		f.work(1000)
@@ -84,7 +84,7 @@ func TestRates_Unknown(t *testing.T) {
 // No rate is ever negative, infinite, or higher than possible.
 func TestRates_NeverAbsurd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := newFake(1, probe.ModeLeader)
+		f := newFake(1, facts.Leader)
 		at := 0.0
 		last := f.sample(at)
 		for range rapid.IntRange(1, 30).Draw(t, "rounds") {
@@ -94,7 +94,7 @@ func TestRates_NeverAbsurd(t *testing.T) {
 			case 0: // srst
 				f.received, f.reads, f.writes, f.readMs, f.syncs, f.syncMs = 0, 0, 0, 0, 0, 0
 			case 1: // restart
-				*f = *newFake(1, probe.ModeLeader)
+				*f = *newFake(1, facts.Leader)
 				f.uptimeMs = 1
 			case 2:
 				f.err = errors.New("connection refused")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/probe"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 const three = "server.1=h1:2888:3888:participant;0.0.0.0:2181\nserver.2=h2:2888:3888:participant;h2c:2182\nserver.3=10.0.0.3:2888:3888:observer"
@@ -119,7 +120,7 @@ func TestRoster_AnotherMemberAnswers(t *testing.T) {
 // A member whose address is unknown is not asked, and does not count as down.
 func TestWatcher_UnknownAddress(t *testing.T) {
 	e := ensemble{}
-	r := Report{Roster: []Entry{{"a:1", 1}, {"server.2 a:?", 2}}, Sample: Sample{Address: "a:1", State: probe.State{Mode: probe.ModeFollower}}}
+	r := Report{Roster: []Entry{{"a:1", 1}, {"server.2 a:?", 2}}, Sample: Sample{Address: "a:1", State: probe.State{Mode: facts.Follower}}}
 	e.observe(r)
 	_, r.Sample.Err = askUnknown(t.Context(), "", "")
 	r.Sample.Address = "server.2 a:?"

@@ -32,7 +32,7 @@ type scene struct {
 }
 
 func loaded() []*fake {
-	leader, a, b := newFake(2, probe.ModeLeader), newFake(1, probe.ModeFollower), newFake(3, probe.ModeFollower)
+	leader, a, b := newFake(2, facts.Leader), newFake(1, facts.Follower), newFake(3, facts.Follower)
 	leader.lag = map[uint64]int64{1: 0, 3: 4}
 	for i, f := range []*fake{leader, a, b} {
 		for n := range int64(4) {
@@ -60,7 +60,7 @@ func scenes() []scene {
 			fakes[1].err = &probe.Error{Address: fakes[1].Address, Word: "srvr", Err: errors.New("connection refused")}
 		}
 		if second >= 18 {
-			fakes[2].mode, fakes[2].zxid = probe.ModeLeader, 0x200000001
+			fakes[2].mode, fakes[2].zxid = facts.Leader, 0x200000001
 		}
 	}
 	return []scene{
@@ -89,7 +89,7 @@ func scenes() []scene {
 		{name: "many", fakes: func() []*fake {
 			fakes := loaded()
 			for id := uint64(4); id < 30; id++ {
-				fakes = append(fakes, newFake(id, probe.ModeObserver))
+				fakes = append(fakes, newFake(id, facts.Observer))
 			}
 			for n := range int64(60) {
 				fakes[0].clients = append(fakes[0].clients, connection(100+n))
