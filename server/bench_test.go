@@ -15,14 +15,7 @@ import (
 func BenchmarkBurst(b *testing.B) {
 	for _, n := range []int{1, 16, 128} {
 		b.Run(fmt.Sprintf("getData=%d", n), func(b *testing.B) {
-			s, err := New(Config{InProcess: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := s.Start(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = s.Close() }()
+			s := startInProcess(b, Config{})
 			if err := s.Load(b.Context(), map[string][]byte{"/bench/data/n0001": make([]byte, 100)}); err != nil {
 				b.Fatal(err)
 			}

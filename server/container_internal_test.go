@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,20 +13,8 @@ import (
 // A container that was deleted and created again since the leader has decided to delete it stays.
 func TestContainer_CreatedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{InProcess: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
-		dial := func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }
-		c, err := client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: dial})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = c.Close() }()
+		s := startInProcess(t, Config{})
+		c := connectTo(t, s)
 		renew := func(path string, o client.CreateOptions) {
 			t.Helper()
 			if _, _, err := c.Create(t.Context(), path, nil, o); err != nil {

@@ -20,16 +20,9 @@ import (
 // The applier is not that of the server, which another goroutine uses.
 func costServer(t *testing.T, cfg Config) (*Server, *conn, *applier) {
 	t.Helper()
-	cfg.InProcess = true
-	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := startInProcess(t, cfg)
 	here, there := net.Pipe()
-	t.Cleanup(func() { _, _, _ = here.Close(), there.Close(), s.Close() })
+	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
 	c := newConn(s, here, portPlain, "client")
 	a := newApplier(s)
 	return s, c, a

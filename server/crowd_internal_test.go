@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -24,19 +23,9 @@ import (
 // exceed the rest, and lets in new sessions when clients have left.
 func TestCrowd_EndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, MaxClientConns: -1, Tick: time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.growth.memory = func() capacity.Usage { return capacity.Usage{} } // other tests' memory is not this server's
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
-		cfg := client.Config{
-			Servers: []string{"127.0.0.1:2181"}, SessionTimeout: 10 * time.Second,
-			Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) },
-		}
+		s := startInProcess(t, Config{DataLimit: 1 << 20, MaxClientConns: -1, Tick: time.Second}, withoutMemory)
+		cfg := clientOf(s)
+		cfg.SessionTimeout = 10 * time.Second
 		limit := capacity.CrowdLimit(1<<20, 0, false)
 		within := func() {
 			t.Helper()
@@ -126,15 +115,7 @@ func TestCrowd_EndsByItself(t *testing.T) {
 // TestCrowd_SlowReaders: what waits for slow readers keeps out newcomers, for as long as it waits,
 // but not the few who are always let in.
 func TestCrowd_SlowReaders(t *testing.T) {
-	s, err := New(Config{DataLimit: 64 << 20, InProcess: true, Tick: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.growth.memory = func() capacity.Usage { return capacity.Usage{} }
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
+	s := startInProcess(t, Config{DataLimit: 64 << 20, Tick: time.Second}, withoutMemory)
 	g := s.growth
 	_, always := g.crowd(true)
 	admits := func(what string, taken int64, want bool) {
@@ -163,20 +144,12 @@ func TestCrowd_SlowReaders(t *testing.T) {
 func TestCrowd_WatchesOfFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder // written under the logger's lock
-		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, Tick: time.Second, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.growth.memory = func() capacity.Usage { return capacity.Usage{} } // other tests' memory is not this server's
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
+		logger := hclog.New(&hclog.LoggerOptions{Output: &log})
+		s := startInProcess(t, Config{DataLimit: 1 << 20, Tick: time.Second, Logger: logger}, withoutMemory)
 		connect := func() *client.Client {
-			c, err := client.Connect(t.Context(), client.Config{
-				Servers: []string{"127.0.0.1:2181"}, SessionTimeout: 10 * time.Second,
-				Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) },
-			})
+			cfg := clientOf(s)
+			cfg.SessionTimeout = 10 * time.Second
+			c, err := client.Connect(t.Context(), cfg)
 			if err != nil {
 				t.Fatalf("a new session beside %d bytes of watches: %v", s.state.watches.Bytes(), err)
 			}

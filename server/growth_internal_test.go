@@ -29,25 +29,8 @@ import (
 // deletions nothing is.
 func TestGrowth_FullEndsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{DataLimit: 1 << 20, InProcess: true, EnforceQuota: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.growth.memory = func() capacity.Usage { return capacity.Usage{} }
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
-		connect := func() *client.Client {
-			t.Helper()
-			c, err := client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
-		}
-		c := connect()
-		defer func() { _ = c.Close() }()
+		s := startInProcess(t, Config{DataLimit: 1 << 20, EnforceQuota: true}, withoutMemory)
+		c := connectTo(t, s)
 		for _, path := range []string{"/q", "/zookeeper/quota/q", "/zookeeper/quota/q/zookeeper_stats", "/zookeeper/quota/q/zookeeper_limits"} {
 			text := "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=1" // counts in zookeeper_limits only
 			if _, _, err := c.Create(t.Context(), path, []byte(text), client.CreateOptions{}); err != nil {
@@ -59,7 +42,7 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 			_, _, err := c.Create(t.Context(), path, data, client.CreateOptions{})
 			return err
 		}
-		n := 0
+		n, err := 0, error(nil)
 		for ; err == nil; n++ {
 			err = create(fmt.Sprint("/", n))
 			time.Sleep(10 * time.Millisecond)
@@ -77,8 +60,7 @@ func TestGrowth_FullEndsByItself(t *testing.T) {
 		}
 		refused := func() int64 { return s.meter.Counted(meter.GrowthRefused) }
 		before := refused()
-		other := connect() // a client that wants to delete needs a session
-		defer func() { _ = other.Close() }()
+		other := connectTo(t, s) // a client that wants to delete needs a session
 		for what, err := range map[string]error{
 			"get":                           second(c.Get(t.Context(), "/0", false)),
 			"create above the quota, again": ignore(create("/q/y"), proto.ErrQuotaExceeded),
@@ -353,25 +335,20 @@ func TestSpread_KeepsWhoWaits(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, err := New(Config{InProcess: true})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := s.Start(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = s.Close() }()
+				s := startInProcess(t, Config{})
 				dials, waits := [2]int{}, &gate{}
 				var clients [2]*client.Client
 				for i := range clients {
-					clients[i], err = client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (_ net.Conn, err error) {
+					cfg := clientOf(s)
+					cfg.Dial = func(ctx context.Context, _ string) (_ net.Conn, err error) {
 						nc, err := s.Dial(ctx)
 						if dials[i]++; i == 0 {
 							waits.Conn, nc = nc, waits
 						}
 						return nc, err
-					}})
-					if err != nil {
+					}
+					var err error
+					if clients[i], err = client.Connect(t.Context(), cfg); err != nil {
 						t.Fatal(err)
 					}
 					defer func() { _ = clients[i].Close() }()

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -64,19 +62,10 @@ func TestGrowth_MeasuresBesidesTheState(t *testing.T) {
 		const limit, besides, znodes = 1 << 20, 100_000, 60
 		var memory Memory
 		start := func() (*Server, *client.Client) {
-			s, err := New(Config{DataLimit: limit, InProcess: true, Memory: &memory})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.growth.memory = func() capacity.Usage { return capacity.Usage{Live: s.growth.weight.Load() + besides} }
-			if err := s.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			c, err := client.Connect(t.Context(), client.Config{Servers: []string{"127.0.0.1:2181"}, Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s, c
+			s := startInProcess(t, Config{DataLimit: limit, Memory: &memory}, func(s *Server) {
+				s.growth.memory = func() capacity.Usage { return capacity.Usage{Live: s.growth.weight.Load() + besides} }
+			})
+			return s, connectTo(t, s)
 		}
 		stop := func(s *Server, c *client.Client) {
 			if err := errors.Join(c.Close(), s.Close()); err != nil {
@@ -115,21 +104,15 @@ func TestGrowth_IdleServerMeasuresAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
 		defer debug.SetGCPercent(debug.SetGCPercent(-1)) // tests make much garbage
-		s, err := New(Config{DataLimit: limit, InProcess: true})
-		if err != nil {
-			t.Fatal(err)
-		}
 		var loaded atomic.Bool
-		s.growth.memory = func() (u capacity.Usage) {
-			if u.Live = 500_000; loaded.Load() {
-				u.Live = 2 * limit
+		s := startInProcess(t, Config{DataLimit: limit}, func(s *Server) {
+			s.growth.memory = func() (u capacity.Usage) {
+				if u.Live = 500_000; loaded.Load() {
+					u.Live = 2 * limit
+				}
+				return u
 			}
-			return u
-		}
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = s.Close() }()
+		})
 		if err := s.Load(t.Context(), map[string][]byte{"/a": make([]byte, 400_000)}); err != nil {
 			t.Fatal(err)
 		}
