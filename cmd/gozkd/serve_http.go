@@ -43,6 +43,7 @@ const (
 type endpoints struct {
 	admin, metrics string
 	web            *web.Handler // nil: not served
+	temporary      string       // the directory with the token of a server in memory, or ""
 	servers        []*http.Server
 	serving        sync.WaitGroup
 	conns          sync.WaitGroup // open connections, including their running handlers
@@ -60,7 +61,7 @@ func openEndpoints(
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
-		if u := e.open(ctx, at, adminHandler(inv, c, s, e.web, r, log), log); u != "" {
+		if u := e.open(ctx, at, adminHandler(inv, c, s, e.web, e.localToken(c, log), r, log), log); u != "" {
 			e.admin = u + c.AdminCommandURL
 			if e.web != nil {
 				log.Info("serving REST and the explorer", "url", u+"/ui/", "anonymous", c.Web)
@@ -148,7 +149,7 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 	}
 }
 
-// close stops the servers and waits until all handlers have cleaned up, as after a snapshot.
+// close stops the servers, waits until all handlers have cleaned up, and removes e.temporary.
 func (e *endpoints) close() error {
 	var errs []error
 	for _, s := range e.servers {
@@ -156,15 +157,16 @@ func (e *endpoints) close() error {
 	}
 	e.serving.Wait()
 	e.conns.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, os.RemoveAll(e.temporary))...)
 }
 
 func adminHandler(
-	inv *config.Invocation, c config.Config, s *server.Server, pages *web.Handler, r *reloader, log hclog.Logger,
+	inv *config.Invocation, c config.Config, s *server.Server, pages *web.Handler, token string, r *reloader,
+	log hclog.Logger,
 ) http.Handler {
 	o := admin.Options{
 		Snapshot: c.AdminSnapshot, Shed: true, Interval: c.AdminInterval, Reload: r.forAdmin, NotReady: r.notReady,
-		TokenFile: c.AdminTokenFile, LocalTokenFile: localToken(c, log), Open: c.AdminOpen, ForwardedFor: c.AdminForwardedFor,
+		TokenFile: c.AdminTokenFile, LocalTokenFile: token, Open: c.AdminOpen, ForwardedFor: c.AdminForwardedFor,
 		Administrator: r.administrator(),
 	}
 	if inv.File != "" {
@@ -212,14 +214,20 @@ func adminHandler(
 	return all
 }
 
-// localToken returns the file with the token for callers on this machine; in memory "".
-func localToken(c config.Config, log hclog.Logger) string {
+// localToken returns the file with the token for callers on this machine, or "" if it cannot be.
+func (e *endpoints) localToken(c config.Config, log hclog.Logger) (path string) {
+	dir, err := c.Server.Dir, error(nil)
 	if c.Memory {
-		return ""
+		e.temporary, err = os.MkdirTemp("", "gozkd-admin-")
+		dir = e.temporary
 	}
-	path, err := admintoken.Ensure(c.Server.Dir)
+	if err == nil {
+		path, err = admintoken.Ensure(dir)
+	}
 	if err != nil {
 		log.Warn("no token for admin commands from this machine: only the superuser and gozkd.admin.tokenFile authorize", "error", err)
+	} else if c.Memory {
+		log.Info("admin commands from this machine need the token in a file, until the server ends", "auth-file", path)
 	}
 	return path
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"log"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -109,8 +111,10 @@ func TestServe_LogUnread(t *testing.T) {
 	}
 }
 
+// An ensemble in memory serves, and can be backed up: its log and refusals name the files with the
+// tokens for administrators, of which nothing is left.
 func TestServe_Ensemble(t *testing.T) {
-	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "tickTime=200", "-o", "4lw.commands.whitelist=conf")
+	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "tickTime=200", "-o", "4lw.commands.whitelist=conf", "-o", "admin.serverPort=0")
 	var all []string
 	for i, m := range p.ports.Members {
 		if m.ID != i+1 || !strings.HasPrefix(m.Client, "127.0.0.1:") {
@@ -131,8 +135,20 @@ func TestServe_Ensemble(t *testing.T) {
 			t.Errorf("ruok: %s", answer)
 		}
 	}
+	_, admin, _ := strings.Cut(p.ports.Admin, ",")
+	member, _, _ := strings.Cut(admin, ",")
+	status, refusal := fetch(t, member+"/snapshot")
+	_, token, _ := strings.Cut(refusal, "on this machine, Authorization: Bearer with the content of ")
+	token, _, _ = strings.Cut(token, `"`)
+	if status != http.StatusUnauthorized || !strings.Contains(p.Stderr.String(), "auth-file="+token+"\n") {
+		t.Fatalf("%d %s, and the log says\n%s", status, refusal, &p.Stderr)
+	}
+	must(t, "backup", "--from", member, "--auth-file", token, filepath.Join(t.TempDir(), "zk.backup"))
 	if status := p.Stop(os.Interrupt); status != 0 {
 		t.Errorf("exit status %d", status)
+	}
+	if _, err := os.Stat(filepath.Dir(token)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of a token is left: %v", err)
 	}
 }
 

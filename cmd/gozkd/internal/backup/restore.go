@@ -183,10 +183,7 @@ func restore(
 	}
 	timeMs := max(s.held.Time.UnixMilli(), 0) // that of the zero time is negative
 	done.closed = s.tree.Refound(uint32(epoch), timeMs, keepSessions)
-	if err := s.tree.Check(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(s.tree.Check(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	done.begins, err = found(s.held, s.tree, t, skip)

@@ -130,13 +130,13 @@ const answerTimeout = 10 * time.Minute
 
 func isURL(s string) bool { return strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://") }
 
-// snapshotURL returns the URL of the snapshot command, unless from names a path itself.
+// snapshotURL returns the URL of the snapshot command, unless from names another path itself.
 func snapshotURL(from string) (string, error) {
 	u, err := url.Parse(from)
 	if err != nil {
 		return "", fmt.Errorf("%q is no URL", store.ShownURL(from))
 	}
-	if u.Path == "" || u.Path == "/" {
+	if u.Path == "" || u.Path == "/" || u.Path == "/commands" {
 		u.Path, u.RawQuery = "/commands/snapshot", "streaming=true"
 	}
 	return u.String(), nil
