@@ -40,7 +40,9 @@ def wheel(version: str, system: str, arch: str, program: pathlib.Path, out: path
     files[f"{info}/WHEEL"] = (
         "Wheel-Version: 1.0\nGenerator: gozkd\nRoot-Is-Purelib: false\n" + "".join(f"Tag: py3-none-{t}\n" for t in tags)
     ).encode()
-    files[f"{info}/entry_points.txt"] = b"[pytest11]\ngozkd_testkit = gozkd_testkit.pytest_plugin\n"
+    files[f"{info}/entry_points.txt"] = (
+        b"[pytest11]\ngozkd_testkit = gozkd_testkit.pytest_plugin\n\n[console_scripts]\ngozkd-testkit = gozkd_testkit:_main\n"
+    )
     record = io.StringIO()
     rows = csv.writer(record, lineterminator="\n")
     for path, data in files.items():

@@ -75,6 +75,14 @@ def program() -> str:
     raise TestkitError("there is no gozkd-testkit: install a wheel for this platform, or set GOZKD_TESTKIT to the program")
 
 
+def _main() -> None:
+    """The command gozkd-testkit."""
+    words = [program(), *sys.argv[1:]]
+    if sys.platform == "win32":  # where exec does not wait
+        sys.exit(subprocess.call(words))
+    os.execv(words[0], words)
+
+
 def _duration(seconds: float) -> str:
     return f"{round(seconds * 1e6)}us"
 

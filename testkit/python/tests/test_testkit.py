@@ -2,6 +2,7 @@ import os
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 
 import pytest
@@ -121,6 +122,12 @@ print(f"Python: first server {ms[0]:.0f} ms, next {statistics.median(ms[1:]):.1f
 
 def test_start_times():  # measured, not judged: the machine may be busy; pytest -rP shows them
     print(subprocess.run([sys.executable, "-c", START_TIMES], check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def test_command():
+    command = os.path.join(sysconfig.get_path("scripts"), "gozkd-testkit")
+    program = "import os, sys; sys.exit(7 if os.environ['ZOOKEEPER_CONNECT'] else 1)"
+    assert subprocess.run([command, "run", "--", sys.executable, "-c", program]).returncode == 7
 
 
 def test_ends_with_its_interpreter(tmp_path):
