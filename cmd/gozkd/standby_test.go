@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,7 +22,8 @@ import (
 
 // A standby shows what is archived, and its watches fire. When all three members are lost under
 // load, the promoted standby has everything that it has shown, and clients go on with their
-// sessions, ephemerals and sequence counters; the other members join it.
+// sessions, ephemerals and sequence counters; the other members join it. The commands are those of
+// docs/guide/standby.md.
 func TestStandby_AllMembersLost(t *testing.T) {
 	t.Parallel() // it waits for processes
 	tr := newTrio(t)
@@ -47,8 +50,16 @@ func TestStandby_AllMembersLost(t *testing.T) {
 		status = run("gozkd", append([]string{"standby"}, args...), outside(&stdout, &stderr))
 		return status, stdout.String() + stderr.String()
 	}
-	cmd := program.Command("standby", url, "--into", dir, "--client-port", port, "--client-address", "127.0.0.1",
-		"-o", "admin.serverAddress=127.0.0.1", "-o", "admin.serverPort="+admin, "-o", "gozkd.archive.intervalMs=300")
+	var page []guideCommand
+	here := strings.NewReplacer("s3://backups/zk", url, "/var/lib/gozkd", dir, "2181", port)
+	for _, b := range readGuide(t, "standby.md", here.Replace) {
+		page = append(page, b.commands()...)
+	}
+	if len(page) != 4 || !strings.HasPrefix(page[0].line, "gozkd standby "+url) || !strings.HasPrefix(page[2].line, "gozkd standby promote ") {
+		t.Fatalf("docs/guide/standby.md has the commands %q", page)
+	}
+	cmd := program.Command(append(strings.Fields(page[0].line)[1:], "--client-address", "127.0.0.1",
+		"-o", "admin.serverAddress=127.0.0.1", "-o", "admin.serverPort="+admin, "-o", "gozkd.archive.intervalMs=300")...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -125,9 +136,14 @@ func TestStandby_AllMembersLost(t *testing.T) {
 		t.Error(err)
 	}
 	tr.dirs = [3]string{dir, t.TempDir(), t.TempDir()}
-	status, out := standby(append([]string{"promote", dir}, tr.flags(0)...)...)
+	status, out := standby(append(strings.Fields(page[2].line)[2:], tr.flags(0)...)...)
 	if status != 0 || !strings.Contains(out, " sessions and their 1 ephemeral znodes") {
 		t.Fatalf("promote: %d %s", status, out)
+	}
+	number := regexp.MustCompile(`\S*\d\S*`)
+	says := number.ReplaceAllString(strings.ReplaceAll(strings.Join(page[2].want, "\n"), dir, "DIR"), "…")
+	if want := outputPattern(strings.Split(says, "\n")); !want.MatchString(generalize(strings.ReplaceAll(out, dir, "DIR"))) {
+		t.Errorf("promote prints\n%s\nand the page says\n%s", out, says)
 	}
 	acked := load.so() // nothing is acknowledged before the next line
 	tr.start(0)
@@ -187,6 +203,17 @@ func TestStandby_NoArchive(t *testing.T) {
 // one that names a data directory that cannot be, and with one that names none.
 func TestStandby_KeysWithoutEffect(t *testing.T) {
 	dir := t.TempDir()
+	var unit []string // that of the page
+	for _, b := range readGuide(t, "standby.md", strings.TrimSpace) {
+		for _, line := range b.lines {
+			if words, ok := strings.CutPrefix(line, "ExecStart=/usr/local/bin/gozkd standby "); ok {
+				unit = strings.Fields(words)
+			}
+		}
+	}
+	if !slices.Equal(unit, []string{"${ARCHIVE_URL}", "--into", "/var/lib/gozkd", "/etc/gozkd/zoo.cfg"}) {
+		t.Errorf("the unit of docs/guide/standby.md starts a standby with %q, this test with others", unit)
+	}
 	members := "server.1=a:1:2;2181\nserver.2=b:1:2\nserver.3=c:1:2\n"
 	for _, text := range []string{
 		"", members, members + "dataDir=" + filepath.ToSlash(os.Args[0]) + "\ndataLogDir=no\\such\ndatadir.autocreate=true\n",
