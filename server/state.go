@@ -6,6 +6,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,8 +183,8 @@ func (s *state) weighSubtrees() *weighing {
 	for child, w := range weights {
 		list = append(list, facts.Subtree{Path: "/" + child, Weight: *w})
 	}
-	slices.SortFunc(list, func(a, b facts.Subtree) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Path, b.Path))
+	sort.Slice(list, func(i, j int) bool {
+		return cmp.Or(cmp.Compare(list[j].Weight, list[i].Weight), cmp.Compare(list[i].Path, list[j].Path)) < 0
 	})
 	return &weighing{slices.Clone(list[:min(len(list), shown)]), time.Now()}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/version"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/sasl"
 	"github.com/gozkd/gozkd/server"
@@ -21,6 +22,7 @@ import (
 func TestIdentity_OnThisMachine(t *testing.T) {
 	s := open(t, server.Config{}, web.Options{Anonymous: web.Read})
 	s.want(200, `"ids":[{"scheme":"ip","id":"127.0.0.1"}],"role":"read","login":false,"anonymous":true`, "GET", "/identity/v2", "")
+	s.want(200, `"version":"`+version.Get().String()+`"`, "GET", "/identity/v2", "") // as in srvr and gozkd --version
 	s.want(200, `"/"`, "GET", "/znodes/v2/", "")
 	s.want(401, "gozkd.web=write", "POST", "/znodes/v2/?name=a", "")
 }

@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -22,7 +21,7 @@ var files embed.FS // TestFiles_AreEmbedded compares it with the directory
 
 type file struct {
 	kind          string
-	plain, zipped []byte // zipped is nil if it is not smaller
+	plain, zipped []byte
 	etag          string
 }
 
@@ -34,12 +33,7 @@ var load = sync.OnceValue(func() map[string]file {
 		}
 		b, err := files.ReadFile(name)
 		sum := sha256.Sum256(b)
-		kind := cmp.Or(kinds[path.Ext(name)], mime.TypeByExtension(path.Ext(name)))
-		f := file{kind: kind, plain: b, etag: `"` + hex.EncodeToString(sum[:12]) + `"`}
-		if z := zip(b); len(z) < len(b) {
-			f.zipped = z
-		}
-		all[name] = f
+		all[name] = file{kinds[path.Ext(name)], b, zip(b), `"` + hex.EncodeToString(sum[:12]) + `"`}
 		return err
 	})
 	if err != nil { // the files are part of the program
@@ -73,8 +67,7 @@ func Handler(root string) http.Handler {
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 			return
 		}
-		name := strings.TrimPrefix(r.URL.Path, root)
-		name = cmp.Or(name, "index.html")
+		name := cmp.Or(strings.TrimPrefix(r.URL.Path, root), "index.html")
 		f, ok := load()[name]
 		if !ok {
 			http.NotFound(w, r)
@@ -85,7 +78,7 @@ func Handler(root string) http.Handler {
 		h.Set("Cache-Control", "no-cache")
 		h.Set("Vary", "Accept-Encoding")
 		tag := f.etag
-		if f.zipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			body, tag = f.zipped, f.etag[:len(f.etag)-1]+`-gzip"`
 			h.Set("Content-Encoding", "gzip")
 		}

@@ -1,10 +1,10 @@
 package members
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/gozkd/gozkd/internal/serverlist"
@@ -99,7 +99,7 @@ func (s *Search) addresses() (all map[uint64]string, further map[uint64][]string
 			newer = append(newer, h)
 		}
 	}
-	slices.SortFunc(newer, func(a, b heard) int { return cmp.Compare(b.version, a.version) })
+	sort.Slice(newer, func(i, j int) bool { return newer[i].version > newer[j].version })
 	for _, h := range newer {
 		for _, m := range h.set {
 			address := m.PeerAddress()

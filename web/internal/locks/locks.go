@@ -118,7 +118,7 @@ func recognize(d *Directory) (Lock, bool) {
 	if len(places) == 0 || d.Path == "/" || !slices.ContainsFunc(places, func(p place) bool { return p.Session != 0 }) {
 		return Lock{}, false
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return sequence.Compare(a.number, b.number) })
+	sort.SliceStable(places, func(i, j int) bool { return sequence.Compare(places[i].number, places[j].number) < 0 })
 	l := Lock{Path: d.Path, Kind: kindOf(places), Layout: places[0].layout}
 	if l.Kind == ReadWrite && places[0].role == exclusive {
 		l.Layout = "kazoo read/write lock" // whose writers have the name of its lock

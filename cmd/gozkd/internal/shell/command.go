@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -53,13 +54,11 @@ func (c *command) usage() string {
 
 // flagHelp returns a line per flag, in the order and layout of the commons-cli library.
 func (c *command) flagHelp() string {
-	sorted := slices.Clone(c.flags)
-	slices.SortStableFunc(sorted, func(a, b flag) int {
-		return strings.Compare(strings.ToLower(a.name), strings.ToLower(b.name))
-	})
+	flags := slices.Clone(c.flags)
+	sort.SliceStable(flags, func(i, j int) bool { return strings.ToLower(flags[i].name) < strings.ToLower(flags[j].name) })
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	for _, f := range sorted {
+	for _, f := range flags {
 		if f.about == "" {
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -94,8 +94,9 @@ func (a *usageSummer) pop() {
 
 // cut keeps the largest subtrees, in order.
 func (a *usageSummer) cut() {
-	slices.SortFunc(a.largest, func(x, y usageLine) int {
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Znodes, x.Znodes), strings.Compare(x.Path, y.Path))
+	sort.Slice(a.largest, func(i, j int) bool {
+		x, y := &a.largest[i], &a.largest[j]
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Znodes, x.Znodes), strings.Compare(x.Path, y.Path)) < 0
 	})
 	for _, line := range a.largest[min(a.keep, len(a.largest)):] {
 		a.others.addAll(line.usage)

@@ -1,13 +1,13 @@
 package top
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -113,9 +113,8 @@ func (r *roster) entries() []Entry {
 	if len(hidden) > silent {
 		list = append(list, hidden...)
 	}
-	slices.SortStableFunc(list, func(a, b Entry) int {
-		return cmp.Compare(uint64(memberid.NumberOrNone(a.ID)),
-			uint64(memberid.NumberOrNone(b.ID))) // none becomes the largest
+	sort.SliceStable(list, func(i, j int) bool { // none becomes the largest
+		return uint64(memberid.NumberOrNone(list[i].ID)) < uint64(memberid.NumberOrNone(list[j].ID))
 	})
 	return list
 }

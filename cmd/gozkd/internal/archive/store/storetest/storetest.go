@@ -221,10 +221,7 @@ func (c *Client) List(ctx context.Context, prefix, after string) (list []store.O
 			}
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	return list, nil
+	return list, err
 }
 
 // Delete implements store.Store.
