@@ -81,7 +81,8 @@ func (r *release) checkout(dir string) {
 // programs returns the directory with the programs of a platform.
 func (r *release) programs(platform string) string { return filepath.Join(r.dir, "bin", platform) }
 
-// build builds the programs as .ci/run does, so that packages are compiled once.
+// build builds the programs as .ci/run does, so that packages are compiled once: without HTTP/2,
+// which no port and no client of gozkd speaks.
 func (r *release) build() {
 	for _, p := range platforms {
 		goos, goarch, _ := strings.Cut(p, "/")
@@ -89,7 +90,7 @@ func (r *release) build() {
 		u.env = append([]string{"CGO_ENABLED=0", "GOFLAGS=-trimpath", "GOOS=" + goos, "GOARCH=" + goarch}, r.env...)
 		into := r.programs(p) + string(filepath.Separator)
 		must.Do(os.MkdirAll(into, 0o755))
-		u.output(r.tree, "go", "build", "-buildvcs=true", "-ldflags=-s -w", "-o", into, "./cmd/gozkd", "./cmd/gozkd-testkit")
+		u.output(r.tree, "go", "build", "-buildvcs=true", "-tags=nethttpomithttp2", "-ldflags=-s -w", "-o", into, "./cmd/gozkd", "./cmd/gozkd-testkit")
 	}
 	host := r.output(r.dir, filepath.Join(r.programs(runtime.GOOS+"/"+runtime.GOARCH), "gozkd"), "--version")
 	if want := fmt.Sprintf("gozkd %s (%s), ", r.version, r.commit[:12]); !strings.HasPrefix(host, want) {
