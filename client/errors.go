@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
@@ -86,24 +85,21 @@ type Error struct {
 
 // Error names the operation, the path and the reason.
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("client: " + e.Op)
+	what, why := e.Op, e.Code.String()
 	if e.Path != "" {
-		fmt.Fprintf(&b, " %.1024s", e.Path)
+		what += fmt.Sprintf(" %.1024s", e.Path)
 	}
-	b.WriteString(": ")
 	switch {
 	case e.Cause == nil:
-		b.WriteString(e.Code.String())
 	case e.Code == proto.ErrOperationTimeout:
-		b.WriteString(e.Cause.Error())
+		why = e.Cause.Error()
 	default:
-		b.WriteString(e.Code.String() + ": " + e.Cause.Error())
+		why += ": " + e.Cause.Error()
 	}
 	if e.Unknown {
-		b.WriteString(" (whether it was carried out is unknown)")
+		why += " (whether it was carried out is unknown)"
 	}
-	return b.String()
+	return "client: " + what + ": " + why
 }
 
 // Unwrap returns the code, and the cause, if any.
