@@ -235,11 +235,11 @@ func commonAddress(a, b serverlist.Member) string {
 // name of this machine. In the line of another server, 0.0.0.0 is a problem.
 func (r *resolver) ownHost(c *Config, line won, m serverlist.Member, me self) serverlist.Member {
 	unspecified := slices.IndexFunc(m.PeerHosts(), serverlist.AllAddresses)
-	if unspecified < 0 {
+	if unspecified < 0 || !me.known { // without a number, that is the problem
 		return m
 	}
 	name, err := os.Hostname()
-	if me.known && memberid.Of(me.id) == m.ID && err == nil && name != "" && m.More == "" {
+	if memberid.Of(me.id) == m.ID && err == nil && name != "" && m.More == "" {
 		c.ListenOnAllIPs, m.Host = true, name
 		return m
 	}

@@ -173,6 +173,8 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 			"zoo.cfg:2: server.2: has the same address, b:1, as server.1 at zoo.cfg:1: each server needs a different address"}},
 		{"server.1=0.0.0.0:1:2|b:1:2\nserver.2=c:1:2\nmyid=1\nmultiAddress.enabled=true", []string{
 			"zoo.cfg:1: server.1: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it"}},
+		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2", []string{"zoo.cfg:1: server.1: names a server of an ensemble, and the number of this server is not configured: write it into " +
+			filepath.Join("d", "myid") + ", or set myid in zoo.cfg, --id or ZOO_MY_ID"}},
 		{"server.1=0.0.0.0:1:2\nserver.2=c:1:2\nmyid=2", []string{"zoo.cfg:1: server.1: has the address 0.0.0.0, where this server cannot reach it: only a server's own line may have it"}},
 		{lines + "myid=1\ngroup.1=1:2:3\nweight.1=1\nsslQuorum=true\nquorum.auth.enableSasl=true", []string{
 			"zoo.cfg:5: group.1: belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you",
