@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +27,7 @@ type link struct {
 	in       *bufio.Reader
 	address  string
 	response proto.ConnectResponse
-	patience time.Duration // bounds the silence of the server and each write
+	patience time.Duration // bounds the silence of the server and each part of a write
 	wake     chan struct{} // capacity 1: out is not empty. Never closed
 
 	breakOnce sync.Once
@@ -55,7 +56,7 @@ const (
 	inputBytes     = 32 << 10
 	handshakeBytes = 4 << 10  // more than any server's first reply
 	storyBytes     = 64 << 10 // more than any story
-	chunkBytes     = 64 << 10 // memory for a long reply grows in these steps
+	chunkBytes     = 64 << 10 // of a long write or reply, which takes time or memory in these steps
 	keepOutBytes   = 1 << 20  // a larger output buffer is not kept
 )
 
@@ -195,12 +196,22 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.l.conn.Read(b)
 }
 
+// write writes b in parts, with the link's patience for each: a slow link may take longer for all,
+// and the next link would not be faster. After each part but the first, the server is also given
+// that time again: it may have nothing to answer before the last one. Not after the first, because
+// pings would then hide that the server is silent.
 func (l *link) write(b []byte) error {
-	if err := l.conn.SetWriteDeadline(time.Now().Add(l.patience)); err != nil {
-		return err
+	bound := l.conn.SetWriteDeadline
+	for part := range slices.Chunk(b, chunkBytes) {
+		if err := bound(time.Now().Add(l.patience)); err != nil {
+			return err
+		}
+		if _, err := l.conn.Write(part); err != nil {
+			return err
+		}
+		bound = l.conn.SetDeadline
 	}
-	_, err := l.conn.Write(b)
-	return err
+	return nil
 }
 
 // fail breaks the connection. The first reason is kept.

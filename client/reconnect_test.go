@@ -203,3 +203,80 @@ func TestReconnect_WhoClosed(t *testing.T) {
 		}
 	})
 }
+
+// slowLink passes 100 KB per second to the server, and answers at once.
+type slowLink struct{ net.Conn }
+
+func (l slowLink) Write(b []byte) (n int, err error) {
+	for part := range slices.Chunk(b, 10_000) {
+		time.Sleep(time.Duration(len(part)) * time.Second / 100_000)
+		m, err := l.Conn.Write(part)
+		if n += m; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// TestSlowLink: what takes a slow link longer than the session timeout arrives: many requests, a
+// large one, and the watches that are set again. A server that is silent then is still noticed.
+func TestSlowLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		answer := polite(func(h proto.RequestHeader, _ []byte) []byte {
+			switch h.Op {
+			case proto.OpSync:
+				return nil
+			case proto.OpExists:
+				return reply(h.Xid, 1, proto.ErrNoNode, nil)
+			}
+			return reply(h.Xid, 1, proto.OK, make([]byte, proto.StatBytes))
+		})
+		f := &fake{answer: func(h proto.RequestHeader, body []byte) []byte {
+			if silent.Load() {
+				return []byte{}
+			}
+			return answer(h, body)
+		}}
+		c, e := connectFake(t, f, func(cfg *client.Config) {
+			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+				conn, err := f.Dial(ctx, address)
+				return slowLink{conn}, err
+			}
+		})
+		var all sync.WaitGroup
+		set := func(size int) {
+			if _, err := c.Set(t.Context(), "/a", make([]byte, size), client.AnyVersion); err != nil {
+				t.Errorf("%d bytes: %v", size, err)
+			}
+		}
+		for range 40 {
+			all.Go(func() { set(100_000) }) // ends with its reply; awaited below
+		}
+		all.Wait()
+		set(1_000_000)
+		for i := range 10_000 {
+			all.Go(func() { // the same
+				if _, _, err := c.Exists(t.Context(), fmt.Sprintf("/%0190d", i), true); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if _, err := c.Sync(t.Context(), "/"); !errors.Is(err, proto.ErrConnectionLoss) {
+			t.Fatal(err)
+		}
+		set(0)
+		if made := len(e); made != 3 {
+			t.Errorf("%d events, want 3: connected, connecting, connected", made)
+		}
+		silent.Store(true)
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.Set(ctx, "/a", make([]byte, 1_000_000), client.AnyVersion)
+		if took := time.Since(start); !errors.Is(err, proto.ErrConnectionLoss) || took > 15*time.Second {
+			t.Errorf("a silent server: %v after %v", err, took)
+		}
+	})
+}
