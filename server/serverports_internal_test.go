@@ -1,10 +1,16 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/testkit/logbuf"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/members"
@@ -134,5 +140,63 @@ func TestReceived_MembersNobodyAskedFor(t *testing.T) {
 	}
 	if s.leader.nonce == ([8]byte{}) {
 		t.Error("there is no nonce")
+	}
+}
+
+// A server that does not serve yet takes of all messages only the questions and answers about
+// members: all servers may be waiting for one that tells them where the others are.
+func TestReceived_BeforeServing(t *testing.T) {
+	var said logbuf.Buffer
+	s, err := New(Config{Logger: hclog.New(&hclog.LoggerOptions{Output: &said})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind := byte(reportHeard); kind <= reportMembers; kind++ {
+		before := said.Count("malformed report")
+		s.leader.received(2, slices.Concat([]byte{kind}, s.leader.nonce[:], []byte{0x80}))
+		if took := said.Count("malformed report") > before; took != (kind >= reportSeek) {
+			t.Errorf("a message of kind %d is taken: %v", kind, took)
+		}
+	}
+	// No answer is sent, for which there is no node here, if the members are not newer.
+	if err := s.leader.tellMembers(2, slices.Concat(s.leader.nonce[:], []byte{0})); err != nil {
+		t.Error(err)
+	}
+}
+
+// The answer to a report counts if it is the leader's: the time in it means nothing to another one.
+func TestReceived_AnswerOfAnother(t *testing.T) {
+	s, err := New(Config{InProcess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	st := s.node.Status()
+	for from, want := range map[uint64]uint64{st.Leader + 1: 0, st.Leader: 77} {
+		s.leader.contact.Answered(termOf(st), 0, true, time.Now())
+		s.leader.received(from, []byte{reportTaken, 77})
+		if _, ms := s.leader.contact.NextReport(termOf(st), time.Now()); ms != want {
+			t.Errorf("after an answer of %d to member %d the leader's time is %d, want %d", from, st.Leader, ms, want)
+		}
+	}
+}
+
+// A server reports at once to a leader whose term it knows, and that is another server. It has no
+// node here to send a report with.
+func TestGreet_Nobody(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for _, st := range []consensus.Status{
+		{Since: began}, {Leader: 2, Since: began}, {Leader: 1, Leading: true, Current: true, Since: began},
+	} {
+		if s.leader.greet(st); !s.leader.greeted.IsZero() {
+			t.Errorf("%+v: a report is sent", st)
+		}
 	}
 }

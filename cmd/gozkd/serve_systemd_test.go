@@ -160,3 +160,18 @@ func TestReloader_Systemd(t *testing.T) {
 		}
 	}
 }
+
+// SIGHUP makes the server reload its configuration, even if the audit log cannot be closed well.
+func TestReloader_AuditLogNotClosedWell(t *testing.T) {
+	read := 0
+	r := &reloader{
+		log: hclog.NewNullLogger(), reopen: func() error { return errors.New("no room") },
+		again: func() (*config.Invocation, config.Config, error) {
+			read++
+			return nil, config.Config{}, errors.New("not there")
+		},
+	}
+	if r.hungUp(); read != 1 {
+		t.Errorf("the configuration was read %d times", read)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // dialSilent makes a member's dials of the address "silent" hang. At "mute", nothing is answered.
-// "slow:" and an address is that address, at which a connection takes 900 ms.
+// At an address of slow, a connection takes that long.
 func (w *world) dialSilent(_ *member, cfg *Config) {
 	cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 		if address == "silent" {
@@ -26,9 +27,13 @@ func (w *world) dialSilent(_ *member, cfg *Config) {
 			go io.Copy(io.Discard, other) //nolint:errcheck // until conn is closed
 			return conn, nil
 		}
-		if there, slow := strings.CutPrefix(address, "slow:"); slow {
+		if wait, there, slow := strings.Cut(address, " to "); slow {
+			d, err := time.ParseDuration(wait)
+			if err != nil {
+				return nil, err
+			}
 			select {
-			case <-time.After(900 * time.Millisecond):
+			case <-time.After(d):
 				address = there
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -37,6 +42,8 @@ func (w *world) dialSilent(_ *member, cfg *Config) {
 		return w.dial(ctx, address)
 	}
 }
+
+func slow(takes time.Duration, address string) string { return takes.String() + " to " + address }
 
 // A peer with several addresses is reached at the first that answers. One that does not answer
 // costs AddressPatience.
@@ -130,6 +137,33 @@ func TestSetPeers_FormerAddress(t *testing.T) {
 	})
 }
 
+// A peer is gone only if it refuses at all of its own addresses: it may be at a silent one.
+func TestSetPeers_FormerAddressSilent(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start(t, 1, w.dialSilent)
+		for _, addresses := range [][2]string{{"silent", "nowhere"}, {"nowhere", "silent"}} {
+			for _, address := range addresses {
+				a.SetPeers(map[uint64]string{2: address})
+			}
+			time.Sleep(time.Minute)
+			for len(a.statesOf(2)) > 0 { // some may be from before the peer moved
+				<-a.statesOf(2)
+			}
+			time.Sleep(time.Minute)
+			if len(a.statesOf(2)) == 0 {
+				t.Fatalf("%v: it is not tried", addresses)
+			}
+			for len(a.statesOf(2)) > 0 {
+				if got := <-a.statesOf(2); got != "down" {
+					t.Errorf("a peer that was at %s and is to be at %s is %s", addresses[0], addresses[1], got)
+				}
+			}
+			a.SetPeers(nil)
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // A peer that is not at its own address is reached, asked and let in where it may be, too, within
 // a few seconds, also if nothing answers at its own: after one at least, since it may only be
 // starting again, and at once if its own belongs to somebody else.
@@ -179,14 +213,58 @@ func TestSetFurther_SeveralSlowAddresses(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.start(t, 1, w.dialSilent), w.start(t, 2)
 		b.SetPeers(map[uint64]string{1: a.address})
-		for _, own := range []string{"silent|slow:", "silent|silent|slow:"} {
+		for _, own := range []string{"silent|", "silent|silent|"} {
 			for _, further := range []string{"silent", "silent|mute"} {
 				a.SetFurther(map[uint64][]string{2: {further}})
-				a.SetPeers(map[uint64]string{2: own + b.address})
+				a.SetPeers(map[uint64]string{2: own + slow(900*time.Millisecond, b.address)})
 				a.await(2, "up")
 				a.SetPeers(nil)
 				a.await(2, "down")
 			}
+		}
+	})
+}
+
+// A member that is asked whether a connection is its own has all of the time to answer, if there is
+// no other address at which to ask.
+func TestConfirm_SlowNetwork(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start(t, 1, w.dialSilent), w.start(t, 2)
+		a.SetPeers(map[uint64]string{2: slow(confirmTimeout*2/3, b.address)})
+		b.SetPeers(map[uint64]string{1: a.address})
+		b.await(1, "up")
+	})
+}
+
+// A peer whose connection has ended may just be starting again: it is not tried at a further
+// address within a second.
+func TestSetFurther_NotAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var tried atomic.Int32
+		a, b := w.start(t, 1, func(_ *member, cfg *Config) {
+			cfg.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+				if address == "further" {
+					tried.Add(1)
+				}
+				return w.dial(ctx, address)
+			}
+		}), w.start(t, 2)
+		b.SetPeers(map[uint64]string{1: a.address})
+		a.SetFurther(map[uint64][]string{2: {"further"}})
+		a.SetPeers(map[uint64]string{2: b.address})
+		a.await(2, "up")
+		time.Sleep(time.Minute)
+		before := tried.Load()
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(furtherAfter - time.Millisecond)
+		if tried.Load() != before {
+			t.Error("a further address is tried at once")
+		}
+		time.Sleep(4 * furtherAfter)
+		if tried.Load() == before {
+			t.Error("no further address is tried")
 		}
 	})
 }
