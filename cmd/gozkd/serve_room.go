@@ -37,11 +37,11 @@ type roomWait struct {
 }
 
 // serve calls one, which serves until stop ends or the server fails, and calls it again whenever
-// there is room after a full disk. No SIGHUP ends the process meanwhile.
+// there is room after a full disk. No SIGHUP ends the process meanwhile or afterwards, while it
+// still closes files.
 func (w *roomWait) serve(stop context.Context, manager systemd, one func(hangup <-chan os.Signal) error) error {
 	hangup := make(chan os.Signal, 1) // a pending signal stands for later signals
 	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
 	w.hangup = hangup
 	for {
 		err := one(hangup)

@@ -106,9 +106,10 @@ func TestRoomWait_ReadsTheConfigurationAgain(t *testing.T) {
 	})
 }
 
-// TestRoomWait_Hangup: while a server waits for room, SIGHUP does not end the process. The server
-// looks for room at once, and opens the audit log again. The service manager is told that the
-// server lives and waits, and not that it stops, because it would kill the process soon after.
+// TestRoomWait_Hangup: while a server waits for room, and after it has stopped, SIGHUP does not end
+// the process. While it waits, the server looks for room at once, and opens the audit log again.
+// The manager is told that the server lives and waits, and not that it stops, because it would kill
+// the process soon after.
 func TestRoomWait_Hangup(t *testing.T) {
 	l := manage(t)
 	t.Setenv("WATCHDOG_USEC", "20000")
@@ -152,6 +153,10 @@ func TestRoomWait_Hangup(t *testing.T) {
 	if err := <-ended; err != nil || calls != 2 {
 		t.Errorf("%d starts: %v", calls, err)
 	}
+	if err := self.Signal(syscall.SIGHUP); err != nil { // of a log rotation while the process ends
+		t.Fatal(err)
+	}
+	<-w.hangup
 	if said.Count("a disk is full, so this server has stopped") != 1 {
 		t.Errorf("the log says:\n%s", said.String())
 	}
