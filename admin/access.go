@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/guesses"
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/secretfile"
@@ -65,7 +68,22 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	if strings.Contains(credentials, " ") {
 		return http.StatusUnauthorized, errNotAuthenticated
 	}
-	if strings.EqualFold(scheme, "bearer") {
+	user, secret, _ := strings.Cut(credentials, ":")
+	token := strings.EqualFold(scheme, "bearer")
+	if token { // strangers in other networks are not in the way: a token is too long to be guessed by all together
+		user, secret = "token in "+guesses.Network(guesser(r)), credentials
+	}
+	if token || scheme == identity.SchemeDigest {
+		if len(user) > guesses.MaxText {
+			return http.StatusUnauthorized, errNotAuthenticated
+		}
+		end, wait, ok := h.guesses.Begin(guesser(r), user, secret)
+		if !ok {
+			return http.StatusTooManyRequests, busyError(wait)
+		}
+		defer func() { end(status == http.StatusOK) }()
+	}
+	if token {
 		if isToken(h.options.TokenFile, credentials) || OnThisMachine(r) && isToken(h.options.LocalTokenFile, credentials) {
 			return http.StatusOK, nil
 		}
@@ -91,6 +109,33 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	}
 	return http.StatusOK, nil
 }
+
+// guesser returns the host whose wrong passwords count together. This machine does not count with
+// the callers of a proxy on it.
+func guesser(r *http.Request) string {
+	if OnThisMachine(r) {
+		return "this machine"
+	}
+	return hostOf(r)
+}
+
+// hostOf returns the host of the caller. On a socket without ports, it is the whole address.
+func hostOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return host
+}
+
+// busyError says for how long a caller must wait.
+type busyError time.Duration
+
+func (e busyError) Error() string {
+	return fmt.Sprintf("too many wrong passwords or tokens: try again in %d s", e.seconds())
+}
+
+func (e busyError) seconds() int { return int((time.Duration(e) + time.Second - 1) / time.Second) }
 
 func (h *handler) certified(r *http.Request) bool {
 	is := h.options.Administrator
@@ -135,12 +180,18 @@ func OnThisMachine(r *http.Request) bool { return httplocal.OnThisMachine(r) }
 const maxAuditUser = 1 << 10
 
 // audit records a command that changes something or reveals the state, with its caller. refused is
-// the reason why the caller may not run the command, or nil.
+// the reason why the caller may not run the command, or nil. Refusals are recorded as often as
+// passwords are compared; Count of the next event is the number of the others.
 func (h *handler) audit(r *http.Request, command string, refused error) {
 	e := audit.Event{
 		Operation: audit.Admin, Result: audit.Invoked, IDs: h.callerIDs(r), Client: r.RemoteAddr, TLS: r.TLS != nil, Detail: command,
 	}
 	if refused != nil {
+		unrecorded, ok := h.guesses.Record(guesser(r))
+		if !ok {
+			return
+		}
+		e.Count = unrecorded
 		e.Result, e.Err = audit.Failure, proto.ErrNoAuth
 	}
 	h.server.Audit(e)
@@ -162,9 +213,5 @@ func (h *handler) callerIDs(r *http.Request) (ids []proto.ID) {
 		proved, _ := h.server.Identities().IdentifyCertificate(r.TLS.PeerCertificates[0])
 		ids = append(ids, proved...)
 	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return append(ids, proto.ID{Scheme: "ip", ID: host})
+	return append(ids, proto.ID{Scheme: "ip", ID: hostOf(r)})
 }

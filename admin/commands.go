@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/guesses"
 	"github.com/gozkd/gozkd/server"
 )
 
@@ -135,7 +136,7 @@ type Options struct {
 // and transfer_leadership are for administrators.
 func New(s *server.Server, o Options) http.Handler {
 	o.Interval = cmp.Or(o.Interval, 5*time.Minute)
-	h := &handler{server: s, options: o, long: make(chan struct{}, longAnswers)}
+	h := &handler{server: s, options: o, guesses: guesses.New(time.Now), long: make(chan struct{}, longAnswers)}
 	if o.Interval > 0 {
 		h.taken = fair.NewRate(o.Interval, 1, 1)
 	}

@@ -37,7 +37,7 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetWriteDeadline(time.Time{})
 	if h.taken != nil {
 		if left, _ := h.taken.Take("", time.Now()); left > 0 {
-			w.Header().Set("Retry-After", strconv.FormatInt(int64((left+time.Second-1)/time.Second), 10))
+			w.Header().Set("Retry-After", strconv.Itoa(busyError(left).seconds()))
 			refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
 			return
 		}

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/fair"
+	"github.com/gozkd/gozkd/internal/guesses"
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/server"
@@ -33,6 +35,7 @@ type handler struct {
 	server  *server.Server
 	options Options
 	taken   *fair.Rate                 // of snapshots; nil: no bound
+	guesses *guesses.Bounds            // of passwords and tokens
 	long    chan struct{}              // holds a token for each answer that is being made and may be long
 	origin  http.CrossOriginProtection // checks only POST
 }
@@ -125,6 +128,9 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, name string) {
 		h.audit(r, c.name, err)
 	}
 	if err != nil {
+		if busy, ok := errors.AsType[busyError](err); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(busy.seconds()))
+		}
 		fail(status, err.Error(), field{"reason", h.remedy(r)})
 		return
 	}

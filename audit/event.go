@@ -95,7 +95,8 @@ type Event struct {
 	InMulti  bool        // the operation is a part of a multi
 	ACL      []proto.ACL // of a setACL, as the client sent it; nil: none
 	Detail   string
-	Count    int64 // of Dropped: how many events are missing
+	// Count is of Dropped and of refused admin commands: how many events are missing before.
+	Count int64
 }
 
 // Sink takes the events of a server. Record is called with locks held: it must return at once and

@@ -232,7 +232,7 @@ var table = slices.Concat(webTable, []box{
 		{"proto", "ACLs, Stats, error codes"},
 	}},
 	{pkg: "internal/httplocal", there: true}, {pkg: "internal/webrole", there: true},
-	{pkg: "admin", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"internal/fair", "how often there is a snapshot"}, {"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"server/identity", "why a caller is refused"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
+	{pkg: "admin", there: true, may: []arrow{{"internal/memberid", "the numbers of servers"}, {"internal/fair", "how often there is a snapshot"}, {"internal/guesses", "wrong passwords"}, {"internal/httplocal", "who is on this machine"}, {"internal/secretfile", "tokens"}, {"server", "renders its facts"}, {"server/identity", "why a caller is refused"}, {"audit", "events of its commands"}, {"internal/printable", "names in these events"}, {"proto", "identities in them"}}},
 	{pkg: "zktest", there: true, may: []arrow{
 		{"client", "a client that it connects"},
 		{"recipes", "a client that it connects"},

@@ -22,13 +22,14 @@ var webTable = []box{
 	{pkg: "web/internal/unpack", there: true, may: []arrow{{"github.com/klauspost/compress", "zstd, which browsers do not know"}}},
 	{pkg: "web/internal/locks", there: true, may: []arrow{{"internal/sequence", "numbers of sequential znodes"}}},
 	{pkg: "web/internal/answer", there: true},
+	{pkg: "internal/guesses", there: true, may: []arrow{{"internal/fair", "how often"}}},
 	{pkg: "web/internal/access", there: true, may: []arrow{
 		{"internal/webrole", "roles"},
 		{"internal/httplocal", "who is on this machine"},
 		{"audit", "logins"},
 		{"proto", "identities"},
 		{"web/internal/answer", "refusals"},
-		{"internal/fair", "failed logins"},
+		{"internal/guesses", "failed logins"},
 	}},
 	{pkg: "web/internal/call", there: true, may: []arrow{
 		{"internal/webrole", "roles"},

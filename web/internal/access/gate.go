@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/guesses"
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/webrole"
 	"github.com/gozkd/gozkd/proto"
@@ -40,7 +41,7 @@ func (c *Caller) Anonymous() bool { return len(c.IDs) == 0 }
 // Account is what a caller's use is bounded by: the identity, or for anonymous callers the network.
 func (c *Caller) Account() string {
 	if c.Anonymous() {
-		return network(c.Host)
+		return guesses.Network(c.Host)
 	}
 	return "\x00" + c.IDs[0].Scheme + ":" + c.IDs[0].ID
 }
@@ -85,15 +86,14 @@ type Config struct {
 type Gate struct {
 	Config
 	logins   logins
-	guesses  guesses
+	guesses  *guesses.Bounds
 	crossing *http.CrossOriginProtection
 }
 
 // New returns a Gate.
 func New(c Config) *Gate {
-	g := &Gate{Config: c, crossing: http.NewCrossOriginProtection()}
+	g := &Gate{Config: c, guesses: guesses.New(c.Now), crossing: http.NewCrossOriginProtection()}
 	g.logins.now, g.logins.byID = c.Now, make(map[[sha256.Size]byte]*login)
-	g.guesses.init(c.Now)
 	return g
 }
 
@@ -163,14 +163,12 @@ func (g *Gate) authorized(c Caller, scheme, credentials string) (Caller, error) 
 	return c, err
 }
 
-const maxUser = 1 << 10
-
 // prove identifies a caller by a password, in the first of some schemes that gives a role.
 func (g *Gate) prove(c *Caller, schemes []string, user, password string) error {
-	if len(user) > maxUser || len(password) > maxUser {
-		return answer.Errorf(http.StatusUnauthorized, "a name or password is longer than %d bytes", maxUser)
+	if len(user) > guesses.MaxText || len(password) > guesses.MaxText {
+		return answer.Errorf(http.StatusUnauthorized, "a name or password is longer than %d bytes", guesses.MaxText)
 	}
-	end, wait, ok := g.guesses.begin(c.Host, user, password)
+	end, wait, ok := g.guesses.Begin(c.Host, user, password)
 	if !ok {
 		return answer.Busy(int(wait.Seconds())+1, "too many failed logins: try again in %v", wait.Round(time.Second)+time.Second)
 	}
@@ -202,7 +200,7 @@ func (g *Gate) proxied(r *http.Request, c Caller) (Caller, error) {
 		c.Host = last.String()
 	}
 	users := r.Header.Values(g.ProxyHeader)
-	if len(users) != 1 || users[0] == "" || len(users[0]) > maxUser {
+	if len(users) != 1 || users[0] == "" || len(users[0]) > guesses.MaxText {
 		return c, answer.Errorf(http.StatusUnauthorized, "the proxy has not named a user in the header %s", g.ProxyHeader)
 	}
 	c.IDs = g.Realm.IdentifySASL(users[0])
