@@ -106,7 +106,7 @@ func TestAdmin_Ensemble(t *testing.T) {
 		}
 		to := leader.ID()%3 + 1
 		_, _, stderr := adminCommand(t, "--server", urls[to], "--auth-file", secret, "transfer_leadership")
-		refused = refused || strings.Contains(stderr, fmt.Sprintf("this server is not the leader: ask server %d (127.0.0.1)", leader.ID()))
+		refused = refused || strings.Contains(stderr, fmt.Sprintf("this server is not the leader: ask server %[1]d (m%[1]d)", leader.ID()))
 		status, stdout, _ := adminCommand(t, "--server", urls[leader.ID()], "--auth-file", secret, "transfer_leadership", fmt.Sprintf("to=%d", to))
 		led = led || status == 0 && strings.Contains(stdout, fmt.Sprintf(`"leader_id": %d`, to))
 	}
