@@ -171,7 +171,10 @@ func TestInit_Until(t *testing.T) {
 		{time.Now().Add(time.Hour).Format(time.RFC3339), true, 0, false},
 		{time.Now().Add(-time.Hour).Format(time.RFC3339), false, 0, false},
 		{"", false, 0, false},
+		{"2026-11-23 12:00", false, 0, false},
 		{"tomorrow", false, 2, false},
+		{"tomorrow", true, 0, false},
+		{"0x100000002", false, 2, false},
 	} {
 		data := filepath.Join(dir, strconv.Itoa(i))
 		if c.data {
@@ -182,7 +185,8 @@ func TestInit_Until(t *testing.T) {
 		var stdout, stderr strings.Builder
 		status := run("gozkd", []string{"init", "--until", c.until, "--data-dir", data}, outside(&stdout, &stderr))
 		_, err := os.Stat(filepath.Join(data, "initialize"))
-		if status != c.status || (err == nil) != c.prepared {
+		explained := strings.Contains(stderr.String(), "is no time: name one such as 2026-11-23T08:00:00Z")
+		if status != c.status || (err == nil) != c.prepared || explained != (status != 0) {
 			t.Errorf("%+v: status %d, %s%s, file: %v", c, status, &stdout, &stderr, err)
 		}
 	}

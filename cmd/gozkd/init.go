@@ -31,8 +31,9 @@ flags:
                       --configfile
   --data-dir DIR      replaces dataDir of the zoo.cfg
   -o KEY=VALUE        sets a key of zoo.cfg, as for serve; may be repeated
-  --found-until TIME  for automation that runs init before each start: after TIME (2026-11-23T12:00:00Z,
-                      or empty: always), or with existing data, do nothing, with exit status 0
+  --found-until TIME  for automation that runs init before each start: with existing data, or after TIME
+                      (2026-11-23T12:00:00Z or 2026-11-23 12:00 in UTC; empty: always), do nothing,
+                      with exit status 0
   --force             accepted for compatibility; existing data is never deleted
 
 Exit status: 0 on success, 1 if data exists already or cannot be written, 2 if the command line is
@@ -48,13 +49,8 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	dir := flags.String("data-dir", "", "")
 	serve := []string{"serve"}
 	flags.Func("o", "", func(text string) error { serve = append(serve, "-o", text); return nil })
-	var until *time.Time // zero: always over
-	flags.Func("found-until", "", func(text string) (err error) {
-		if until = new(time.Time); text != "" {
-			*until, err = time.Parse(time.RFC3339, text)
-		}
-		return err
-	})
+	var until *string
+	flags.Func("found-until", "", func(text string) error { until = &text; return nil })
 	flags.Bool("force", false, "")
 	cli.Alias(flags, "myid", "id", "configfile", "config", "until", "found-until")
 	words, status, done := c.Parse(flags, args)
@@ -76,7 +72,14 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	if err == nil && until != nil {
 		if data := existingData(cfg); data != "" {
 			return printTo(env, data+" exists: nothing is done.\n")
-		} else if !time.Now().Before(*until) {
+		}
+		var end time.Time // if the text is empty, the time is over
+		if *until != "" {
+			if end, err = cli.ParseTime(*until); err != nil {
+				return c.Misused(fmt.Errorf("--found-until (foundUntil of the Helm chart): %w", err))
+			}
+		}
+		if !time.Now().Before(end) {
 			return printTo(env, "A new server may not found an ensemble any more: nothing is done.\n")
 		}
 	}

@@ -23,5 +23,15 @@ func (m *Moment) Set(text string) error {
 	return fmt.Errorf("%q is no moment: name a zxid (0x100000002) or a time (2026-11-23T08:00:00Z, 2026-11-23 08:00 in UTC, 2026-11-23)", text)
 }
 
+// ParseTime reads a time in the forms of a Moment.
+func ParseTime(text string) (time.Time, error) {
+	at, ok := history.ParseMoment(text, layouts...)
+	if !ok || at.Zxid != 0 {
+		return time.Time{}, fmt.Errorf("%q is no time: name one such as "+
+			"2026-11-23T08:00:00Z, 2026-11-23 08:00 in UTC, 2026-11-23", text)
+	}
+	return at.Time, nil
+}
+
 // String implements flag.Value.
 func (m *Moment) String() string { return "" }
