@@ -217,6 +217,8 @@ func TestUnit_Verify(t *testing.T) {
 		t.Errorf("waits for %s, and reads %s", env, from)
 	}
 	words := strings.Fields(file(t, "gozkd-verify.service", `(?m)^ExecStart=(.*)$`)[0][1])
+	flags := slices.Index(words, "$VERIFY_FLAGS") // of verify.env, separated by white space
+	words = slices.Replace(words, flags, flags+1, "--ensemble-id=00000000000000ab", "--output=json")
 	words[len(words)-1] = "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")
 	var out, errs strings.Builder
 	status := commands[words[1]](t.Context(), words[2:], cli.Env{Out: &out, Err: &errs, Getenv: func(string) string { return "" }})

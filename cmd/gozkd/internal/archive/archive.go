@@ -42,19 +42,10 @@ func OpenURL(ctx context.Context, url, ensemble string, getenv func(string) stri
 // Open lists an archive. ensemble is the id of the ensemble in hexadecimal digits; it may be empty
 // if there are objects of a single ensemble.
 func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error) {
-	all, err := s.List(ctx, "", "")
-	if err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, o := range all {
-		if _, ok := parseEnsemble(o.Name); ok && !slices.Contains(ids, o.Name[:16]) {
-			ids = append(ids, o.Name[:16])
-		}
-	}
+	ids, all, err := list(ctx, s)
 	switch {
-	case len(ids) == 0:
-		return nil, fmt.Errorf("archive: there are no objects of an archive in %v: an ensemble with this gozkd.archive.url begins one within seconds of its start", s)
+	case err != nil:
+		return nil, err
 	case ensemble == "" && len(ids) > 1:
 		return nil, fmt.Errorf("archive: %v has objects of the ensembles %s: choose one with --ensemble-id; after a restore the ensemble has a new number", s, strings.Join(ids, ", "))
 	case ensemble != "" && !slices.Contains(ids, ensemble):
@@ -71,6 +62,27 @@ func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error)
 		}
 	}
 	return a, nil
+}
+
+// Ensembles returns the ids of the ensembles that have objects in a store, at least one.
+func Ensembles(ctx context.Context, s store.Store) ([]string, error) {
+	ids, _, err := list(ctx, s)
+	return ids, err
+}
+
+// list lists the objects in a store, and the ids of their ensembles.
+func list(ctx context.Context, s store.Store) (ids []string, all []store.Object, err error) {
+	all, err = s.List(ctx, "", "")
+	for _, o := range all {
+		if _, ok := parseEnsemble(o.Name); ok && !slices.Contains(ids, o.Name[:16]) {
+			ids = append(ids, o.Name[:16])
+		}
+	}
+	if err == nil && len(ids) == 0 {
+		err = fmt.Errorf("archive: there are no objects of an archive in %v: "+
+			"an ensemble with this gozkd.archive.url begins one within seconds of its start", s)
+	}
+	return ids, all, err
 }
 
 // String names the archive.

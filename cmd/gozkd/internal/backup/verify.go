@@ -27,10 +27,11 @@ compares the state with every later base. Shows which moments can be restored.
 URL is the place that gozkd.archive.url names: file:///DIRECTORY or s3://BUCKET/PREFIX
 
 flags:
-  --ensemble-id ID  the ensemble, if there are objects of several
+  --ensemble-id ID  only this ensemble; by default all that have objects there, as after a restore, one
+                    after the other
   --record          write the result into the archive, so that the servers show it: metrics, mntr and
                     gozkd top. Without the flag nothing is changed
-  --output FORMAT   text, or json (text)
+  --output FORMAT   text, or json (text): an object for each ensemble
 
 exit status: 0 the archive is sound, 1 it is not or could not be read, 2 the command line is wrong
 `
@@ -93,24 +94,37 @@ func Verify(ctx context.Context, args []string, env cli.Env) int {
 	if err != nil {
 		return c.Fail(err)
 	}
-	r, a, err := verify(ctx, s, *ensemble)
-	if err != nil {
-		return c.Fail(err)
-	}
-	if *asJSON {
-		c.PrintJSON(r)
-	} else {
-		c.print(r)
-	}
-	if *record {
-		if err := r.record(ctx, a); err != nil {
-			return c.Fail(fmt.Errorf("the result could not be recorded: %w", err))
+	ids := []string{*ensemble}
+	if *ensemble == "" {
+		if ids, err = archive.Ensembles(ctx, s); err != nil {
+			return c.Fail(err)
 		}
 	}
-	if !r.Sound {
-		return cli.Failed
+	return c.verify(ctx, s, ids, *asJSON, *record)
+}
+
+// verify verifies the archive of each ensemble, and returns the exit status.
+func (c *command) verify(ctx context.Context, s store.Store, ids []string, asJSON, record bool) (status int) {
+	for _, id := range ids {
+		r, a, err := verify(ctx, s, id)
+		if err != nil {
+			return c.Fail(err)
+		}
+		if asJSON {
+			c.PrintJSON(r)
+		} else {
+			c.print(r)
+		}
+		if record {
+			if err := r.record(ctx, a); err != nil {
+				return c.Fail(fmt.Errorf("the result could not be recorded: %w", err))
+			}
+		}
+		if !r.Sound {
+			status = cli.Failed
+		}
 	}
-	return cli.OK
+	return status
 }
 
 // attempts bounds how often a verification begins anew because the retention deleted an object that

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/history"
 	"github.com/gozkd/gozkd/proto"
@@ -204,4 +206,37 @@ func TestVerify_PrintsMoments(t *testing.T) {
 	if strings.Contains(out.String(), "digest") || !strings.Contains(errOut.String(), "damaged") {
 		t.Errorf("%s%s", out.String(), errOut.String())
 	}
+}
+
+// Without an id the archive of each ensemble is verified, and one that is not sound fails all.
+func TestVerify_Ensembles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShipping(t, 6, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s.write(ctx)()
+		s.end()
+		own, objects := fmt.Sprintf("%016x", s.open().Ensemble()), s.memory.Client()
+		if err := objects.Put(t.Context(), "00000000000000ab/log/x", nil); err != nil {
+			t.Fatal(err)
+		}
+		all, err := archive.Ensembles(t.Context(), objects)
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%v %v", all, err)
+		}
+		for _, v := range []struct {
+			ids     []string
+			status  int
+			records int
+		}{{[]string{own}, cli.OK, 1}, {all, cli.Failed, 2}} {
+			var out, errOut strings.Builder
+			c := &command{cli.Command{Name: "verify", Env: cli.Env{Out: &out, Err: &errOut}}}
+			status := c.verify(t.Context(), objects, v.ids, false, true)
+			names, _ := s.records()
+			archives := strings.Count(out.String(), ", ensemble ")
+			if status != v.status || len(names) != v.records || archives != len(v.ids) {
+				t.Errorf("%v: status %d, records %v\n%s%s", v.ids, status, names, &out, &errOut)
+			}
+		}
+	})
 }
