@@ -16,7 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +68,7 @@ type options struct {
 	stdin      bool
 
 	// Of run, which has a command.
-	flags   []string // as they were given
+	flags   []string // as they were given, without --seed and --runs
 	command []string
 	faults  []string
 	seed    uint64
@@ -146,8 +146,7 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	if run {
-		o.command, o.flags = fs.Args(), slices.Clone(args[:len(args)-fs.NArg()])
-		o.flags = slices.DeleteFunc(o.flags, func(arg string) bool { return arg == "--" })
+		o.command, o.flags = fs.Args(), withoutDraws(args[:len(args)-fs.NArg()])
 		if o.runs > 1 {
 			o.seed = cmp.Or(o.seed, rand.Uint64N(1<<32), 1)
 		}
@@ -209,4 +208,21 @@ func serve(
 	defer where.Remove(o.portFile)
 	defer log.Info("stopping")
 	return use(ctx, c, faults)
+}
+
+// withoutDraws returns flags without those that say which faults are drawn, and without "--".
+func withoutDraws(flags []string) (rest []string) {
+	for i := 0; i < len(flags); i++ {
+		name, _, joined := strings.Cut(flags[i], "=")
+		switch name {
+		case "--":
+		case "-seed", "--seed", "-runs", "--runs":
+			if !joined { // the next argument is the value
+				i++
+			}
+		default:
+			rest = append(rest, flags[i])
+		}
+	}
+	return rest
 }

@@ -48,8 +48,7 @@ func execute(ctx context.Context, o *options, in io.Reader, out, errOut io.Write
 		o.seed += min(o.seed, 1) // 0 draws nothing
 	}
 	if status != 0 && o.seed != 0 && ctx.Err() == nil {
-		once := []string{"--seed", fmt.Sprint(o.seed), "--runs", "1", "--"} // of a repeated flag the last counts
-		again := slices.Concat(o.flags, once, o.command)
+		again := slices.Concat(o.flags, []string{"--seed", fmt.Sprint(o.seed), "--"}, o.command)
 		for i, word := range again {
 			if word == "" || strings.ContainsAny(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!") {
 				again[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"

@@ -43,7 +43,7 @@ func TestRun_ExitStatus(t *testing.T) {
 		{"", "cat; exit 7", 7, "what it reads", ""},
 		{"", "kill -TERM $$", 128 + 15, "", ""},
 		{"--ensemble 3", "echo $ZOOKEEPER_CONNECT | tr , '\n' | wc -l | tr -d ' '", 0, "3\n", ""},
-		{"--seed 4", "exit 3", 3, "", "exit status 3 under the faults of seed 4; again: gozkd-testkit run --seed 4 --seed 4 --runs 1 -- sh -c 'exit 3'\n"},
+		{"--seed 4", "exit 3", 3, "", "exit status 3 under the faults of seed 4; again: gozkd-testkit run --seed 4 -- sh -c 'exit 3'\n"},
 		{"--seed 4", "exit 0", 0, "", ""},
 		{"--seed 7 --runs 3", "echo run", 0, "run\nrun\nrun\n", ""},
 		{"--seed 7 --runs 3", "exit 1", 1, "", "seed 7;"},
@@ -76,7 +76,8 @@ func TestRun_ExitStatus(t *testing.T) {
 func TestRun_Again(t *testing.T) {
 	shell(t)
 	fault := `{"kind":"fail","op":"get","code":-101}`
-	flags := []string{"--runs", "3", "--tick", "100ms", "--fault", fault, "--seed=5"}
+	kept := []string{"--tick", "100ms", "--fault", fault}
+	flags := slices.Concat([]string{"--runs", "3"}, kept, []string{"--seed=5"})
 	command := []string{"sh", "-c", "exit 3 # it's $HOME *", "", `a"b\c`}
 	var out, errOut strings.Builder
 	args := slices.Concat([]string{"run"}, flags, []string{"--"}, command)
@@ -85,7 +86,7 @@ func TestRun_Again(t *testing.T) {
 	}
 	_, line, _ := strings.Cut(errOut.String(), "again: ")
 	words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '<%s>' `+line).Output()
-	want := slices.Concat([]string{"gozkd-testkit", "run"}, flags, []string{"--seed", "5", "--runs", "1", "--"}, command)
+	want := slices.Concat([]string{"gozkd-testkit", "run"}, kept, []string{"--seed", "5", "--"}, command)
 	if wanted := "<" + strings.Join(want, "><") + ">"; err != nil || string(words) != wanted {
 		t.Errorf("%q gives %s %v, want %s", line, words, err, wanted)
 	}
