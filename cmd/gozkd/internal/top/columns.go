@@ -182,7 +182,7 @@ func clientColumns(now time.Time) []clientColumn {
 		number("TIMEOUT", 8, 4, whole(func(s *session) int64 { return s.TimeoutMs }),
 			func(ms float64) string { return age(time.Duration(ms) * time.Millisecond) }),
 		name("OP", 4, 3, false, func(s *session) string { return s.LastOp }),
-		name("ZXID", 13, 5, false, func(s *session) string { return s.LastZxid.String() }),
+		name("ZXID", 18, 5, false, func(s *session) string { return s.LastZxid.String() }),
 	}
 }
 

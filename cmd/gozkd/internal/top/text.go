@@ -124,9 +124,13 @@ func peak(values []float64) (top float64) {
 }
 
 // fit truncates a text with an ellipsis, or pads it, on the left if right is true, to width cells.
+// Of a long number at the right, such as a zxid, the end is what changes.
 func fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""
+	}
+	if over := lipgloss.Width(s) - width; over > 0 && right {
+		s = ansi.TruncateLeft(s, over+1, "…")
 	}
 	s = ansi.Truncate(s, width, "…")
 	fill := strings.Repeat(" ", width-lipgloss.Width(s)) // a wide character may leave a cell
