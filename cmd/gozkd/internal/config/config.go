@@ -211,6 +211,9 @@ func (c Config) Changes(next Config) (reload, restart []string) {
 			if !reflect.DeepEqual(c.Members, next.Members) {
 				restart = append(restart, k.name)
 			}
+		case (k.name == jaasFile || k.name == saslUserFile) && k.text().get() != "" &&
+			!reflect.DeepEqual(c.Auth.Users, next.Auth.Users):
+			reload = append(reload, k.name) // perhaps another password in the same file
 		case !slices.Equal(k.numbered(&c), k.numbered(&next)):
 			reload = append(reload, k.name)
 		case k.field == nil || k.text().get() == later[i].text().get():

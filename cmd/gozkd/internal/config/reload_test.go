@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -91,4 +92,34 @@ func changedFields(a, b Config) (names []string) {
 		}
 	}
 	return names
+}
+
+// Another password in the same file is a change.
+func TestChanges_Passwords(t *testing.T) {
+	for key, files := range map[string][]string{
+		jaasFile: {
+			`Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="old"; };`,
+			`Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="new"; };`,
+		},
+		saslUserFile: {"bob:zk-sasl-md5:" + strings.Repeat("0a", 16), "bob:zk-sasl-md5:" + strings.Repeat("0b", 16)},
+	} {
+		file := privateFile(t, files[0])
+		load := func(text string) Config {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, c, err := Load([]string{"--memory", "-o", key + "=" + file}, func(string) string { return "" }, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		c, same, other := load(files[0]), load(files[0]), load(files[1])
+		if changed, restart := c.Changes(same); changed != nil || restart != nil {
+			t.Errorf("%s, nothing changed: %v, restart for %v", key, changed, restart)
+		}
+		if changed, restart := c.Changes(other); !slices.Equal(changed, []string{key}) || restart != nil {
+			t.Errorf("%s, another password: %v, restart for %v", key, changed, restart)
+		}
+	}
 }
