@@ -57,9 +57,13 @@ func (w *wire) breakAll() {
 }
 
 // start returns a client of a new server in the process. Both end with the test.
-func start(t testing.TB) (*client.Client, *wire) {
+func start(t testing.TB, change ...func(*server.Config)) (*client.Client, *wire) {
 	t.Helper()
-	s, err := server.New(server.Config{InProcess: true, SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4="}) // super:secret
+	cfg := server.Config{InProcess: true, SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4="} // super:secret
+	for _, f := range change {
+		f(&cfg)
+	}
+	s, err := server.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,10 @@ type Mirror struct {
 	WithoutACL bool  // neither compare nor copy ACLs
 	DryRun     bool  // only count
 	Creations  int64 // a run creates at most this many znodes to move sequence counters forward
+	// Renewed has the last write of each TTL znode of From that a run has seen, by path. A run sets
+	// the data of a TTL znode that was written since then, even if it is equal, so that the znode
+	// of To lives as long. Nil: it does not.
+	Renewed map[string]proto.Zxid
 }
 
 // Mirrored is the outcome of a run of a Mirror.
@@ -31,6 +35,7 @@ type Mirrored struct {
 	Behind     int64    // sequence counters that stay behind because of Mirror.Creations
 	Ephemerals int64    // ephemeral znodes of From
 	Kept       int64    // znodes of To that stay, because a live ephemeral znode is below them
+	Renewed    int64    // TTL znodes with the same data that were set to live longer
 	Later      int64    // znodes created during the run, whose kind is not known yet: left to the next run
 	Replaced   []string // the first paths whose data or ACL To loses
 }
@@ -47,7 +52,10 @@ func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
 	from, to := m.From, m.To
 	from.role, to.role = "source", "target"
 	withACL, out := !m.WithoutACL, writer{zk: to.ZK}
-	p := plan{from: from, to: to, whole: rels == nil, limit: m.Creations}
+	p := plan{from: from, to: to, whole: rels == nil, limit: m.Creations, renewed: m.Renewed}
+	if m.DryRun {
+		p.renewed = nil
+	}
 	p.emit = func(kind StepKind, c Change, count creation) error {
 		if m.DryRun {
 			return nil
@@ -71,6 +79,9 @@ func (m *Mirror) Run(ctx context.Context, rels []string) (Mirrored, error) {
 	}
 	if err = p.run(left, right); err == nil {
 		err = to.failed(out.flush(ctx))
+	}
+	if err != nil {
+		clear(p.renewed) // nobody knows which were written
 	}
 	return p.Mirrored, withRemedy(err)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/proto"
 )
 
 // plan emits the steps that make the live subtree "to" equal to the wanted subtree "from". The
@@ -22,6 +23,7 @@ type plan struct {
 	whole    bool  // counters are moved
 	limit    int64 // creations that may still move counters
 	emit     func(kind StepKind, c Change, count creation) error
+	renewed  map[string]proto.Zxid // see Mirror
 	Mirrored
 	lineage
 }
@@ -94,6 +96,7 @@ func (p *plan) add(c Change) error {
 }
 
 func (p *plan) change(c Change, path string) error {
+	renew := p.renews(c)
 	if c.Right == nil {
 		p.Created++
 		p.child(c.Rel)
@@ -114,7 +117,23 @@ func (p *plan) change(c Change, path string) error {
 		p.Data++
 		return p.emit(SetData, c, creation{})
 	}
+	if renew {
+		p.Renewed++
+		return p.emit(SetData, c, creation{})
+	}
 	return nil
+}
+
+// renews notes the last write of a TTL znode of "from", and reports whether the live znode must be
+// written even if it has the same data. A TTL begins again with each write, and while there are
+// children: the live znode has none if they are ephemeral.
+func (p *plan) renews(c Change) bool {
+	if p.renewed == nil || c.Left.TTLMs == 0 {
+		return false
+	}
+	last := p.renewed[c.Left.Path]
+	p.renewed[c.Left.Path] = c.Left.Stat.Mzxid
+	return c.Right != nil && (last != c.Left.Stat.Mzxid || c.Left.Stat.NumChildren > 0 && c.Right.Stat.NumChildren == 0)
 }
 
 // leaveZnode plans the deletion of an unwanted znode, or the move of a sequence counter.

@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/server"
 )
 
 func walk(t testing.TB, c *client.Client, root string, o subtree.Options) (paths []string) {
@@ -364,5 +365,49 @@ func TestImport_ACLBeforeData(t *testing.T) {
 	}
 	if data, _, err := c.Get(t.Context(), "/u/a", false); err != nil || string(data) != "old" {
 		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// The largest znode that a client can create is copied and imported as well, although a transaction
+// with it would be too long.
+func TestWriter_LargestZnode(t *testing.T) {
+	c, _ := start(t)
+	create(t, c, client.CreateOptions{}, "/s", "/u", "/u/big")
+	// The header, the path, the length of the data, the ACL and the flags.
+	const others = 8 + (4 + len("/s/big")) + 4 + (4 + 4 + 4 + len("world") + 4 + len("anyone")) + 4
+	data := make([]byte, server.DefaultMaxBuffer-others)
+	if _, _, err := c.Create(t.Context(), "/s/big", data, client.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := export(t, c, "/s")
+	l := &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Replace}
+	if err := l.Load(t.Context(), bytes.NewReader(text)); err != nil {
+		t.Error(err)
+	}
+	m := &subtree.Mirror{From: subtree.Side{ZK: c, Path: "/s"}, To: subtree.Side{ZK: c, Path: "/t"}}
+	if _, err := m.Run(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"/t/big", "/u/big"} {
+		if got, _, err := c.Get(t.Context(), path, false); err != nil || len(got) != len(data) {
+			t.Errorf("%s: %d bytes, want %d: %v", path, len(got), len(data), err)
+		}
+	}
+}
+
+// The error of a write whose connection was lost each time names the largest znode.
+func TestImport_TooLarge(t *testing.T) {
+	c, _ := start(t)
+	_, small := start(t, func(c *server.Config) { c.MaxBuffer = 10_000 })
+	create(t, c, client.CreateOptions{}, "/s", "/s/a", "/s/b")
+	if _, err := c.Set(t.Context(), "/s/b", make([]byte, 20_000), -1); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := export(t, c, "/s")
+	l := &subtree.Loader{ZK: connect(t, small), To: "/t"}
+	err := l.Load(t.Context(), bytes.NewReader(text))
+	want := "/t/b with 20000 bytes: if the server is reachable, raise its jute.maxbuffer"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
 	}
 }

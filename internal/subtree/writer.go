@@ -1,9 +1,11 @@
 package subtree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/proto"
@@ -158,7 +160,7 @@ func (w *writer) flush(ctx context.Context) error {
 		case err == nil:
 			w.written()
 		case !w.repeat:
-			return err
+			return w.explained(err, false)
 		case w.batch[0].kind == Delete && (errors.Is(err, proto.ErrNoNode) || errors.Is(err, proto.ErrConnectionLoss)):
 			if err := w.deleteEach(ctx); err != nil {
 				return err
@@ -167,7 +169,7 @@ func (w *writer) flush(ctx context.Context) error {
 		case errors.Is(err, proto.ErrConnectionLoss) && tries < attempts:
 			done, checkErr := w.carriedOut(ctx, before)
 			if checkErr != nil {
-				return errors.Join(err, checkErr)
+				return errors.Join(w.explained(err, true), checkErr)
 			}
 			if done {
 				w.written()
@@ -179,21 +181,44 @@ func (w *writer) flush(ctx context.Context) error {
 				return err
 			}
 		default:
-			if lost {
-				err = fmt.Errorf("after a connection was lost: %w", err)
-			}
-			return err
+			return w.explained(err, lost)
 		}
 	}
 	return nil
 }
 
-func (w *writer) multi(ctx context.Context) error {
+// explained adds to the error of a batch what its cause may be. A server closes the connection on
+// which a request is longer than jute.maxbuffer.
+func (w *writer) explained(err error, lost bool) error {
+	switch {
+	case errors.Is(err, proto.ErrConnectionLoss):
+		largest := slices.MaxFunc(w.batch, func(a, b step) int { return cmp.Compare(a.size(), b.size()) })
+		return fmt.Errorf("%w; the largest write of %d was %s with %d bytes: if the server is reachable, raise its jute.maxbuffer",
+			err, len(w.batch), largest.path, len(largest.data))
+	case lost:
+		return fmt.Errorf("after a connection was lost: %w", err)
+	}
+	return err
+}
+
+// multi makes the steps of the batch in a transaction. A single step needs none, which would make
+// the request longer than the one that wrote the znode to its source.
+func (w *writer) multi(ctx context.Context) (err error) {
+	if s := &w.batch[0]; len(w.batch) == 1 {
+		switch s.kind {
+		case Create:
+			_, _, err = w.zk.Create(ctx, s.path, s.data, s.options)
+			return err
+		case SetData:
+			_, err = w.zk.Set(ctx, s.path, s.data, s.version)
+			return err
+		}
+	}
 	var ops []client.Op
 	for i := range w.batch {
 		ops = append(ops, w.batch[i].ops()...)
 	}
-	_, err := w.zk.Multi(ctx, ops...)
+	_, err = w.zk.Multi(ctx, ops...)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,9 +46,11 @@ type follower struct {
 	line           func(label, format string, args ...any)
 	source, target *client.Client // nil: not connected
 	changes        *changes
-	watching       bool // the source tells of changes
-	knowsKinds     bool // the source has told the kinds of znodes
-	warned         bool // that the source does not
+	watching       bool                  // the source tells of changes
+	kinds          subtree.Kinds         // nil: the source has not told them
+	kindsAt        proto.Zxid            // see subtree.Side
+	renewed        map[string]proto.Zxid // see subtree.Mirror
+	warned         bool                  // that the source does not tell the kinds
 	highest        proto.Zxid
 	compared       time.Time // when the last comparison of the whole subtrees ended
 	followed       int64     // changes written since then
@@ -184,8 +187,10 @@ func (f *follower) admit(ctx context.Context) error {
 
 func (f *follower) mirror() *subtree.Mirror {
 	return &subtree.Mirror{
-		From: subtree.Side{ZK: f.source, Path: f.path}, To: subtree.Side{ZK: f.target, Path: f.path},
-		WithoutACL: f.withoutACL, Creations: f.creations,
+		From: subtree.Side{ZK: f.source, Path: f.path, Kinds: f.kinds, KindsAt: f.kindsAt},
+		To:   subtree.Side{ZK: f.target, Path: f.path},
+
+		WithoutACL: f.withoutACL, Creations: f.creations, Renewed: f.renewed,
 	}
 }
 
@@ -213,14 +218,12 @@ func (f *follower) next(ctx context.Context) error {
 
 // pass compares, and copies the differences.
 func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err error) {
-	m := f.mirror()
 	if t.whole || t.created {
-		if err := f.kinds(ctx, &m.From); err != nil {
+		if err := f.askKinds(ctx); err != nil {
 			return d, err
 		}
-	} else if f.knowsKinds {
-		m.From.Kinds = subtree.Kinds{} // nothing is created without its kind
 	}
+	m := f.mirror()
 	begun := time.Now()
 	for range conflicts {
 		if d, err = m.Run(ctx, t.paths()); t.whole || !conflict(err) {
@@ -261,7 +264,7 @@ func describe(d *subtree.Mirrored) string {
 		what string
 	}{
 		{d.Created, "created"}, {d.Data, "data set"}, {d.ACLs, "ACLs set"}, {d.Deleted, "deleted"},
-		{d.Counters, "sequence counters moved"}, {d.Ephemerals, "ephemeral left out"}, {d.Later, "left to the next comparison"},
+		{d.Renewed, "with a TTL renewed"}, {d.Counters, "sequence counters moved"}, {d.Ephemerals, "ephemeral left out"}, {d.Later, "left to the next comparison"},
 		{d.Kept, "kept above ephemerals of the target"}, {d.Behind, "sequence counters BEHIND: numbers repeat, see --counters"},
 	} {
 		if c.n > 0 {
@@ -271,17 +274,20 @@ func describe(d *subtree.Mirrored) string {
 	return text
 }
 
-// kinds asks the source which znodes are containers and which have a TTL.
-func (f *follower) kinds(ctx context.Context, s *subtree.Side) error {
-	if _, err := s.ZK.Sync(ctx, s.Path); err != nil {
+// askKinds asks the source which znodes are containers and which have a TTL.
+func (f *follower) askKinds(ctx context.Context) error {
+	if _, err := f.source.Sync(ctx, f.path); err != nil {
 		return fmt.Errorf("the source: %w", err)
 	}
-	at := s.ZK.LastZxid()
-	kinds, err := probe.Asker{Dial: f.from.Dial}.Kinds(ctx, s.ZK.Session().Server, f.from.Chroot)
+	at := f.source.LastZxid()
+	kinds, err := probe.Asker{Dial: f.from.Dial}.Kinds(ctx, f.source.Session().Server, f.from.Chroot)
 	switch {
 	case err == nil:
-		f.knowsKinds, s.Kinds, s.KindsAt = true, kinds, at
-	case f.knowsKinds:
+		if f.kinds, f.kindsAt = kinds, at; f.renewed == nil {
+			f.renewed = map[string]proto.Zxid{}
+		}
+		maps.DeleteFunc(f.renewed, func(path string, _ proto.Zxid) bool { return kinds[path] == 0 })
+	case f.kinds != nil:
 		return fmt.Errorf("the kinds of znodes: %w", err)
 	case !f.warned:
 		f.warned = true
@@ -296,15 +302,18 @@ func (f *follower) kinds(ctx context.Context, s *subtree.Side) error {
 
 // untilEqual copies until a comparison finds no difference.
 func (f *follower) untilEqual(ctx context.Context) error {
+	why := errors.New("stop the writers of the source and the target")
 	for range maxPasses {
 		d, err := f.pass(ctx, todo{whole: true})
 		switch {
-		case err != nil && !errors.Is(err, proto.ErrConnectionLoss) && !conflict(err):
+		case errors.Is(err, proto.ErrConnectionLoss):
+			why = err
+		case err != nil && !conflict(err):
 			return err
 		case err == nil && d.Equal():
 			f.line("equal", "%s: the data and ACLs of %d znodes", f.path, d.Same)
 			return nil
 		}
 	}
-	return fmt.Errorf("not equal after %d comparisons: stop the writers of the source and the target", maxPasses)
+	return fmt.Errorf("not equal after %d comparisons: %w", maxPasses, why)
 }

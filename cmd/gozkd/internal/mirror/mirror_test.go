@@ -36,12 +36,16 @@ type member struct {
 	open []net.Conn // connections of cfg
 }
 
-func start(t testing.TB) *member {
+func start(t testing.TB, change ...func(*server.Config)) *member {
 	t.Helper()
-	s, err := server.New(server.Config{
+	serve := server.Config{
 		InProcess: true, SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4=", // super:secret
 		Words: []string{"*"},
-	})
+	}
+	for _, f := range change {
+		f(&serve)
+	}
+	s, err := server.New(serve)
 	if err != nil {
 		t.Fatal(err)
 	}
