@@ -57,6 +57,8 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("--from is missing: name the state to copy"))
 	case len(words) != 1:
 		return c.Misused(errors.New("name one FILE to write to"))
+	case words[0] == "-":
+		return c.Misused(errors.New("- is no file: a backup is read back before it gets its name, so name a FILE"))
 	}
 	path := words[0]
 	got, err := backup(ctx, *from, *logDir, *authFile, path, env, security)

@@ -78,6 +78,7 @@ func TestCommands_Refuse(t *testing.T) {
 		{Backup, nil, 2, "--from is missing"},
 		{Backup, []string{"--from", data}, 2, "name one FILE"},
 		{Backup, []string{"--from", data, to, to}, 2, "name one FILE"},
+		{Backup, []string{"--from", data, "-"}, 2, "- is no file"},
 		{Backup, []string{"--form", data, to}, 2, "usage: gozkd backup"},
 		{Backup, []string{"--from", data, good}, 1, "never replaces a file"},
 		{Backup, []string{"--from", filepath.Join(dir, "none"), to}, 1, "no such file"},

@@ -386,6 +386,10 @@ func (c container) servers() {
 		c.bitnamiServers(text, port, from)
 		return
 	}
+	if strings.Contains(text, ",server.") {
+		c.r.problem(from, "", "has commas between server lines; separate them by white space")
+		return
+	}
 	c.words(text, from, "server.", "server.N="+serverlist.LineFormat+", separated by spaces")
 }
 

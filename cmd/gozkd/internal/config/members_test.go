@@ -263,6 +263,8 @@ func TestLoad_DockerEnvironment(t *testing.T) {
 		`ZOO_SERVERS: contains "zoo1:2888:3888::1"; allowed: server.N=`+serverlist.LineFormat+", separated by spaces",
 		"ZOO_SERVERS: server.2: is already set at ZOO_SERVERS: each server needs a different number",
 		`ZOO_MY_ID: myid: is "one"; allowed: a whole number from 0 to 254`)
+	wantLines(t, problems(t, "", map[string]string{"ZOO_SERVERS": "server.1=a:1:2;2181,server.2=b:1:2;2181"}),
+		"ZOO_SERVERS: has commas between server lines; separate them by white space")
 }
 
 func TestLoad_DynamicFile(t *testing.T) {

@@ -117,3 +117,21 @@ func TestRates_NeverAbsurd(t *testing.T) {
 		}
 	})
 }
+
+// A number that is too long for its column shows its end, a name its beginning.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		right bool
+		want  string
+	}{
+		{"0x1003700000042", true, "…003700000042"},
+		{"0x1003700000042", false, "0x1003700000…"},
+		{"0x100000042", true, "  0x100000042"},
+		{"0x10000000042", true, "0x10000000042"},
+	} {
+		if got := fit(c.text, 13, c.right); got != c.want {
+			t.Errorf("%s, right: %v: %q, want %q", c.text, c.right, got, c.want)
+		}
+	}
+}
