@@ -54,6 +54,7 @@ func (u *user) release(dir, version, out string, kits bool) {
 	for _, p := range platforms {
 		r.pack(p)
 	}
+	r.chart()
 	if kits {
 		fmt.Println("packages of the test kits")
 		must.Do(os.WriteFile(filepath.Join(r.dir, "bin", "LICENSES-OF-LIBRARIES"), thirdParty(r.linked), 0o644))
@@ -138,6 +139,20 @@ func (r *release) pack(platform string) {
 func (r *release) write(name string, data []byte) {
 	write(filepath.Join(r.out, filepath.FromSlash(name)), data)
 	fmt.Printf("%s: %.1f MB\n", name, float64(len(data))/1e6)
+}
+
+// chart writes the Helm chart as `helm package` does.
+func (r *release) chart() {
+	const dir = "deploy/helm/gozkd"
+	versions := fmt.Sprintf("\nversion: %s\nappVersion: %[1]s\n", r.version)
+	if !strings.Contains(string(r.file(dir+"/Chart.yaml")), versions) {
+		must.Failf("%s/Chart.yaml has not the version %s: run make version VERSION=%[2]s, and commit", dir, r.version)
+	}
+	var files []entry
+	for _, name := range strings.Fields(r.output(r.tree, "git", "ls-files", dir)) {
+		files = append(files, entry{name: "gozkd/" + strings.TrimPrefix(name, dir+"/"), data: r.file(name)})
+	}
+	r.write("gozkd-"+r.version+".tgz", gzipOf(tarOf(files, r.time)))
 }
 
 // sums writes SHA256SUMS, which sha256sum -c reads and which is signed.

@@ -61,9 +61,10 @@ func (r *release) deb(installed []entry, arch string) []byte {
 		e.name = "./" + e.name
 		data[i] = e
 	}
-	control := fmt.Sprintf("Package: gozkd\nVersion: %s\nArchitecture: %s\nMaintainer: gozkd <%s>\nInstalled-Size: %d\nDepends: passwd\n"+
+	control := fmt.Sprintf("Package: gozkd\nVersion: %s\nArchitecture: %s\n"+
+		"Maintainer: gozkd <release@gozkd.invalid>\nInstalled-Size: %d\nDepends: passwd\n"+
 		"Section: net\nPriority: optional\nHomepage: %s\nDescription: %s\n One binary that speaks the ZooKeeper protocol, without a JVM.\n",
-		r.sorted(), arch, homepage, size/1024, homepage, summary)
+		r.sorted(), arch, size/1024, homepage, summary)
 	about := tarOf([]entry{
 		{name: "./control", data: []byte(control)}, {name: "./conffiles", data: []byte(kept.String())},
 		{name: "./postinst", mode: 0o755, data: r.file("deploy/package/postinst")}, {name: "./prerm", mode: 0o755, data: r.file("deploy/package/prerm")},
