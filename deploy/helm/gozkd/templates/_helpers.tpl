@@ -121,3 +121,21 @@ server.{{ $id }}={{ include "gozkd.line" (dict "root" $ "id" $id) }}
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{- /* Refuses a change after which the first server that restarts could not speak with the others. Only Helm in a cluster
+sees the configuration that runs. */}}
+{{- define "gozkd.rounds" -}}
+{{- $before := dig "data" "zoo.cfg" "" (lookup "v1" "ConfigMap" .Release.Namespace (include "gozkd.name" .)) -}}
+{{- $after := include "gozkd.config" . -}}
+{{- if and $before (gt (int .Values.replicas) 1) -}}
+{{- $secret := "gozkd.peer.secretFile=" -}}
+{{- $proves := ternary $after $before (contains $secret $after) -}}
+{{- if and (ne (contains $secret $before) (contains $secret $after)) (not (contains "gozkd.peer.secretMode=prefer" $proves)) -}}
+{{- fail "peerSecret of running servers changes in two rounds, first with gozkd.peer.secretMode=prefer in config: docs/guide/container.md, Changes between running servers" -}}
+{{- end -}}
+{{- $both := "\nportUnification=true" -}}
+{{- if and (ne (contains "\nsslQuorum=true" $before) (contains "\nsslQuorum=true" $after)) (not (and (contains $both $before) (contains $both $after))) -}}
+{{- fail "tls.quorum of running servers changes in three rounds, the first and the second with portUnification=true in config: docs/guide/container.md, Changes between running servers" -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
