@@ -371,20 +371,21 @@ func TestImport_ACLBeforeData(t *testing.T) {
 // The largest znode that a client can create is copied and imported as well, although a transaction
 // with it would be too long.
 func TestWriter_LargestZnode(t *testing.T) {
-	c, _ := start(t)
-	create(t, c, client.CreateOptions{}, "/s", "/u", "/u/big")
+	const limit = 10_000
+	c, _ := start(t, func(c *server.Config) { c.MaxBuffer = limit })
+	create(t, c, client.CreateOptions{}, "/s", "/t", "/u", "/u/big")
 	// The header, the path, the length of the data, the ACL and the flags.
 	const others = 8 + (4 + len("/s/big")) + 4 + (4 + 4 + 4 + len("world") + 4 + len("anyone")) + 4
-	data := make([]byte, server.DefaultMaxBuffer-others)
+	data := make([]byte, limit-others)
 	if _, _, err := c.Create(t.Context(), "/s/big", data, client.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	text, _ := export(t, c, "/s")
-	l := &subtree.Loader{ZK: c, To: "/u", Existing: subtree.Replace}
+	text, _ := export(t, c, "/s/big")
+	l := &subtree.Loader{ZK: c, To: "/u/big", Existing: subtree.Replace}
 	if err := l.Load(t.Context(), bytes.NewReader(text)); err != nil {
 		t.Error(err)
 	}
-	m := &subtree.Mirror{From: subtree.Side{ZK: c, Path: "/s"}, To: subtree.Side{ZK: c, Path: "/t"}}
+	m := &subtree.Mirror{From: subtree.Side{ZK: c, Path: "/s/big"}, To: subtree.Side{ZK: c, Path: "/t/big"}}
 	if _, err := m.Run(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
