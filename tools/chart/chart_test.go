@@ -87,6 +87,10 @@ var refused = map[string]map[string]any{
 	`memory is "0Mi"`:          {"memory": "0Mi"},
 	`memory is "1.5Gi"`:        {"memory": "1.5Gi"},
 	"at least 48Mi":            {"memory": "12Mi"},
+	`foundUntil is "2026-13`:   {"foundUntil": "2026-13-23T12:00:00Z"},
+	`antiAffinity is "pref`:    {"antiAffinity": "prefered"},
+	"at '/tls/clientAuth'":     {"tls": map[string]any{"secretName": "t", "clientAuth": "needed"}},
+	"at '/image/pullPolicy'":   {"image": map[string]any{"pullPolicy": "always"}},
 }
 
 func TestMain(m *testing.M) { os.Exit(m.Run()) }
@@ -101,6 +105,9 @@ func TestChart(t *testing.T) {
 	c, err := loader.Load(*dir)
 	if err = errors.Join(err, compareGenerated(*dir, *update), monitoringv1.AddToScheme(scheme.Scheme)); err != nil {
 		t.Fatal(err)
+	}
+	if err := rounds(c); err != nil {
+		t.Error(err)
 	}
 	page, err := os.ReadFile("../../docs/guide/start/bitnami.md")
 	if err != nil {

@@ -3,8 +3,9 @@
 // names, references within the objects lead somewhere, and gozkd takes the configuration of each
 // server.
 //
-// README.md and values.schema.json of the chart must be what values.yaml makes of them; make chart
-// CHART=-update writes them.
+// README.md and values.schema.json of the chart must be what values.yaml makes of them, and
+// files/alerts.yaml a copy of deploy/monitoring/alerts.yaml, because Helm warns of links; make
+// chart CHART=-update writes them.
 package chart
 
 import (
@@ -18,8 +19,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// generated returns the files of the chart that follow from values.yaml, by their names: the table
-// of values for people, and the schema that Helm checks values with.
+// generated returns the files of the chart that follow from others, by their names: the table of
+// values for people, the schema that Helm checks values with, and the alert rules.
 func generated(chart string) (map[string][]byte, error) {
 	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
@@ -35,11 +36,17 @@ func generated(chart string) (map[string][]byte, error) {
 	schema := document(&table, "", "", root.Content[0])
 	schema["$schema"] = "https://json-schema.org/draft-07/schema#"
 	inJSON, err := json.MarshalIndent(schema, "", "  ")
-	return map[string][]byte{"README.md": table.Bytes(), "values.schema.json": append(inJSON, '\n')}, err
+	if err != nil {
+		return nil, err
+	}
+	alerts, err := os.ReadFile(filepath.Join(chart, "../../monitoring/alerts.yaml"))
+	return map[string][]byte{
+		"README.md": table.Bytes(), "values.schema.json": append(inJSON, '\n'), "files/alerts.yaml": alerts,
+	}, err
 }
 
 // document writes the rows of a value and returns its schema. An empty map or list holds anything,
-// an empty string any string.
+// an empty string any string, except for those with a pattern.
 func document(table *bytes.Buffer, path, comment string, value *yaml.Node) map[string]any {
 	if value.Kind == yaml.MappingNode && len(value.Content) > 0 && path != "updateStrategy" && !strings.HasSuffix(path, "esources") {
 		properties := make(map[string]any)
@@ -67,7 +74,20 @@ func document(table *bytes.Buffer, path, comment string, value *yaml.Node) map[s
 	}
 	fmt.Fprintf(table, "| `%s` | `%s` | %s |\n", path, asJSON, strings.ReplaceAll(comment, "|", "\\|"))
 	kind := map[string]any{"!!str": "string", "!!bool": "boolean", "!!int": "integer", "!!map": "object", "!!seq": "array"}[value.Tag]
-	return map[string]any{"type": kind}
+	schema := map[string]any{"type": kind}
+	if pattern, ok := patterns[path]; ok {
+		schema["pattern"] = pattern
+	}
+	return schema
+}
+
+// patterns are regular expressions of values in which a typo would be noticed by Kubernetes or the
+// servers only.
+var patterns = map[string]string{
+	"archive.verify.ensemble": "^([0-9a-f]{16})?$",
+	"image.pullPolicy":        "^(Always|Never|IfNotPresent)$",
+	"service.type":            "^(ClusterIP|NodePort|LoadBalancer)$",
+	"tls.clientAuth":          "^(none|want|need)$",
 }
 
 // prose joins comments without their marks.
@@ -95,7 +115,7 @@ func compareGenerated(chart string, update bool) error {
 				return err
 			}
 		} else if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, want) {
-			return fmt.Errorf("%s is not what values.yaml makes of it: make chart CHART=-update", path)
+			return fmt.Errorf("%s is not what is made of its source: make chart CHART=-update", path)
 		}
 	}
 	return nil
