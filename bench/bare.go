@@ -27,8 +27,7 @@ func serveBare(synced bool) {
 	defer must.Finally(l.Close)
 	var log *bareLog
 	if synced {
-		// The queue has room for a record of each connection of any shape, so that appending never
-		// blocks on the queue.
+		// The queue has room for a record of each connection of any shape: appending never blocks.
 		log = &bareLog{f: zeroedFile(), queue: make(chan bareRecord, maxLoad)}
 		defer must.Finally(removing(log.f))
 		// Ends with the process, which waits only for its input.

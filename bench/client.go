@@ -154,8 +154,7 @@ func (c *client) answer(b []byte, replyBytes int) error {
 	return nil
 }
 
-// call sends a request and waits for its reply. The socket must be blocking and nothing in
-// flight.
+// call sends a request and waits for its reply. The socket must be blocking, nothing in flight.
 func (c *client) call(op proto.OpCode, body func([]byte) []byte, replyBytes int) error {
 	c.request(op, body)
 	if err := c.writeAll(); err != nil {

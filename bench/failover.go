@@ -21,8 +21,7 @@ const (
 	// dialPatience limits an attempt to connect: ZooKeeper may accept a connection before it can
 	// serve, and then never answers.
 	dialPatience = 500 * time.Millisecond
-	// failoverQuiet is how long writes must succeed before the leader is killed, and after the
-	// clients have recovered.
+	// failoverQuiet is how long writes must succeed before the leader is killed and afterwards.
 	failoverQuiet = time.Second
 	// failoverPatience is how long to wait for a silent ensemble.
 	failoverPatience = time.Minute
@@ -105,8 +104,7 @@ func failoverOnce(ctx context.Context, e *server.Ensemble) (o outage) {
 	defer cancel()
 	writing, rest := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	// Writers on surviving members finish their current write; the sockets of the other writers
-	// close with the member.
+	// Writers on surviving members finish their write; the sockets of others close with the member.
 	defer wg.Wait()
 	defer rest()
 	l := new(writeLog)

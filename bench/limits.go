@@ -35,8 +35,7 @@ func benchLimits(ctx context.Context, s *settings) {
 	s.out.comparisons("limits", all)
 }
 
-// self is another process of this program, a server that prints its address and ends with its
-// standard input.
+// self is a process of this program: a server that prints its address and ends with its input.
 type self struct {
 	addr string
 	pid  int
@@ -60,8 +59,7 @@ func startSelf(command string) *self {
 // syncFileBytes is the size of the bare server's log, which is written again and again.
 const syncFileBytes = 64 << 20
 
-// zeroedFile returns a new temporary file of syncFileBytes zeros, synced. The caller closes and
-// removes it.
+// zeroedFile returns a new file of syncFileBytes zeros, synced, which the caller removes.
 func zeroedFile() *os.File {
 	f := must.Get(os.CreateTemp("", "gozkd-bench-sync-"))
 	_, err := f.Write(make([]byte, syncFileBytes))

@@ -44,8 +44,7 @@ type target struct {
 	pids  []int // of all members, to add up their CPU time; empty if unknown
 }
 
-// openLoad connects to each address in turn. window is the number of requests in flight per
-// connection.
+// openLoad connects to each address in turn, with window requests in flight per connection.
 func openLoad(addrs []string, connections, window int) *load {
 	l := &load{window: window}
 	l.epoll = must.Get(unix.EpollCreate1(unix.EPOLL_CLOEXEC))
@@ -190,12 +189,10 @@ func (l *load) wait(events []unix.EpollEvent) []unix.EpollEvent {
 	}
 }
 
-// longest is the largest duration that a histogram tells apart; longer durations count as this
-// long.
+// longest is the largest duration that a histogram tells apart; longer ones count as this long.
 const longest = time.Hour
 
-// histogram counts durations to two significant digits. The zero value is empty. Not safe for
-// concurrent use.
+// histogram counts durations to two significant digits. Not safe for concurrent use.
 type histogram struct{ h *hdrhistogram.Histogram }
 
 func (h *histogram) init() *hdrhistogram.Histogram {
@@ -215,20 +212,17 @@ func (h *histogram) note(d time.Duration) {
 // add counts everything that o counted.
 func (h *histogram) add(o *histogram) { h.init().Merge(o.init()) }
 
-// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1. Without any
-// durations it returns 0.
+// quantile returns the duration that a fraction q of all does not exceed, 0 < q <= 1; of none 0.
 func (h *histogram) quantile(q float64) time.Duration {
 	return time.Duration(h.init().ValueAtQuantile(100 * q))
 }
 
 func (h *histogram) max() time.Duration { return time.Duration(h.init().Max()) }
 
-// pacedMost bounds the unanswered requests of a paced load. A server that exceeds it counts as too
-// slow.
+// pacedMost bounds the unanswered requests of a paced load. A server that exceeds it is too slow.
 const pacedMost = 1 << 20
 
-// pace is the schedule of an open loop: requests are due at a fixed rate, whatever happens to
-// earlier ones.
+// pace is the schedule of an open loop: requests are due at a fixed rate, whatever happens.
 type pace struct {
 	interval time.Duration
 	sent     int // also the number of the next request
@@ -316,6 +310,5 @@ func (l *load) paced(ctx context.Context, w *workload, rate int, stop <-chan str
 	return seen
 }
 
-// pacedPatience is how long a server under a paced load may be silent: enough for ZooKeeper in the
-// worst case of calm.
+// pacedPatience is how long a server under a paced load may be silent: enough for all of calm.
 const pacedPatience = time.Minute

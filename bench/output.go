@@ -31,8 +31,7 @@ type output struct {
 	wrote      map[string]bool // JSON files of the command, without extension
 }
 
-// conditions holds the flags that affect the figures. A command ignores flags that do not concern
-// it.
+// conditions holds the flags that affect the figures. A command ignores those of others.
 type conditions struct {
 	Date     string  `json:"date"`
 	Commit   string  `json:"commit"` // of the tree that gozkd and this program are built from
@@ -205,8 +204,7 @@ func number(v float64) string {
 	return thousands(v)
 }
 
-// reading is a figure of a server outside the tables of rows and shapes, from a single round or
-// several.
+// reading is a figure of a server outside the tables of rows and shapes, of one or more rounds.
 type reading struct {
 	Row    string `json:"row"`
 	What   string `json:"what"` // the quantity with its unit, such as "wall ms"
@@ -294,8 +292,7 @@ func (o *output) fail(ctx context.Context, row, server string, err error) {
 	o.problems = append(o.problems, p)
 }
 
-// attempt measures a row on a server, and reports whether nothing went wrong. It is as fail
-// otherwise.
+// attempt measures a row on a server, and reports whether nothing went wrong; otherwise see fail.
 func (o *output) attempt(ctx context.Context, row, server string, measure func()) bool {
 	err := must.Try(measure)
 	if err == nil {

@@ -77,8 +77,7 @@ func javaVersion() string {
 	return line
 }
 
-// median returns the middle of v, or the mean of the two middle values. It sorts v, which must not
-// be empty.
+// median returns the middle of v, or the mean of the middle two. It sorts v, which is not empty.
 func median[T int64 | float64 | time.Duration](v []T) T {
 	slices.Sort(v)
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2

@@ -35,15 +35,13 @@ func (s *settings) withTargets(ctx context.Context, members int, use func(target
 	use(targets)
 }
 
-// keys returns the zoo.cfg of both servers: ZooKeeper's defaults, except for limits that would
-// distort the measurement.
+// keys returns the zoo.cfg of both servers: ZooKeeper's defaults, except for limits that distort.
 func keys() map[string]string {
 	return map[string]string{
 		"tickTime":          "2000",
 		"maxSessionTimeout": strconv.Itoa(sessionTimeoutMs),
 		"maxClientCnxns":    "0",
-		// ZooKeeper's own backlog is 50: thousands that connect at once would measure the clients'
-		// retries.
+		// ZooKeeper's own is 50: thousands that connect at once would measure the clients' retries.
 		"clientPortListenBacklog": "4096",
 		"admin.enableServer":      "false",
 		"4lw.commands.whitelist":  "srvr",

@@ -113,8 +113,7 @@ func startOnce(ctx context.Context, k server.Kind, members int) (_ time.Duration
 	return answered().Sub(start), e.Name()
 }
 
-// asking asks each address again and again until it answers. answered waits for the first answer
-// and returns its time.
+// asking asks each address until it answers. answered returns the time of the first answer.
 func asking(ctx context.Context, addrs []string, pause time.Duration, ask func(addr string) error) (answered func() time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	answers := make(chan time.Time, len(addrs))

@@ -144,8 +144,7 @@ const nMembers = 3
 // ensembleRows names the rows in which ensembles are compared.
 var ensembleRows = []string{"get 100 B", "set 100 B", "create 100 B", "multi of 10 sets", "sync", "mixed: 90% get, 10% set"}
 
-// benchEnsemble runs an ensemble of each kind and gives each the same load in turn, spread over all
-// members.
+// benchEnsemble gives an ensemble of each kind the same load in turn, spread over all members.
 func benchEnsemble(ctx context.Context, s *settings) {
 	var rows []*workload
 	for _, name := range ensembleRows {

@@ -89,8 +89,7 @@ func compareFanOut(ctx context.Context, s *settings, f fanOut) (list []reading) 
 	return list
 }
 
-// fireBlock opens the connections and measures some rounds, after unmeasured rounds for at least
-// warm.
+// fireBlock opens the connections and measures some rounds, after others for at least warm.
 func fireBlock(ctx context.Context, t target, f fanOut, warm time.Duration, seen *fired) {
 	l := openLoad(t.addrs, f.watchers+1, setsInFlight)
 	for _, c := range l.clients {
@@ -118,8 +117,7 @@ func fireBlock(ctx context.Context, t target, f fanOut, warm time.Duration, seen
 	})
 }
 
-// fitting returns f with as many watchers as this process may have open files for. The row's name
-// contains this number.
+// fitting returns f with as many watchers as this process may have files, also in the row's name.
 func (f fanOut) fitting() fanOut {
 	const others = 500
 	var limit unix.Rlimit

@@ -69,8 +69,7 @@ func workloads() []*workload {
 	return workloadsOver(func(c *client) string { return dataPaths[c.next(nData)] })
 }
 
-// workloadsOver returns the rows of the throughput table with other keys: key returns the path of
-// one at random.
+// workloadsOver returns the rows of the throughput table with other keys: key draws a path.
 func workloadsOver(key func(c *client) string) []*workload {
 	get := func(c *client) bool {
 		c.request(proto.OpGetData, (&proto.PathWatchRequest{Path: key(c)}).Append)

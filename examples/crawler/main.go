@@ -74,8 +74,7 @@ func add(ctx context.Context, id int, connect example.Connect, out io.Writer) er
 	return nil
 }
 
-// crawl fetches links until ctx ends. The third fetch fails, so that link stays in the queue for
-// the next crawler.
+// crawl fetches links until ctx ends. The third fetch fails: its link stays for the next crawler.
 func crawl(ctx context.Context, id int, connect example.Connect, out io.Writer, fetched func()) error {
 	c, err := connect(ctx)
 	if err != nil {

@@ -43,8 +43,7 @@ func run(ctx context.Context, connect example.Connect, out io.Writer) error {
 	})
 }
 
-// listForever prints the members at the beginning and after each change, also after a lost
-// connection.
+// listForever prints the members, and again after each change, also after a lost connection.
 func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	return cache.WatchChildren(ctx, c, "/"+name, func(members []string) bool {
 		switch {
@@ -59,8 +58,7 @@ func listForever(ctx context.Context, c *recipes.Client, out io.Writer) error {
 	})
 }
 
-// joinAndLeave makes three members join. Then the first leaves, the second dies, the third leaves,
-// and the group is deleted.
+// joinAndLeave makes three join. Then one leaves, one dies, one leaves, and the group is deleted.
 func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Connect) error {
 	var (
 		clients [3]*recipes.Client
@@ -97,8 +95,7 @@ func joinAndLeave(ctx context.Context, admin *recipes.Client, connect example.Co
 	return nil
 }
 
-// deleteGroup deletes the group, unless there are members, such as those of another process that
-// runs this program.
+// deleteGroup deletes the group, unless there are members, such as those of another process.
 func deleteGroup(ctx context.Context, c *recipes.Client) error {
 	err := c.Delete(ctx, "/"+name, -1)
 	if errors.Is(err, proto.ErrNotEmpty) || errors.Is(err, proto.ErrNoNode) {

@@ -98,8 +98,7 @@ func produce(ctx context.Context, id int, connect example.Connect, out io.Writer
 	return nil
 }
 
-// consume takes items until ctx ends. Take waits for an item and removes it, so no other consumer
-// gets the item.
+// consume takes items until ctx ends. Take removes an item, so no other consumer gets it.
 func consume(ctx context.Context, id int, connect example.Connect, out io.Writer, took func()) error {
 	c, err := connect(ctx)
 	if err != nil {

@@ -25,8 +25,7 @@ type attack struct {
 	web bool
 	// files bounds the server's file descriptors; 0: the limit of this process.
 	files int
-	// writes is the number of replicated writes per second that the attack must not exceed; 0: not
-	// judged.
+	// writes is the number of replicated writes per second that is allowed; 0: not judged.
 	writes int
 	// keys are lines of zoo.cfg besides the usual lines.
 	keys map[string]string
@@ -58,8 +57,7 @@ func attacksNamed(names string) ([]*attack, error) {
 type target struct {
 	Addrs []string // for clients
 	Admin string   // host:port of the HTTP port; empty: none
-	// Peers and Elections are the ports for other members, by member; empty for a standalone
-	// server.
+	// Peers and Elections are the ports for members, by member; empty for a standalone server.
 	Peers, Elections []string
 }
 

@@ -68,8 +68,7 @@ func unreadMultiRead(a *attacker) {
 	a.unread(10, proto.OpMultiRead, multiOf(10000, func(int) proto.MultiOp { return get }))
 }
 
-// watchUnread opens n connections that watch path and do not read. A connection that the server
-// closes is made anew.
+// watchUnread has n connections that watch path and do not read. Closed ones are made anew.
 func (a *attacker) watchUnread(n int, path string, mode proto.AddWatchMode) {
 	watch := (&proto.AddWatchRequest{Path: path, Mode: mode}).Append(nil)
 	a.each(n, func(int) {

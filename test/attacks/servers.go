@@ -124,8 +124,7 @@ func (v *servers) stop() error {
 	return v.ensemble.Stop()
 }
 
-// logBytes returns the size of the servers' output, and how many reports of the race detector it
-// contains.
+// logBytes returns the size of the servers' output, and how many races are reported there.
 func (v *servers) logBytes() (n, races int) {
 	for _, m := range v.ensemble.Members {
 		log := m.Log()

@@ -106,8 +106,7 @@ func (a *attacker) session() (*stranger, error) {
 	return s, nil
 }
 
-// withSession calls f with a session and closes the connection afterwards. Errors are what an
-// attacker expects.
+// withSession calls f with a session, and closes the connection. An attacker expects errors.
 func (a *attacker) withSession(f func(s *stranger)) {
 	if s, err := a.session(); err == nil {
 		defer func() { _ = s.Close() }() // whatever was sent is sent

@@ -21,8 +21,7 @@ import (
 // client is a script for a client library.
 type client struct {
 	name string
-	// install fetches and builds the requirements of run. It is called once, before any client
-	// runs.
+	// install fetches and builds the requirements of run, once, before any client runs.
 	install func(ctx context.Context, root string)
 	run     func(ctx context.Context, root string, at place) (cases.Report, error)
 	format  string // of the server's stores for a client with TLS
@@ -118,8 +117,7 @@ func clients() []client {
 	}
 }
 
-// javaScript runs the part of the Java program for a library, with TLS and stores in a format
-// unless that is empty.
+// javaScript runs the Java program's part for a library; with TLS and stores, if format is set.
 func javaScript(library, format string) func(ctx context.Context, root string, at place) (cases.Report, error) {
 	return func(ctx context.Context, root string, at place) (cases.Report, error) {
 		java := install.Java(root, "256m", install.JavaClient(ctx, root))

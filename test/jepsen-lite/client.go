@@ -87,8 +87,7 @@ func (c *client) vanish() error {
 	return c.conn.Close()
 }
 
-// goHome breaks a connection to a server other than the client's own, which the client then tries
-// first.
+// goHome breaks a connection to another server than the client's own, which it then tries first.
 func (c *client) goHome() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -88,8 +88,7 @@ func (c *Cluster) writeConfig(m *Member) {
 	must.Do(os.WriteFile(filepath.Join(m.dir, "zoo.cfg"), []byte(c.zooCfg(m.ID)), 0o644))
 }
 
-// Start starts a member unless it runs, and lets its peers connect. It does not wait until it
-// serves.
+// Start starts a member unless it runs, and lets its peers connect. It does not wait.
 func (c *Cluster) Start(m *Member) {
 	if !m.Running() {
 		c.Links.Listen(m.ID)

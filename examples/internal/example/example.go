@@ -23,8 +23,7 @@ import (
 // distributed program does. The caller must close the client.
 type Connect func(ctx context.Context) (*recipes.Client, error)
 
-// Run is a program. Run must print its progress to out, and return when the program has
-// finished or ctx has ended.
+// Run is a program. It prints its progress to out, and returns when it has finished or ctx ends.
 type Run func(ctx context.Context, connect Connect, out io.Writer) error
 
 // connectTimeout bounds how long Connect waits for a server: recipes.Connect alone would try until
@@ -68,8 +67,7 @@ func runWith(ctx context.Context, servers string, run Run) (err error) {
 	}, os.Stdout)
 }
 
-// Together runs f n times concurrently, like n processes, numbered from 1. Together waits for all
-// and returns their errors.
+// Together runs f n times at once, like n processes, from number 1. It returns all errors.
 func Together(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup

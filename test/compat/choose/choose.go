@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// From returns those of all that the comma-separated list names, in the order of all; "all" names
-// all.
+// From returns those of all that a list names, with commas, in the order of all; "all" names all.
 func From[T any](all []T, name func(T) string, list string) ([]T, error) {
 	if list == "all" {
 		return all, nil
