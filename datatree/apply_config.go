@@ -41,14 +41,18 @@ func (t *Tree) reconfig(x *txn) proto.ErrCode {
 	case r.ConfigID != -1 && r.ConfigID != int64(now.version):
 		return proto.ErrBadVersion
 	}
-	next, code, ours := serverlist.Reconfigure(now.current, serverlist.Request{
+	next, err := serverlist.Reconfigure(now.current, serverlist.Request{
 		Joining: r.Joining, Leaving: r.Leaving, NewMembers: r.NewMembers, OneVoter: x.Flags&FlagOneVoter != 0,
 		MultiAddress: x.Flags&FlagMultiAddress != 0,
 	})
-	switch {
+	may := x.caller.may(proto.PermWrite, t.aclOf(t.get(configPath)))
+	if err != nil && may { // others do not write the log
+		x.res.Why = err.Error()
+	}
+	switch code, ours := serverlist.Answer(err); {
 	case code != proto.OK && !ours:
 		return code
-	case !x.caller.may(proto.PermWrite, t.aclOf(t.get(configPath))):
+	case !may:
 		return proto.ErrNoAuth
 	case code != proto.OK:
 		return code

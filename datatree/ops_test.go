@@ -111,7 +111,7 @@ func TestCreateSession_Refused(t *testing.T) {
 }
 
 // TestReconfig_Order: ZooKeeper refuses wrong arguments before it asks for permission. What only
-// gozkd refuses, it refuses afterwards.
+// gozkd refuses, it refuses afterwards. The log says why, unless a stranger asks.
 func TestReconfig_Order(t *testing.T) {
 	for _, c := range []struct {
 		what, joining string
@@ -123,6 +123,8 @@ func TestReconfig_Order(t *testing.T) {
 		{"a number that is too high", "server.999=h4:1:2;4", FlagSkipACL, proto.ErrBadArguments},
 		{"no permission", "server.4=h4:1:2;4", 0, proto.ErrNoAuth},
 		{"a member", "server.4=h4:1:2;4", FlagSkipACL, proto.OK},
+		{"no line", "4", FlagSkipACL, proto.ErrBadArguments},
+		{"an address of another", fuzzMember + ",server.4=h3:1:2;3", FlagSkipACL, proto.ErrBadArguments},
 		{"two addresses", "server.4=h4:1:2|h5:1:2;4", FlagSkipACL, proto.ErrBadArguments},
 		{"two addresses, which are enabled", "server.4=h4:1:2|h5:1:2;4", FlagSkipACL | FlagMultiAddress, proto.OK},
 	} {
@@ -135,6 +137,9 @@ func TestReconfig_Order(t *testing.T) {
 			res, _ := tree.Apply(Header{tree.LastZxid() + 1, 0}, &r)
 			if _, pending := tree.PendingConfig(); r.Op == proto.OpReconfig && (res.Err != c.want || pending != (res.Err == proto.OK)) {
 				t.Errorf("%s: %v, pending %v, want %v", c.what, res.Err, pending, c.want)
+			}
+			if said, want := res.Why != "", c.flags != 0 && c.want != proto.OK; r.Op == proto.OpReconfig && said != want {
+				t.Errorf("%s: the reason is %q", c.what, res.Why)
 			}
 		}
 	}

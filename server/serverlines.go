@@ -74,10 +74,10 @@ func (s *serverLines) changeMembers(wanted serverlist.Set, version proto.Zxid) {
 	flags := s.requestFlags() | datatree.FlagSkipACL
 	one, multi := flags&datatree.FlagOneVoter != 0, flags&datatree.FlagMultiAddress != 0
 	request := serverlist.Request{NewMembers: &text, OneVoter: one, MultiAddress: multi}
-	if _, code, _ := serverlist.Reconfigure(nil, request); code != proto.OK {
+	if _, err := serverlist.Reconfigure(nil, request); err != nil {
 		s.cfg.Logger.Error("the server lines of a majority cannot become the members of the ensemble: "+
 			"two participants are the least unless standaloneEnabled=false, and no two servers may share an address",
-			"lines", members.OneLine(wanted), "reason", code.String())
+			"lines", members.OneLine(wanted), "reason", err)
 		return
 	}
 	s.cfg.Logger.Info("a majority of the voters has new server lines: the members are changed", "lines", members.OneLine(wanted))

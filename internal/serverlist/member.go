@@ -62,7 +62,7 @@ type Member struct {
 
 // Error is returned for an invalid server line.
 type Error struct {
-	// Key and Value are the two parts of the line.
+	// Key and Value are the two parts of the line; empty if the lines are right one by one.
 	Key, Value string
 	// Problem describes the fault, for example "there is no peer port".
 	Problem string
@@ -72,7 +72,12 @@ type Error struct {
 }
 
 // Error returns the line and the problem.
-func (e *Error) Error() string { return fmt.Sprintf("members: %s=%s: %s", e.Key, e.Value, e.Problem) }
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return "members: " + e.Problem
+	}
+	return fmt.Sprintf("members: %s=%s: %s", e.Key, e.Value, e.Problem)
+}
 
 // LineFormat is the syntax of the value of a server line, for messages.
 const LineFormat = "host:peerPort:electionPort[:participant|observer][;[[host:]clientPort][;[host:]secureClientPort]], IPv6 addresses in [ ], several addresses host:peerPort:electionPort separated by |"

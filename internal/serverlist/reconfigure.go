@@ -2,6 +2,7 @@ package serverlist
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -21,8 +22,7 @@ type Request struct {
 	MultiAddress bool
 }
 
-// Reconfigure applies a request to the current members, and returns the new members or an error
-// code. ours reports that ZooKeeper would take the arguments, and only gozkd does not:
+// Reconfigure applies a request to the current members, and returns the new members or an *Error:
 //
 //   - NewMembers is the full list of new server lines, separated by commas or newlines. If it is
 //     present, the other texts are ignored.
@@ -30,37 +30,41 @@ type Request struct {
 //   - Joining is a comma-separated list of server lines to add. A line replaces a line with the
 //     same id.
 //
-// The codes are those of ZooKeeper: ErrBadArguments, or ErrMarshallingError for some malformed
-// numbers. The caller must check everything else: the version, a pending request, permissions, and
+// An error says what is wrong, and Answer what a client is told. The caller must check everything else: the version, a pending request, permissions, and
 // which servers are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server
 // must be written as "server.N" with N from 0 to memberid.MaxNumber, a line must have a host, a
 // full list is checked for overlapping addresses like joining servers, and groups and weights are
 // not supported. Source: ZooKeeper PrepRequestProcessor,
 // QuorumPeerConfig.parseDynamicConfig.
-func Reconfigure(cur Set, r Request) (next Set, code proto.ErrCode, ours bool) {
+func Reconfigure(cur Set, r Request) (next Set, err error) {
 	least := 2
 	if r.OneVoter {
 		least = 1
 	}
-	var err error
 	if r.NewMembers != nil {
 		next, err = full(*r.NewMembers, least, r.MultiAddress)
 	} else {
 		next, err = incremental(cur, list(r.Joining), list(r.Leaving), r.MultiAddress)
 	}
-	if err == nil && len(next.Voters()) < least {
-		err = proto.ErrBadArguments
+	if n := len(next.Voters()); err == nil && n < least {
+		return nil, refusal(proto.ErrBadArguments, "%d participants would be left, the least is %d", n, least)
 	}
-	var line *Error
-	switch {
-	case err == nil:
-		return next, proto.OK, false
-	case errors.As(err, &line):
-		return nil, line.code, line.ours
-	case !errors.As(err, &code):
-		code = proto.ErrBadArguments
+	return next, err
+}
+
+// Answer returns ZooKeeper's code for an error of Reconfigure: ErrBadArguments, or
+// ErrMarshallingError for some malformed numbers; otherwise OK. ours reports that ZooKeeper would
+// take the arguments, and only gozkd does not.
+func Answer(err error) (code proto.ErrCode, ours bool) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.code, e.ours
 	}
-	return nil, code, false
+	return proto.OK, false
+}
+
+// refusal returns the error of a request whose lines are right one by one.
+func refusal(code proto.ErrCode, format string, args ...any) error {
+	return &Error{Problem: fmt.Sprintf(format, args...), code: code}
 }
 
 // list splits a text at commas, and drops white space and empty elements.
@@ -82,21 +86,22 @@ func incremental(cur Set, joining, leaving []string, several bool) (Set, error) 
 	for _, word := range leaving {
 		id, err := strconv.ParseInt(word, 10, 64)
 		if err != nil {
-			return nil, proto.ErrMarshallingError // as in ZooKeeper, which does not expect its exception here
+			// The code is ZooKeeper's, which does not expect its exception here.
+			return nil, refusal(proto.ErrMarshallingError, "%q to remove is no number of a server", word)
 		}
 		next = slices.DeleteFunc(next, func(m Member) bool { return int64(memberid.Number(m.ID)) == id })
 	}
 	for _, line := range joining {
 		key, value, ok := strings.Cut(line, "=")
 		if !ok {
-			return nil, proto.ErrBadArguments
+			return nil, refusal(proto.ErrBadArguments, "%q to add is no server line", line)
 		}
 		m, err := parse(strings.TrimSpace(key), strings.TrimSpace(value), true, several)
 		if err != nil {
 			return nil, err
 		}
-		if next, ok = next.add(m); !ok {
-			return nil, proto.ErrBadArguments
+		if next, err = next.add(m); err != nil {
+			return nil, err
 		}
 	}
 	return next, nil
@@ -107,7 +112,7 @@ func full(text string, least int, several bool) (Set, error) {
 	for key, value := range Lines(strings.ReplaceAll(text, ",", "\n")) {
 		if key == "version" { // allowed, and ignored
 			if _, err := parseVersion(value); err != nil {
-				return nil, proto.ErrMarshallingError
+				return nil, refusal(proto.ErrMarshallingError, "the version %q is no number", value)
 			}
 			continue
 		}
@@ -115,25 +120,28 @@ func full(text string, least int, several bool) (Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		var ok bool
-		if next, ok = next.add(m); !ok {
-			return nil, proto.ErrBadArguments
+		if next, err = next.add(m); err != nil {
+			return nil, err
 		}
 	}
-	if len(next.Voters()) < least && len(next.Observers()) > 0 {
-		return nil, proto.ErrMarshallingError // as in ZooKeeper, see above
+	if len(next.Voters()) < least && len(next.Observers()) > 0 { // the code is ZooKeeper's, as above
+		return nil, refusal(proto.ErrMarshallingError, "there are observers and %d participants, the least is %d", len(next.Voters()), least)
 	}
 	return next, nil
 }
 
 // add is With, except that it fails if another member has an address of m, or if m has a secure
 // client port, which members of other versions would refuse.
-func (s Set) add(m Member) (Set, bool) {
-	overlaps := func(other Member) bool { return other.ID != m.ID && m.overlaps(other) }
-	if m.SecurePort != 0 || slices.ContainsFunc(s, overlaps) {
-		return nil, false
+func (s Set) add(m Member) (Set, error) {
+	if m.SecurePort != 0 {
+		return nil, refusal(proto.ErrBadArguments, "%s has a secure client port, which reconfig does not take", m.Key())
 	}
-	return s.With(m), true
+	for _, other := range s {
+		if other.ID != m.ID && m.overlaps(other) {
+			return nil, refusal(proto.ErrBadArguments, "%s and %s have an address in common", m.Key(), other.Key())
+		}
+	}
+	return s.With(m), nil
 }
 
 // overlaps reports whether two members share an address for any purpose. Loopback addresses and

@@ -81,12 +81,13 @@ func TestReconfigure(t *testing.T) {
 		{name: "full list with a bad version", to: text(three + ",version=x"), code: slip},
 	} {
 		cur := must(t, three)
-		got, code, _ := Reconfigure(cur, Request{Joining: c.joining, Leaving: c.leaving, NewMembers: c.to, OneVoter: c.one, MultiAddress: c.several})
+		got, err := Reconfigure(cur, Request{Joining: c.joining, Leaving: c.leaving, NewMembers: c.to, OneVoter: c.one, MultiAddress: c.several})
+		code, _ := Answer(err)
 		want := Set(nil)
 		if c.code == proto.OK {
 			want = must(t, c.want)
 		}
-		if code != c.code || !got.Equal(want) {
+		if code != c.code || (err == nil) != (code == proto.OK) || !got.Equal(want) {
 			t.Errorf("%s: %v %v, want %v %v", c.name, got, code, want, c.code)
 		}
 		if !cur.Equal(must(t, three)) {
@@ -112,14 +113,14 @@ func TestReconfigure_Paths(t *testing.T) {
 			joining = append(joining, m.String())
 		}
 		j, l := strings.Join(joining, ","), strings.Join(leaving, ",")
-		a, codeA, _ := Reconfigure(cur, Request{Joining: &j, Leaving: &l})
+		a, errA := Reconfigure(cur, Request{Joining: &j, Leaving: &l})
 		slices.Reverse(joining)
 		full := strings.Join(joining, "\n")
-		b, codeB, _ := Reconfigure(cur, Request{NewMembers: &full})
-		if (codeA == proto.OK) != (codeB == proto.OK) || !a.Equal(b) {
-			t.Fatalf("%q and %q lead to %v %v and %v %v", j, full, a, codeA, b, codeB)
+		b, errB := Reconfigure(cur, Request{NewMembers: &full})
+		if (errA == nil) != (errB == nil) || !a.Equal(b) {
+			t.Fatalf("%q and %q lead to %v %v and %v %v", j, full, a, errA, b, errB)
 		}
-		if codeA == proto.OK && !a.Equal(target) {
+		if errA == nil && !a.Equal(target) {
 			t.Fatalf("got %v, want %v", a, target)
 		}
 	})
