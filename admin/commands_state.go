@@ -38,7 +38,8 @@ func (h *handler) snapshot(w http.ResponseWriter, r *http.Request) {
 	if h.taken != nil {
 		if left, _ := h.taken.Take("", time.Now()); left > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(busyError(left).seconds()))
-			refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago", h.options.Interval))
+			refuse(http.StatusTooManyRequests, fmt.Sprintf("there was a snapshot less than %v ago: ask another server, or again in %v",
+				h.options.Interval, left.Round(time.Second)))
 			return
 		}
 	}
