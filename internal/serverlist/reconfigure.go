@@ -30,12 +30,12 @@ type Request struct {
 //   - Joining is a comma-separated list of server lines to add. A line replaces a line with the
 //     same id.
 //
-// An error says what is wrong, and Answer what a client is told. The caller must check everything else: the version, a pending request, permissions, and
-// which servers are connected. Reconfigure is stricter than ZooKeeper: the id of a joining server
-// must be written as "server.N" with N from 0 to memberid.MaxNumber, a line must have a host, a
-// full list is checked for overlapping addresses like joining servers, and groups and weights are
-// not supported. Source: ZooKeeper PrepRequestProcessor,
-// QuorumPeerConfig.parseDynamicConfig.
+// An error says what is wrong, and Answer what a client is told. The caller must check everything
+// else: the version, a pending request, permissions, and which servers are connected. Reconfigure
+// is stricter than ZooKeeper: the id of a joining server must be written as "server.N" with N from
+// 0 to memberid.MaxNumber, a line must have a host, a full list is checked for overlapping
+// addresses like joining servers, and groups and weights are not supported. Source: ZooKeeper
+// PrepRequestProcessor, QuorumPeerConfig.parseDynamicConfig.
 func Reconfigure(cur Set, r Request) (next Set, err error) {
 	least := 2
 	if r.OneVoter {
@@ -125,7 +125,7 @@ func full(text string, least int, several bool) (Set, error) {
 		}
 	}
 	if len(next.Voters()) < least && len(next.Observers()) > 0 { // the code is ZooKeeper's, as above
-		return nil, refusal(proto.ErrMarshallingError, "there are observers and %d participants, the least is %d", len(next.Voters()), least)
+		return nil, refusal(proto.ErrMarshallingError, "there are observers, and less than %d participants", least)
 	}
 	return next, nil
 }
