@@ -55,10 +55,17 @@ func TestGuide_Releasing(t *testing.T) {
 	blocks[user].lines = append(lines, "cd ..")
 	sh.followAll(blocks, map[string]string{
 		"make": `grep -q "^$1:.*##" "$root/Makefile" || exit
-[ "$1" = release ] && mkdir dist && for a in amd64 arm64; do echo > dist/gozkd_${2#VERSION=}_image_$a.tar; done && cd dist && sha256sum * > sums && mv sums SHA256SUMS
+v=${2#VERSION=}
+[ "$1" = release ] && mkdir -p dist/testkits && cd dist && for f in gozkd_${v}_image_amd64.tar gozkd_${v}_image_arm64.tar gozkd-$v.tgz \
+	testkits/gozkd_testkit-$v.whl testkits/gozkd-testkit-$v.tgz testkits/gozkd-testkit-$v.jar testkits/gozkd-testkit-$v.pom; do echo > $f; done &&
+	sha256sum * 2>/dev/null > sums; mv sums SHA256SUMS 2>/dev/null
 test -f "$OLDPWD/dist/SHA256SUMS" || test -f dist/SHA256SUMS`,
 		"skopeo": `[ "$1" = copy ] && test -f "${2#oci-archive:}"`,
 		"docker": `[ "$1 $2 $3" = "buildx imagetools create" ]`,
+		"helm":   `[ "$1" = push ] && test -f "$2"`,
+		"twine":  `[ "$1" = upload ] && test -f "$2"`,
+		"npm":    `[ "$1" = publish ] && test -f "$4"`,
+		"mvn":    `for w in "$@"; do case $w in -Dfile=* | -DpomFile=*) test -f "${w#*=}" || exit ;; esac; done`,
 	})
 	source, err := os.ReadFile(filepath.Join("..", "..", "tools", "release", "modules.go"))
 	if err != nil {
@@ -79,11 +86,11 @@ test -f "$OLDPWD/dist/SHA256SUMS" || test -f dist/SHA256SUMS`,
 }
 
 // The commands of docs/guide/container.md fit the files in deploy, except those of Helm and
-// kubectl, which begin with $.
+// kubectl, which begin with $, and objects of Kubernetes.
 func TestGuide_Container(t *testing.T) {
 	sh := startGuide(t)
 	blocks := slices.DeleteFunc(readGuide(t, "container.md", strings.Clone), func(b guideBlock) bool {
-		return strings.HasPrefix(b.lines[0], "$ ")
+		return strings.HasPrefix(b.lines[0], "$ ") || strings.HasPrefix(b.lines[0], "apiVersion: ")
 	})
 	env, _ := dockerfile(t)
 	for _, m := range file(t, "compose.yaml", `(?m)^  (ZOO_[A-Z0-9_]+): (.*)$`) {
