@@ -49,12 +49,17 @@ type breaking struct {
 	net.Conn
 	*breaker
 	broken atomic.Bool
+	begun  []byte // less than the 12 bytes that a frame begins with
+	skip   int    // what is still to come of a frame that was looked at
 }
 
 func (c *breaking) Write(b []byte) (int, error) {
-	for rest := b; len(rest) >= 12; {
-		frame := rest[:min(len(rest), 4+int(binary.BigEndian.Uint32(rest)))]
-		rest = rest[len(frame):]
+	rest := b[min(c.skip, len(b)):]
+	c.skip -= len(b) - len(rest)
+	for rest = append(c.begun, rest...); len(rest) >= 12; {
+		size := 4 + int(binary.BigEndian.Uint32(rest))
+		frame := rest[:min(len(rest), size)]
+		rest, c.skip = rest[len(frame):], size-len(frame)
 		if !c.match(proto.OpCode(binary.BigEndian.Uint32(frame[8:])), frame) {
 			continue
 		}
@@ -66,7 +71,7 @@ func (c *breaking) Write(b []byte) (int, error) {
 			_ = c.Conn.Close()
 		}
 	}
-	if c.broken.Load() {
+	if c.begun = rest; c.broken.Load() {
 		return len(b), nil
 	}
 	return c.Conn.Write(b)
@@ -88,6 +93,7 @@ func (c *breaking) Read(b []byte) (int, error) {
 
 // The deadlines of a connection that this side has closed would tell so: only the server hangs up.
 
+func (c *breaking) SetDeadline(t time.Time) error { return c.unlessBroken(c.Conn.SetDeadline(t)) }
 func (c *breaking) SetReadDeadline(t time.Time) error {
 	return c.unlessBroken(c.Conn.SetReadDeadline(t))
 }
