@@ -23,7 +23,8 @@ import (
 // checkpoints is a member's checkpoint file, and the goroutines that write, send and receive
 // checkpoints. The loop calls the methods, except for receive, which the network calls. Results go
 // to the inbox. The loop writes one checkpoint at a time, and none while a checkpoint is being sent
-// or installed. The next checkpoint is received only after the last one is installed or discarded.
+// or installed. The next checkpoint is received only after the last one is installed, discarded or
+// given up.
 type checkpoints struct {
 	cfg        *Config
 	inbox      *inbox
@@ -35,6 +36,7 @@ type checkpoints struct {
 	background sync.WaitGroup // awaited by Run
 	// receiving: a checkpoint is being received, or waits, or is being installed.
 	receiving atomic.Bool
+	arriving  atomic.Pointer[arrival]
 	broken    atomic.Int64 // counts checkpoints that did not arrive
 	// release gives back what Free has locked. The log's goroutine sets it, and Run calls it when
 	// that goroutine has ended.
@@ -120,24 +122,48 @@ func (c *checkpoints) send(network *peer.Network, to []uint64, index, term uint6
 
 var errBusy = errors.New("consensus: receive checkpoint: another one is being received; it will be sent again")
 
+// An arrival is a checkpoint that is being received.
+type arrival struct {
+	term   uint64 // of the leader that sends it
+	stream io.Closer
+	ended  chan struct{} // closed when receive ends
+}
+
 // receive receives a checkpoint from another member, writes the pairs to a file of their own, and
 // verifies them as they arrive. The loop learns of complete checkpoints only.
-func (c *checkpoints) receive(from uint64, stream io.Reader) error {
-	if !c.receiving.CompareAndSwap(false, true) {
+func (c *checkpoints) receive(from uint64, stream io.ReadCloser) error {
+	r, err := checkpoint.ReadStream(stream)
+	if err != nil {
+		return err
+	}
+	a := &arrival{r.Term, stream, make(chan struct{})}
+	defer close(a.ended)
+	if !c.admit(a) {
 		return errBusy
 	}
-	err := c.receiveAll(from, stream)
-	if err != nil {
+	defer c.arriving.CompareAndSwap(a, nil)
+	if err = c.receiveAll(from, r); err != nil {
 		c.receiving.Store(false) // otherwise the loop does it, when the checkpoint is installed or discarded
 	}
 	return err
 }
 
-func (c *checkpoints) receiveAll(from uint64, stream io.Reader) error {
-	r, err := checkpoint.ReadStream(stream)
-	if err != nil {
-		return err
+// admit reports whether a checkpoint may be received now. It ends the arrival of an earlier
+// leader's, which may stand still, while the next leader needs this member for a majority.
+func (c *checkpoints) admit(a *arrival) bool {
+	free := c.receiving.CompareAndSwap(false, true)
+	if before := c.arriving.Load(); !free && before != nil && before.term < a.term {
+		_ = before.stream.Close() // what it received is dropped
+		<-before.ended
+		free = c.receiving.CompareAndSwap(false, true)
 	}
+	if free {
+		c.arriving.Store(a)
+	}
+	return free
+}
+
+func (c *checkpoints) receiveAll(from uint64, r *checkpoint.StreamReader) error {
 	meta, err := core.DecodeMeta(r.Meta)
 	if err != nil {
 		return err

@@ -3,12 +3,26 @@ package consensus
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
+	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
+
+// checkpointStream returns the state as a stream of the leader of a term.
+func (n *Node) checkpointStream(t *testing.T, term uint64) []byte {
+	var b bytes.Buffer
+	meta := n.core.Meta()
+	if err := checkpoint.WriteStream(&b, term, meta.Append(nil), (&list{}).CaptureAll().Range); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
 
 // A received checkpoint keeps its file until it is installed or discarded. Until then others are
 // refused.
@@ -25,15 +39,8 @@ func TestTransfer_OneAtATime(t *testing.T) {
 	if err := n.loop.Form(); err != nil {
 		t.Fatal(err)
 	}
-	stream := func() *bytes.Reader {
-		var b bytes.Buffer
-		meta := n.core.Meta()
-		if err := checkpoint.WriteStream(&b, 1, meta.Append(nil), (&list{}).CaptureAll().Range); err != nil {
-			t.Fatal(err)
-		}
-		return bytes.NewReader(b.Bytes())
-	}
-	if err := n.checkpoints.receive(2, bytes.NewReader(nil)); err == nil {
+	stream := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(n.checkpointStream(t, 1))) }
+	if err := n.checkpoints.receive(2, http.NoBody); err == nil {
 		t.Fatal("an empty stream is a checkpoint")
 	}
 	if err := n.checkpoints.receive(2, stream()); err != nil {
@@ -56,5 +63,70 @@ func TestTransfer_OneAtATime(t *testing.T) {
 	}
 	if err := n.checkpoints.receive(3, stream()); err != nil {
 		t.Errorf("the next one: %v", err)
+	}
+}
+
+// A leader that stands still in the midst of a checkpoint keeps out no checkpoint of a later
+// leader. Without the later checkpoint, there may be no majority for as long as the connection of
+// the first one lives.
+func TestTransfer_LaterLeaderFirst(t *testing.T) {
+	for _, inMemory := range []bool{false, true} {
+		cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+		if inMemory {
+			cfg.Dir = ""
+		}
+		n, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		if err := n.loop.Form(); err != nil {
+			t.Fatal(err)
+		}
+		of := func(term uint64) io.ReadCloser {
+			return io.NopCloser(bytes.NewReader(n.checkpointStream(t, term)))
+		}
+		first, standsStill := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- n.checkpoints.receive(2, first) }()
+		whole := n.checkpointStream(t, 5)
+		if _, err := standsStill.Write(whole[:len(whole)-1]); err != nil {
+			t.Fatal(err)
+		}
+		for n.checkpoints.arriving.Load() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		for _, term := range []uint64{4, 5} {
+			if err := n.checkpoints.receive(3, of(term)); !errors.Is(err, errBusy) {
+				t.Errorf("a checkpoint of the leader of term %d beside one of term 5: %v", term, err)
+			}
+		}
+		later := make(chan error, 1)
+		go func() { later <- n.checkpoints.receive(3, of(6)) }()
+		select {
+		case err = <-later:
+		case <-watchdog.After(t, 10*time.Second):
+			err = errors.Join(errors.New("it waits"), first.Close(), <-later)
+		}
+		if err != nil {
+			t.Errorf("a checkpoint of the leader of term 6 beside one of term 5: %v", err)
+		}
+		_ = first.Close() // it is closed already, unless the test has failed
+		if err := <-ended; err == nil {
+			t.Error("the first checkpoint arrived without its end")
+		}
+		if err := n.checkpoints.receive(1, of(7)); !errors.Is(err, errBusy) {
+			t.Errorf("a checkpoint beside one that waits to be installed: %v", err)
+		}
+		if err := errors.Join(n.receive(), n.loop.Turn()); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.checkpoints.receive(1, of(6)); err != nil {
+			t.Errorf("the next one: %v", err)
+		}
 	}
 }

@@ -358,7 +358,7 @@ func (p *peerNetwork) Drained() {
 	}
 }
 
-func (p *peerNetwork) ReceiveCheckpoint(from uint64, r io.Reader) error {
+func (p *peerNetwork) ReceiveCheckpoint(from uint64, r io.ReadCloser) error {
 	return p.checkpoints.receive(from, r)
 }
 

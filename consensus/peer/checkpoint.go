@@ -131,11 +131,11 @@ func (p *checkpointWriter) beat() error {
 	return p.out.Flush()
 }
 
-func (n *Network) receiveCheckpoint(ctx context.Context, conn net.Conn, l *link) error {
+func (n *Network) receiveCheckpoint(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, l *link) error {
 	if err := n.acceptGreeting(conn, l); err != nil {
 		return err
 	}
-	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc), begun: time.Now()}
+	r := &checkpointReader{in: newFrameReader(newTimeoutReader(conn), maxPrealloc), begun: time.Now(), cancel: cancel}
 	// These heartbeats do not depend on what arrives: the handler may be writing to a slow disk. If
 	// the disk hangs, the sender must not wait for ever: it writes no checkpoint meanwhile.
 	stop := startHeartbeats(ctx, conn, func() bool { return r.idle() < checkpointPatience })
@@ -162,12 +162,19 @@ type checkpointReader struct {
 	begun  time.Time
 	readAt atomic.Int64 // when Read last returned, as time since begun; MaxInt64 during a Read
 
-	in    *frameReader
-	frame []byte // memory of the last frame
-	rest  []byte // unread part of frame
-	total uint64 // bytes received
-	err   error  // of all later calls of Read
-	cause error  // of the break of the stream
+	in     *frameReader
+	cancel context.CancelCauseFunc // closes the connection
+	frame  []byte                  // memory of the last frame
+	rest   []byte                  // unread part of frame
+	total  uint64                  // bytes received
+	err    error                   // of all later calls of Read
+	cause  error                   // of the break of the stream
+}
+
+// Close breaks the stream.
+func (r *checkpointReader) Close() error {
+	r.cancel(net.ErrClosed)
+	return nil
 }
 
 // Read returns io.EOF after a complete stream, and io.ErrUnexpectedEOF if the stream breaks.

@@ -222,6 +222,39 @@ func TestP4_Refused(t *testing.T) {
 	})
 }
 
+// P4: a receiver can give up a checkpoint whose sender stands still.
+func TestP4_ReaderCloses(t *testing.T) {
+	everywhere(t, func(t *testing.T, w *world) {
+		ended := make(chan struct{})
+		a := w.start(t, 1)
+		b := w.start(t, 2, func(m *member, _ *Config) {
+			m.checkpoint = func(_ uint64, r io.Reader) error {
+				defer close(ended)
+				_, err := io.ReadFull(r, make([]byte, 10))
+				closed := make(chan error)
+				go func() { closed <- r.(io.Closer).Close() }()
+				if _, readErr := io.Copy(io.Discard, r); !errors.Is(readErr, io.ErrUnexpectedEOF) {
+					t.Errorf("the closed reader returns %v", readErr)
+				}
+				return errors.Join(err, <-closed, errors.New("given up"))
+			}
+		})
+		know(a, b)
+		err := a.SendCheckpoint(t.Context(), 2, func(w io.Writer) error {
+			_, err := w.Write(make([]byte, 1<<20))
+			select {
+			case <-ended:
+			case <-b.late():
+				t.Error("the reader waits for the sender although it was closed")
+			}
+			return err
+		})
+		if err == nil {
+			t.Error("a checkpoint that was given up has arrived")
+		}
+	})
+}
+
 func TestSendCheckpoint_Ends(t *testing.T) {
 	never := func(t *testing.T) func(m *member, _ *Config) {
 		return func(m *member, _ *Config) {

@@ -19,7 +19,7 @@ func (hungHandler) Hello() []byte                     { return nil }
 func (hungHandler) Accept(uint64, []byte, bool) error { return nil }
 func (hungHandler) Receive(uint64, []byte)            {}
 func (hungHandler) Drained()                          {}
-func (h hungHandler) ReceiveCheckpoint(uint64, io.Reader) error {
+func (h hungHandler) ReceiveCheckpoint(uint64, io.ReadCloser) error {
 	<-h.block
 	return errors.New("the disk came back")
 }

@@ -99,7 +99,7 @@ func (n *Network) serve(ctx context.Context, v *visitor) {
 		case kindFrames:
 			err = n.receiveFrames(ctx, v.cancel, conn, l)
 		case kindCheckpoint:
-			err = n.receiveCheckpoint(ctx, conn, l)
+			err = n.receiveCheckpoint(ctx, v.cancel, conn, l)
 		}
 	}
 	if n.life.Err() == nil { // before the refusal, which may wait for the other side

@@ -182,7 +182,7 @@ func (m *member) Accept(from uint64, hello []byte, known bool) error {
 func (m *member) Receive(from uint64, frame []byte) { m.receive(from, frame) }
 func (m *member) Drained()                          {}
 
-func (m *member) ReceiveCheckpoint(from uint64, r io.Reader) error {
+func (m *member) ReceiveCheckpoint(from uint64, r io.ReadCloser) error {
 	if m.checkpoint != nil {
 		return m.checkpoint(from, r)
 	}

@@ -92,7 +92,7 @@ func (i *impostor) Receive(uint64, []byte) {}
 func (i *impostor) Drained() {}
 
 // ReceiveCheckpoint drops a checkpoint.
-func (i *impostor) ReceiveCheckpoint(_ uint64, r io.Reader) error {
+func (i *impostor) ReceiveCheckpoint(_ uint64, r io.ReadCloser) error {
 	_, err := io.Copy(io.Discard, r)
 	return err
 }

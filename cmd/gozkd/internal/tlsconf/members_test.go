@@ -28,13 +28,16 @@ type member struct {
 	received atomic.Int64 // frames
 }
 
-func (m *member) Hello() []byte                                 { return []byte("hello") }
-func (m *member) Accept(uint64, []byte, bool) error             { return nil }
-func (m *member) Receive(uint64, []byte)                        { m.received.Add(1) }
-func (m *member) Drained()                                      {}
-func (m *member) ReceiveCheckpoint(_ uint64, r io.Reader) error { _, err := io.ReadAll(r); return err }
-func (m *member) Up(uint64)                                     { m.events <- "up" }
-func (m *member) Down(uint64, bool)                             { m.events <- "down" }
+func (m *member) Hello() []byte                     { return []byte("hello") }
+func (m *member) Accept(uint64, []byte, bool) error { return nil }
+func (m *member) Receive(uint64, []byte)            { m.received.Add(1) }
+func (m *member) Drained()                          {}
+func (m *member) ReceiveCheckpoint(_ uint64, r io.ReadCloser) error {
+	_, err := io.ReadAll(r)
+	return err
+}
+func (m *member) Up(uint64)         { m.events <- "up" }
+func (m *member) Down(uint64, bool) { m.events <- "down" }
 
 func startMember(t *testing.T, id uint64, tls peer.TLS) *member {
 	t.Helper()
