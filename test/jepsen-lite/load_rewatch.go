@@ -24,6 +24,7 @@ type rewatcher struct {
 	*worker
 	c       *rawConn
 	seen    proto.Zxid
+	heard   time.Time  // when the last beat was answered, of the last worker
 	changed proto.Zxid // of its last successful change
 	path    string     // what it changed last
 	gone    bool       // path was not there when it was last read
@@ -33,13 +34,14 @@ func runRewatch(ctx context.Context, w *worker) {
 	r := &rewatcher{worker: w}
 	if w.name == loadRewatch+"-2" {
 		w.rawSessions(ctx, func(c *rawConn) (proto.Zxid, int) {
-			r.c = c
+			r.c, r.heard = c, time.Now()
 			for ok := r.follow(); ok && r.rng.IntN(8) > 0 && w.nextOn(ctx, r.beat); {
 				ok = r.beat()
 			}
 			_ = c.Close() // it may be broken already
-			// Away for changes to miss, but not for so long that the session expires.
-			backoff.Sleep(ctx, time.Duration(r.rng.Int64N(int64(w.Timeout/4)+1)))
+			// Away for changes to miss, but not for so long that the session expires: less if the
+			// server was silent before.
+			backoff.Sleep(ctx, time.Duration(r.rng.Int64N(int64(w.Timeout/4)+1))-time.Since(r.heard))
 			return r.seen, c.member
 		})
 	}
@@ -113,7 +115,7 @@ func (r *rewatcher) beat() bool {
 			return false
 		}
 		if h.Xid == pingXid {
-			r.seen = max(r.seen, h.Zxid)
+			r.seen, r.heard = max(r.seen, h.Zxid), time.Now()
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package jepsenlite
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"net"
 	"os"
@@ -26,8 +27,10 @@ type tap struct {
 	out, in  []byte     // bytes of incomplete frames
 	outFirst bool       // the handshake was sent
 	sent     int        // requests
+	claimed  proto.SessionID
 	session  proto.SessionID
 	open     bool // the handshake was answered
+	refused  bool // the claimed session is gone, and its story was not told
 	pending  []*Record
 	lastSync *Record // the last reply, if of a sync
 	why      string
@@ -45,7 +48,9 @@ func (t *tap) Write(b []byte) (int, error) {
 	now := t.rec.Now()
 	t.out = eachFrame(t.out, func(frame []byte) {
 		if !t.outFirst {
-			t.outFirst = true
+			d, req := jute.NewDecoder(frame), proto.ConnectRequest{}
+			req.Decode(&d)
+			t.outFirst, t.claimed = true, req.SessionID
 			return
 		}
 		r := decodeRequest(frame)
@@ -107,13 +112,17 @@ func (t *tap) received(frame []byte, now time.Duration) {
 	if !t.open {
 		var resp proto.ConnectResponse
 		resp.Decode(&d)
-		t.open, t.session = true, resp.SessionID
+		t.open, t.session, t.refused = true, resp.SessionID, resp.TimeoutMs <= 0
 		t.rec.add(&Record{Kind: KindOpen, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: now,
-			Timeout: time.Duration(resp.TimeoutMs) * time.Millisecond, Refused: resp.TimeoutMs <= 0})
+			Timeout: time.Duration(resp.TimeoutMs) * time.Millisecond, Refused: t.refused})
 		return
 	}
 	var h proto.ReplyHeader
 	h.Decode(&d)
+	if t.refused && h == (proto.ReplyHeader{Xid: pingXid}) && tellsOf(&d, t.claimed) {
+		t.refused = false
+		return
+	}
 	const notification = -1
 	if h.Xid == notification {
 		var e proto.WatcherEvent
@@ -144,6 +153,14 @@ func (t *tap) received(frame []byte, now time.Duration) {
 	// A reply without a request.
 	t.rec.add(&Record{Kind: KindReply, Conn: t.number, Client: t.client, Session: t.session, Member: t.member, Return: now,
 		Xid: h.Xid, Zxid: h.Zxid, Err: h.Err, Op: proto.OpError})
+}
+
+// tellsOf reports whether the body of a frame tells why a session ended: see
+// docs/adr/0020-stories-for-clients.md.
+func tellsOf(d *jute.Decoder, session proto.SessionID) bool {
+	var story struct{ Session string }
+	err := json.Unmarshal(d.Buffer(), &story)
+	return err == nil && d.Err() == nil && d.Remaining() == 0 && story.Session == session.String()
 }
 
 // eachFrame calls fn with each complete frame in b and returns the rest.

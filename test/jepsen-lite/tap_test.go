@@ -9,6 +9,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/rawclient"
 	"github.com/gozkd/gozkd/proto"
+	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // tapped returns a tapped connection and the server's end of it, past the handshake: session 7, a
@@ -118,6 +119,52 @@ func TestTap_RecordsWhatPasses(t *testing.T) {
 	}
 	if sync, read := h[1], h[2]; read.Synced != sync.Call || read.Call > read.Return {
 		t.Errorf("times of %+v and %+v", sync, read)
+	}
+}
+
+// After a refusal one frame without a request may come: why the session ended. It is that of the
+// session for which the client has asked.
+func TestTap_Story(t *testing.T) {
+	refusal := rawclient.AppendFrame(nil, (&proto.ConnectResponse{Passwd: make([]byte, proto.PasswdBytes)}).Append(nil))
+	granted := rawclient.AppendFrame(nil, (&proto.ConnectResponse{TimeoutMs: 1000, SessionID: 0x10, Passwd: make([]byte, proto.PasswdBytes)}).Append(nil))
+	body := func(text string) []byte { return jute.AppendBuffer(nil, []byte(text)) }
+	story := frame(pingXid, 0, proto.OK, body(`{"session":"0x10","how":"expired"}`))
+	for name, c := range map[string]struct {
+		answer []byte
+		frames [][]byte
+		want   int // replies without a request
+	}{
+		"a story":         {refusal, [][]byte{story}, 0},
+		"two":             {refusal, [][]byte{story, story}, 1},
+		"not refused":     {granted, [][]byte{story}, 1},
+		"another session": {refusal, [][]byte{frame(pingXid, 0, proto.OK, body(`{"session":"0x11"}`))}, 1},
+		"no text":         {refusal, [][]byte{frame(pingXid, 0, proto.OK, nil)}, 1},
+		"no JSON":         {refusal, [][]byte{frame(pingXid, 0, proto.OK, body(`0x10`))}, 1},
+		"bytes after it":  {refusal, [][]byte{frame(pingXid, 0, proto.OK, append(body(`{"session":"0x10"}`), 0))}, 1},
+		"a zxid":          {refusal, [][]byte{frame(pingXid, 1, proto.OK, body(`{"session":"0x10"}`))}, 1},
+		"another xid":     {refusal, [][]byte{frame(1, 0, proto.OK, body(`{"session":"0x10"}`))}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := net.Pipe()
+			rec := NewRecorder()
+			tap := newTap(near, rec, "set-0", 2)
+			defer func() { _, _ = tap.Close(), far.Close() }() // nothing is read any more
+			claim := proto.ConnectRequest{SessionID: 0x10, Passwd: make([]byte, proto.PasswdBytes)}
+			pass(t, tap, far, rawclient.AppendFrame(nil, claim.Append(nil)))
+			pass(t, far, tap, c.answer)
+			for _, f := range c.frames {
+				pass(t, far, tap, f)
+			}
+			replies := 0
+			for _, r := range rec.Take() {
+				if r.Answered() && r.Number == 0 {
+					replies++
+				}
+			}
+			if replies != c.want {
+				t.Errorf("%d replies without a request, want %d", replies, c.want)
+			}
+		})
 	}
 }
 

@@ -40,7 +40,7 @@ func (w *worker) next(ctx context.Context) bool { return w.nextOn(ctx, nil) }
 // nextOn is next for a raw connection, whose session beat keeps alive. It also returns false when
 // beat does.
 func (w *worker) nextOn(ctx context.Context, beat func() bool) bool {
-	return backoff.Sleep(ctx, time.Duration(w.rng.Int64N(int64(2*w.Pace)+1))) && w.rested(ctx, beat)
+	return w.wait(ctx, time.Duration(w.rng.Int64N(int64(2*w.Pace)+1)), beat) && w.rested(ctx, beat)
 }
 
 // rested rests if it is time to. It returns false when the round ends, or when beat returns false.
@@ -48,15 +48,18 @@ func (w *worker) rested(ctx context.Context, beat func() bool) bool {
 	if w.Rest == nil {
 		return true
 	}
-	for left := w.Rest(w.rng); left > 0; left -= w.Timeout / 4 {
-		if beat == nil {
-			return backoff.Sleep(ctx, left)
-		}
-		if !beat() || !backoff.Sleep(ctx, min(left, w.Timeout/4)) {
+	left := w.Rest(w.rng)
+	return left <= 0 || (beat == nil || beat()) && w.wait(ctx, left, beat)
+}
+
+// wait waits, with a beat, if there is one, in each quarter of the session's timeout.
+func (w *worker) wait(ctx context.Context, left time.Duration, beat func() bool) bool {
+	for ; beat != nil && left > w.Timeout/4; left -= w.Timeout / 4 {
+		if !backoff.Sleep(ctx, w.Timeout/4) || !beat() {
 			return false
 		}
 	}
-	return true
+	return backoff.Sleep(ctx, left)
 }
 
 // value returns unique data.
