@@ -33,11 +33,9 @@ type checkpoints struct {
 	life       context.Context // until the loop ends
 	sends      context.Context // of the transfers to other members, until leadership is lost
 	cancelSend context.CancelFunc
-	background sync.WaitGroup // awaited by Run
-	// receiving: a checkpoint is being received, or waits, or is being installed.
-	receiving atomic.Bool
-	arriving  atomic.Pointer[arrival]
-	broken    atomic.Int64 // counts checkpoints that did not arrive
+	background sync.WaitGroup           // awaited by Run
+	received   atomic.Pointer[received] // not nil: it arrives, or waits, or is being installed
+	broken     atomic.Int64             // counts checkpoints that did not arrive
 	// release gives back what Free has locked. The log's goroutine sets it, and Run calls it when
 	// that goroutine has ended.
 	release func()
@@ -122,45 +120,35 @@ func (c *checkpoints) send(network *peer.Network, to []uint64, index, term uint6
 
 var errBusy = errors.New("consensus: receive checkpoint: another one is being received; it will be sent again")
 
-// An arrival is a checkpoint that is being received.
-type arrival struct {
-	term   uint64 // of the leader that sends it
-	stream io.Closer
-	ended  chan struct{} // closed when receive ends
+// received is a checkpoint from another member.
+type received struct {
+	term    uint64 // of the leader that sends it
+	stream  io.Closer
+	arrived chan struct{} // closed when it has arrived, or has failed
 }
 
 // receive receives a checkpoint from another member, writes the pairs to a file of their own, and
-// verifies them as they arrive. The loop learns of complete checkpoints only.
+// verifies them as they arrive. The loop learns of complete checkpoints only. receive ends the
+// arrival of an earlier leader's checkpoint: that leader may stand still, while the next one needs
+// this member for a majority.
 func (c *checkpoints) receive(from uint64, stream io.ReadCloser) error {
 	r, err := checkpoint.ReadStream(stream)
 	if err != nil {
 		return err
 	}
-	a := &arrival{r.Term, stream, make(chan struct{})}
-	defer close(a.ended)
-	if !c.admit(a) {
+	this := &received{r.Term, stream, make(chan struct{})}
+	defer close(this.arrived)
+	if before := c.received.Load(); before != nil && before.term < this.term {
+		_ = before.stream.Close() // the error would be that of the connection
+		<-before.arrived
+	}
+	if !c.received.CompareAndSwap(nil, this) {
 		return errBusy
 	}
-	defer c.arriving.CompareAndSwap(a, nil)
 	if err = c.receiveAll(from, r); err != nil {
-		c.receiving.Store(false) // otherwise the loop does it, when the checkpoint is installed or discarded
+		c.received.Store(nil) // otherwise the loop does it, when the checkpoint is installed or discarded
 	}
 	return err
-}
-
-// admit reports whether a checkpoint may be received now. It ends the arrival of an earlier
-// leader's, which may stand still, while the next leader needs this member for a majority.
-func (c *checkpoints) admit(a *arrival) bool {
-	free := c.receiving.CompareAndSwap(false, true)
-	if before := c.arriving.Load(); !free && before != nil && before.term < a.term {
-		_ = before.stream.Close() // what it received is dropped
-		<-before.ended
-		free = c.receiving.CompareAndSwap(false, true)
-	}
-	if free {
-		c.arriving.Store(a)
-	}
-	return free
 }
 
 func (c *checkpoints) receiveAll(from uint64, r *checkpoint.StreamReader) error {
@@ -270,7 +258,7 @@ func (c *checkpoints) removeReceived() error {
 
 // discard drops a received checkpoint that is of no use.
 func (c *checkpoints) discard(r *turn.Received) error {
-	defer c.receiving.Store(false)
+	defer c.received.Store(nil)
 	if r.Path == "" {
 		return nil
 	}

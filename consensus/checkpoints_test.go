@@ -97,7 +97,7 @@ func TestTransfer_LaterLeaderFirst(t *testing.T) {
 		if _, err := standsStill.Write(whole[:len(whole)-1]); err != nil {
 			t.Fatal(err)
 		}
-		for n.checkpoints.arriving.Load() == nil {
+		for n.checkpoints.received.Load() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		for _, term := range []uint64{4, 5} {

@@ -76,7 +76,7 @@ func (h loopHost) CancelTransfers() {
 func (h loopHost) Discard(r *turn.Received) error { return h.n.checkpoints.discard(r) }
 
 func (h loopHost) Installed(r *turn.Received, lost []any) {
-	h.n.checkpoints.receiving.Store(false)
+	h.n.checkpoints.received.Store(nil)
 	for _, ref := range lost {
 		h.n.cfg.OnLost(ref)
 	}

@@ -104,8 +104,9 @@ type Handler interface {
 	// read. What is said of Receive holds for Drained.
 	Drained()
 	// ReceiveCheckpoint handles a checkpoint, and may take long. r is valid until ReceiveCheckpoint
-	// returns. r returns io.EOF if the sender succeeded, otherwise io.ErrUnexpectedEOF, also to a
-	// Read that waits when r is closed. The sender gets the result: nil, or the text of the error.
+	// returns, but for Close, which may be called at any time. r returns io.EOF if the sender
+	// succeeded, otherwise io.ErrUnexpectedEOF, also to a Read that waits when r is closed. The
+	// sender gets the result: nil, or the text of the error.
 	ReceiveCheckpoint(from uint64, r io.ReadCloser) error
 	// Up is called after the connection for sending was made. Send works from now on, also in Up.
 	Up(peer uint64)
