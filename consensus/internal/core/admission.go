@@ -9,8 +9,8 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 )
 
-// joinTicks is the interval, in ticks, at which a member without state announces itself.
-const joinTicks = 2
+// How often, in ticks, a member asks to be let in, or says that it has a state: see Admission.tick.
+const joinTicks, stateTicks = 2, 2 * ElectionTicks
 
 // Admission decides alone whether this member takes part in raft, and holds its state until it
 // does. Admission also answers for this member when other members ask to be let in.
@@ -117,13 +117,18 @@ func hashFounders(voters []uint64) uint64 {
 func (s *Admission) SetPeers(ids []uint64) { s.peers = slices.Sorted(slices.Values(ids)) }
 
 // tick announces this member to the others while it waits to be let in, and then for its first
-// checkpoint: the leader may have removed it again, because it was silent.
+// checkpoint: the leader may have removed it again, because it was silent. Later, with neither a
+// vote nor a leader, the member says that it has a state: the next leader may not know.
 func (s *Admission) tick() {
-	if !s.fresh && !s.past.durable && s.applied > 0 {
+	asks := s.fresh || s.past.durable || s.applied == 0
+	if !asks && (s.proof != "" || s.leader != raft.None) {
 		return
 	}
-	if s.ticks++; s.ticks%joinTicks == 1 {
+	switch s.ticks++; {
+	case asks && s.ticks%joinTicks == 1:
 		s.sendJoin(s.peers...)
+	case !asks && s.ticks%stateTicks == 0:
+		s.sendCommitNotice(s.peers...)
 	}
 }
 

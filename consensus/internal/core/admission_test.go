@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -227,4 +228,39 @@ func newOutdated(t *testing.T, term uint64) *Core {
 		t.Fatal("a request of a later start was applied, and the member is not outdated")
 	}
 	return c
+}
+
+// A member with a state, but with neither a vote nor a leader, says so to all every stateTicks.
+func TestAdmission_SaysThatItHasAState(t *testing.T) {
+	for _, tc := range []struct {
+		what string
+		do   func(c *Core)
+		want int
+	}{
+		{"no leader", func(*Core) {}, 5},
+		{"a leader", func(c *Core) { c.leader = 4 }, 0},
+		{"a vote", func(c *Core) { c.conf = &raftpb.ConfState{Voters: []uint64{c.id}} }, 0},
+		{"outdated, and the log does not say so", func(c *Core) { c.proof = "proof" }, 0},
+	} {
+		l, others := newLeader(t, 4, 1)
+		c := l.w.members[others[2]-1].core
+		c.Admission.SetPeers([]uint64{1, 2})
+		c.leader, c.outbox = raft.None, nil
+		tc.do(c)
+		for range 5 * stateTicks {
+			c.Admission.tick()
+		}
+		said, want := map[uint64]int{}, map[uint64]int{}
+		if tc.want > 0 {
+			want = map[uint64]int{1: tc.want, 2: tc.want}
+		}
+		for _, m := range c.outbox {
+			if said[m.To]++; m.commit == nil || *m.commit != (commitNotice{c.applied, c.appliedTerm}) {
+				t.Errorf("%s: it sends %+v", tc.what, m)
+			}
+		}
+		if !maps.Equal(said, want) {
+			t.Errorf("%s: said %v times, want %v", tc.what, said, want)
+		}
+	}
 }

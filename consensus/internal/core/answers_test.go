@@ -87,7 +87,7 @@ func TestAdmission_KnowsWhoHasNoData(t *testing.T) {
 		if _, connected := c.connected[2]; connected != (tc.want != 0) {
 			t.Error("an announcement is taken for a connection")
 		}
-		c.heard(2)
+		c.Membership.noteState(2)
 		if got := c.connected[2]; got == connectionFresh || (got != 0) != (tc.before != 0) {
 			t.Errorf("after a message of raft: connection %d", got)
 		}

@@ -154,6 +154,7 @@ func (c *Core) Step(m *Message) error {
 	case m.answer != nil:
 		return c.Admission.handleAnswer(m.From, m.answer)
 	case m.commit != nil:
+		c.Membership.noteState(m.From)
 		return c.handleCommitNotice(m.From, m.commit)
 	}
 	return nil
@@ -191,7 +192,6 @@ func (c *Core) stepRaft(m *Message) error {
 			return err
 		}
 	}
-	c.heard(m.From)
 	c.Membership.noteState(m.From)
 	if m.From == c.leader {
 		c.Clock.heardLeader()

@@ -135,9 +135,7 @@ func (m *Membership) reconcile(out *Output) error {
 	ready, all, quorum := m.readyVoters(t)
 	switch {
 	case t.Serial == 0 || all:
-	case m.reported:
-		return nil
-	case m.idleTicks < patienceTicks:
+	case m.reported || m.idleTicks < patienceTicks:
 		return nil
 	case quorum:
 		ready = t.Voters // a quorum of the new members works; the others follow when they can
@@ -175,9 +173,12 @@ func (m *Membership) reconcile(out *Output) error {
 // SetPeerState says whether a member that connects has a state.
 func (m *Membership) SetPeerState(id uint64, has bool) { m.withState[id] = has }
 
-// noteState notes that a member takes part in raft. One that stood still while it got its first
-// checkpoint may have been removed meanwhile, and has connected without a state.
+// noteState notes that a member takes part in raft, or has a state. One that stood still while it
+// got its first checkpoint may have been removed meanwhile, and has connected without a state.
 func (m *Membership) noteState(id uint64) {
+	if m.connected[id] == connectionFresh {
+		m.connected[id] = connectionUp
+	}
 	if !m.inConf(id) && !m.withState[id] {
 		m.withState[id], m.checkDue = true, true
 	}

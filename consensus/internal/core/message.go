@@ -15,7 +15,7 @@ type Message struct {
 	Forward  *RequestRun // requests of the sender's stream, for the leader
 	join     *joinRequest
 	answer   *joinAnswer
-	commit   *commitNotice // for a candidate
+	commit   *commitNotice
 }
 
 // JoinsOutdated reports whether the sender says its directory is behind what it has acknowledged.

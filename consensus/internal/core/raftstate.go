@@ -10,9 +10,9 @@ import (
 )
 
 // raftState is raft, and where this member stands in raft. The Core and its parts share one. Three
-// of them change where the member stands: the Core; Membership, which sets conf; and Admission,
-// which sets fresh, proof, minTerm and connected, and, when the member has formed a new ensemble,
-// conf, applied and appliedTerm. The other parts read that, step raft and send messages.
+// of them change where the member stands: the Core; Membership, which sets conf and connected; and
+// Admission, which sets fresh, proof, minTerm and connected, and, when the member has formed a new
+// ensemble, conf, applied and appliedTerm. The other parts read that, step raft and send messages.
 type raftState struct {
 	id      uint64
 	raft    *raft.RawNode
@@ -124,8 +124,6 @@ func (m *raftState) Voter() bool { return m.isVoter(m.id) }
 // Current reports whether a leader is known and its first entry is applied.
 func (m *raftState) Current() bool { return m.leader != raft.None && m.appliedTerm == m.raftTerm }
 
-func (m *raftState) Term() uint64 { return m.raftTerm }
-
 // FirstIndex returns the index of the first entry in memory.
 func (m *raftState) FirstIndex() (uint64, error) { return m.storage.FirstIndex() }
 
@@ -177,12 +175,6 @@ func (m *raftState) Follow(entries []*raftpb.Entry) error {
 	})
 }
 
-func (m *raftState) heard(from uint64) {
-	if m.connected[from] == connectionFresh {
-		m.connected[from] = connectionUp
-	}
-}
-
 // noteAppend notes the entries handed to the log, before they are sent to other members.
 func (m *raftState) noteAppend(a *raftpb.Message) {
 	if n := len(a.GetEntries()); n > 0 {
@@ -204,16 +196,18 @@ func (m *raftState) Refused() uint64 { return m.refused }
 
 type commitNotice struct{ index, term uint64 }
 
-// sendCommitNotice tells a candidate how far the log is committed, if this member is no voter and
-// the candidate may not know that yet.
+// sendCommitNotice tells members how far the log is committed, if this member is no voter: a
+// candidate, which may not know that yet, or all, which learn that this member has a state.
 //
 // Otherwise the candidate may need this vote and never get it. Suppose that the candidate led, sent
 // entries that this member has, and lost the end of its own log in a crash, together with the
 // knowledge that the change is committed, which reaches the disk late. Then this member's log is
 // longer.
-func (m *raftState) sendCommitNotice(candidate uint64) {
-	if !m.Voter() {
-		m.send(Message{To: candidate, commit: &commitNotice{m.applied, m.appliedTerm}})
+func (m *raftState) sendCommitNotice(to ...uint64) {
+	for _, id := range to {
+		if !m.Voter() {
+			m.send(Message{To: id, commit: &commitNotice{m.applied, m.appliedTerm}})
+		}
 	}
 }
 

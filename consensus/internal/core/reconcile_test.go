@@ -105,6 +105,18 @@ func TestMembership_StepsToTheTarget(t *testing.T) {
 		{"a new learner", func(s *state) { s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.b}, Learners: []uint64{s.c, 9}}) }, "learner 9"},
 		{"a connected member with state", func(s *state) { stays(s); s.core.connected[9] = connectionUp; s.m.SetPeerState(9, true) }, "learner 9"},
 		{"a connected member without state", func(s *state) { stays(s); s.core.connected[9] = connectionUp; s.m.SetPeerState(9, false) }, ""},
+		{"a connected member that says later that it has a state", func(s *state) {
+			stays(s)
+			s.core.connected[9] = connectionFresh
+			s.m.SetPeerState(9, false)
+			s.m.checkDue = false // until it says so
+			if err := s.core.Step(&Message{To: s.id, From: 9, commit: &commitNotice{1, 1}}); err != nil {
+				t.Fatal(err)
+			}
+			if s.core.connected[9] != connectionUp {
+				t.Error("a member that says that it has a state counts as one without")
+			}
+		}, "learner 9"},
 		{"a member with state that was connected", func(s *state) { stays(s); s.m.SetPeerState(9, true) }, ""},
 		{"a connected member that is to be added", func(s *state) {
 			s.m.setTarget(Target{Voters: []uint64{s.id, s.a, s.b, 9}})

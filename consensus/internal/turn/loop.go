@@ -264,7 +264,7 @@ func (l *Loop) HandOver(to uint64, done func()) {
 	if earlier, last := l.handOver.done, done; earlier != nil {
 		done = func() { earlier(); last() }
 	}
-	l.handOver = handOver{to: to, done: done, term: l.core.Term()}
+	l.handOver = handOver{to: to, done: done, term: l.core.RaftTerm()}
 	l.tickHandOver()
 }
 
@@ -273,7 +273,7 @@ func (l *Loop) tickHandOver() {
 	if h.done == nil {
 		return
 	}
-	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.Term() == h.term && l.core.HandOver(h.to) {
+	if h.ticks++; h.ticks <= 2*core.ElectionTicks && l.core.RaftTerm() == h.term && l.core.HandOver(h.to) {
 		return
 	}
 	h.done()
