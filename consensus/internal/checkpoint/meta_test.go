@@ -2,7 +2,9 @@ package checkpoint
 
 import (
 	"bytes"
+	"io"
 	"testing"
+	"testing/iotest"
 
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 )
@@ -49,6 +51,21 @@ func TestStream_EveryTruncation(t *testing.T) {
 		}
 		if (err == nil) != (n == whole.Len()) {
 			t.Errorf("%d of %d bytes: %v", n, whole.Len(), err)
+		}
+	}
+	for end, c := range map[string]struct {
+		rest io.Reader
+		want string
+	}{
+		"followed": {bytes.NewReader([]byte{0}), "checkpoint stream: bytes follow its end"},
+		"broken":   {iotest.ErrReader(io.ErrUnexpectedEOF), io.ErrUnexpectedEOF.Error()},
+	} {
+		s, err := ReadStream(io.MultiReader(bytes.NewReader(whole.Bytes()), c.rest))
+		if err == nil {
+			err = s.Range(func(_, _ []byte) error { return nil })
+		}
+		if err == nil || err.Error() != c.want {
+			t.Errorf("a stream whose end is %s: %v", end, err)
 		}
 	}
 }

@@ -94,10 +94,13 @@ func (s *StreamReader) Range(visit func(key, value []byte) error) error {
 	for {
 		n, err := binary.ReadUvarint(s.r)
 		if err == nil && n == 0 {
-			if _, err = s.r.ReadByte(); errors.Is(err, io.EOF) {
-				return nil
+			switch _, err = s.r.ReadByte(); {
+			case err == nil:
+				return errors.New("checkpoint stream: bytes follow its end")
+			case !errors.Is(err, io.EOF):
+				return err
 			}
-			return errors.Join(errors.New("checkpoint stream: bytes follow its end"), err)
+			return nil
 		}
 		k, v, err := s.pair(n, err)
 		if err != nil {
