@@ -30,8 +30,7 @@ type Product struct {
 // their data are kept. Dir gets a directory per member, emptied first.
 type ClusterConfig struct {
 	Options
-	// SmallDisk puts the data of the last member on a disk of SmallDiskBytes, which can be filled.
-	// Needs root.
+	// SmallDisk puts the last member's data on a disk of SmallDiskBytes, to be filled. Needs root.
 	SmallDisk bool
 	// LoopDisks puts the data of the other members on disks of SmallDiskBytes, which can be frozen.
 	// Needs what canFreeze checks.
@@ -53,8 +52,7 @@ type Cluster struct {
 	Links   *Links
 }
 
-// NewCluster prepares members with empty data directories and starts none. Close releases
-// everything.
+// NewCluster prepares members with empty data directories and starts none. Close releases all.
 func NewCluster(cfg ClusterConfig) *Cluster {
 	c := &Cluster{cfg: cfg}
 	c.net, c.Links = newLinks(cfg.Members, cfg.RoundTrip, cfg.LossPercent)
@@ -123,8 +121,7 @@ func (c *Cluster) StartAll(ctx context.Context) {
 // errUnrecovered is wrapped by the error of AwaitServing: an anomaly, unless ctx has ended early.
 var errUnrecovered = errors.New("jepsenlite: the members do not serve")
 
-// AwaitServing returns when every member serves as leader, follower or observer, and one of them
-// leads.
+// AwaitServing returns when every member serves, as follower or observer, and one as leader.
 func (c *Cluster) AwaitServing(ctx context.Context) {
 	must.Await(ctx, recovery, "every member serves", func() error {
 		var modes []string

@@ -23,8 +23,7 @@ func (m *Member) mountSmallDisk(bytes int64) {
 	m.mounted = true
 }
 
-// mountLoopDisk puts the data directory on a file system of its own, in a file, which outlives the
-// member's processes.
+// mountLoopDisk puts the data directory on a file system in a file, which outlives processes.
 func (m *Member) mountLoopDisk(bytes int64) {
 	image := filepath.Join(m.dir, "disk")
 	must.Do(os.WriteFile(image, nil, 0o600))

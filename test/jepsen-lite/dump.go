@@ -9,8 +9,7 @@ import (
 	"github.com/gozkd/gozkd/proto/jute"
 )
 
-// loadFinal names the clients that read everything in the end, one per member: final-1 reads from
-// member 1.
+// loadFinal names the clients that read everything in the end: final-1 reads from member 1.
 const loadFinal = "final"
 
 // dump reads a tree from a member after a sync; checks judge it from the history. It returns the

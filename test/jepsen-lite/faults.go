@@ -20,8 +20,7 @@ import (
 // heals it; nil: the fault is not possible now.
 type injection func(ctx context.Context, n *nemesis) (what string, heal healing)
 
-// A healing ends a fault. Only that of a whole fault may wait until members serve: another fault
-// may still disturb them.
+// A healing ends a fault. Only that of a whole fault may wait until members serve.
 type healing func(ctx context.Context)
 
 func noHealing(context.Context) {}
@@ -29,8 +28,7 @@ func noHealing(context.Context) {}
 // none disturbs nobody: for runs in which only the network of Options does.
 func none(context.Context, *nemesis) (string, healing) { return "nobody", noHealing }
 
-// ofAny returns the injection of a fault that any member may have, and ofLeader of one that the
-// leader has.
+// ofAny returns the injection of a fault of any member, and ofLeader of one of the leader.
 func ofAny(one func(*nemesis, *Member) (string, healing)) injection {
 	return func(_ context.Context, n *nemesis) (string, healing) { return one(n, n.any()) }
 }
@@ -91,8 +89,7 @@ func faults() []fault {
 	}
 }
 
-// removeAndAdd removes a member, the leader too, and on heal adds it again with an empty data
-// directory.
+// removeAndAdd removes a member, also the leader, and on heal adds it again without its data.
 func removeAndAdd(ctx context.Context, n *nemesis) (string, healing) {
 	m := n.any()
 	if len(n.cluster.Members) < 3 {
@@ -108,8 +105,7 @@ func removeAndAdd(ctx context.Context, n *nemesis) (string, healing) {
 	}
 }
 
-// reconfig asks a serving member until the ensemble has done it. Repeating a request without a
-// reply is harmless.
+// reconfig asks a serving member until the ensemble has done it. To repeat a request is harmless.
 func (n *nemesis) reconfig(ctx context.Context, joining, leaving []string) {
 	ctx = context.WithoutCancel(ctx)
 	i := 0
@@ -211,8 +207,7 @@ func cutAll(_ context.Context, n *nemesis) (string, healing) {
 	return "all", noHealing
 }
 
-// healLinks opens all links. Half of the time it also breaks the connections: held bytes are lost
-// then.
+// healLinks opens all links. Half of the time it breaks the connections: held bytes are lost.
 func (n *nemesis) healLinks(ctx context.Context) {
 	if n.rng.IntN(2) == 0 {
 		cutAll(ctx, n)
@@ -251,8 +246,7 @@ func freeze(_ *nemesis, m *Member) (string, healing) {
 	return m.String(), func(context.Context) { m.Resume() }
 }
 
-// pauseAll stops all members with SIGSTOP for up to longer than the sessions' timeout, as when
-// their hosts are suspended.
+// pauseAll stops all members, as hosts are suspended, for up to longer than the sessions' timeout.
 func pauseAll(_ context.Context, n *nemesis) (string, healing) {
 	var paused []*Member
 	for _, m := range n.cluster.Members {

@@ -100,8 +100,7 @@ func (r *Record) Writes() bool {
 	return r.Kind == KindReply && info.Write && info.Path != proto.PathNone
 }
 
-// A Recorder opens connections and records the traffic on them. Safe for concurrent
-// use.
+// A Recorder opens connections and records the traffic on them. Safe for concurrent use.
 type Recorder struct {
 	// Dial connects a client to a member. Default: TCP.
 	Dial func(client, address string, limit time.Duration) (net.Conn, error)

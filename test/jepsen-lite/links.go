@@ -116,8 +116,7 @@ func (l *Links) refuse(which func(route) bool) {
 	}
 }
 
-// Block stops all bytes from one member to another. Connections stay, as in a network that loses
-// packets.
+// Block stops all bytes from one member to another. Connections stay, as where packets are lost.
 func (l *Links) Block(from, to int) { l.network.Cut(strconv.Itoa(from), strconv.Itoa(to), true) }
 
 // Delay delays all bytes from one member to another by d.

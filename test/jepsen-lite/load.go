@@ -22,8 +22,7 @@ type load struct {
 	prepare func(w *worker)
 	// run works until ctx ends.
 	run func(ctx context.Context, w *worker)
-	// settle performs the final reads, when the ensemble is healed and all runs have ended. nil:
-	// none.
+	// settle performs the final reads, when the ensemble is healed and all runs have ended; or nil.
 	settle func(w *worker)
 }
 
@@ -43,8 +42,7 @@ func loads() []load {
 	}
 }
 
-// loadSequence creates sequential znodes: no name is given twice, and later names get higher
-// numbers.
+// loadSequence creates sequential znodes: no name comes twice, later ones get higher numbers.
 const loadSequence = "sequence"
 
 func runSequence(ctx context.Context, w *worker) {
@@ -102,8 +100,7 @@ func runQueue(ctx context.Context, w *worker) {
 	}
 }
 
-// loadLock: the owner of the lowest ephemeral sequential znode holds the lock; its number is the
-// fencing token.
+// loadLock: the lowest ephemeral sequential znode is the lock; its number is the fencing token.
 const loadLock = "lock"
 
 func runLock(ctx context.Context, w *worker) {
@@ -123,8 +120,7 @@ func runLock(ctx context.Context, w *worker) {
 	}
 }
 
-// awaitLock returns some time after own was the lowest, when own is gone with its session, or when
-// the round ends.
+// awaitLock returns some time after own was the lowest, when own is gone, or the round ends.
 func (w *worker) awaitLock(ctx context.Context, own string) {
 	for w.next(ctx) {
 		names, _, err := w.Children(w.dir)

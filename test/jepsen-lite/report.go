@@ -124,8 +124,7 @@ func (r *Report) add(history []*Record, began, ended time.Duration) {
 	r.LongestGap = max(r.LongestGap, gap)
 }
 
-// longestGap returns the longest time between two successful writes between began and ended, and
-// its start.
+// longestGap returns the longest time between successful writes from began to ended, and its start.
 func longestGap(history []*Record, began, ended time.Duration) (longest, at time.Duration) {
 	var writes []time.Duration
 	for _, h := range history {

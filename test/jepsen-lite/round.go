@@ -22,8 +22,7 @@ type round struct {
 	rec     *Recorder
 }
 
-// afterwards is how long the traffic goes on once all members serve again, so that every client
-// recovers.
+// afterwards is how long traffic goes on once all members serve, so that every client recovers.
 const afterwards = 2 * time.Second
 
 // rand returns a source of decisions for a part of the round.
@@ -88,8 +87,7 @@ func (r *round) traffic() TrafficConfig {
 	}
 }
 
-// lookAtAll reads the round's znodes from every member and removes them, so that rounds do not
-// become slower.
+// lookAtAll reads the round's znodes from every member and removes them, which keeps rounds fast.
 func (r *round) lookAtAll(t *Traffic) {
 	paths := must.Get(t.Dump())
 	must.Doing("remove what the round made", func() { remove(NewRecorder(), r.cluster.Members[0].Client, paths) })

@@ -65,8 +65,7 @@ func StartTraffic(ctx, ready context.Context, cfg TrafficConfig) (*Traffic, erro
 	return t, nil
 }
 
-// GoHome sends some clients back to their first member: otherwise the last faults decide where all
-// of them are.
+// GoHome sends some clients back to their first member: the last faults moved all of them.
 func (t *Traffic) GoHome(rng *rand.Rand) {
 	for _, w := range slices.Concat(t.workers...) {
 		if rng.IntN(2) == 0 {
@@ -158,8 +157,7 @@ func awaitGroup(g *sync.WaitGroup, patience time.Duration) bool {
 	}
 }
 
-// Dump reads the traffic's znodes from every member, for the checks, and returns their paths,
-// parents before children.
+// Dump reads the traffic's znodes from every member, and returns the paths, parents first.
 func (t *Traffic) Dump() (paths []string, err error) {
 	err = must.Try(func() {
 		for i, address := range t.Addresses {

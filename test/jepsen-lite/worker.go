@@ -37,8 +37,7 @@ func (w *worker) goHome() {
 // next waits for the next operation. It returns false when the round ends.
 func (w *worker) next(ctx context.Context) bool { return w.nextOn(ctx, nil) }
 
-// nextOn is next for a raw connection, whose session beat keeps alive. It also returns false when
-// beat does.
+// nextOn is next for a raw connection, whose session beat keeps alive, and false when beat is.
 func (w *worker) nextOn(ctx context.Context, beat func() bool) bool {
 	return w.wait(ctx, time.Duration(w.rng.Int64N(int64(2*w.Pace)+1)), beat) && w.rested(ctx, beat)
 }
