@@ -28,7 +28,11 @@ func TestNextOn_KeepsSessions(t *testing.T) {
 				}
 				beat()
 			}
-			if w.nextOn(t.Context(), func() bool { return false }) && w.nextOn(t.Context(), func() bool { return false }) {
+			goesOn := true
+			for range 2 { // the first wait may be too short for a beat
+				goesOn = goesOn && w.nextOn(t.Context(), func() bool { return false })
+			}
+			if goesOn {
 				t.Error("the end of the connection does not end the wait")
 			}
 		})
