@@ -312,17 +312,19 @@ func TestSetFurther_Nobody(t *testing.T) {
 			connected(false)
 		}
 		for own, want := range map[string]string{"nowhere": "refused", "silent": "down"} { // it may be there
+			a.SetPeers(nil)
+			time.Sleep(time.Minute)
+			for len(a.statesOf(2)) > 0 {
+				<-a.statesOf(2) // of before
+			}
 			a.SetFurther(map[uint64][]string{2: {"nowhere", "silent"}})
 			a.SetPeers(map[uint64]string{2: own})
 			time.Sleep(time.Minute)
-			for len(a.statesOf(2)) > 1 {
-				<-a.statesOf(2)
+			for range len(a.statesOf(2)) {
+				if got := <-a.statesOf(2); got != want {
+					t.Errorf("a peer whose own address is %s is %s", own, got)
+				}
 			}
-			if got := <-a.statesOf(2); got != want {
-				t.Errorf("a peer whose own address is %s is %s", own, got)
-			}
-			a.SetPeers(nil)
-			time.Sleep(time.Minute)
 		}
 	})
 }
