@@ -24,21 +24,28 @@ func (n *Node) checkpointStream(t *testing.T, term uint64) []byte {
 	return b.Bytes()
 }
 
-// A received checkpoint keeps its file until it is installed or discarded. Until then others are
-// refused.
-func TestTransfer_OneAtATime(t *testing.T) {
-	n, err := Open(Config{Dir: t.TempDir(), StateMachine: &list{}})
+// openFormed returns a node that has formed an ensemble, and does not run. dir is as in Config.
+func openFormed(t *testing.T, dir string) *Node {
+	t.Helper()
+	n, err := Open(Config{Dir: dir, StateMachine: &list{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	if err := n.loop.Form(); err != nil {
 		t.Fatal(err)
 	}
+	return n
+}
+
+// A received checkpoint keeps its file until it is installed or discarded. Until then others are
+// refused.
+func TestTransfer_OneAtATime(t *testing.T) {
+	n := openFormed(t, t.TempDir())
 	stream := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(n.checkpointStream(t, 1))) }
 	if err := n.checkpoints.receive(2, http.NoBody); err == nil {
 		t.Fatal("an empty stream is a checkpoint")
@@ -71,22 +78,11 @@ func TestTransfer_OneAtATime(t *testing.T) {
 // the first one lives.
 func TestTransfer_LaterLeaderFirst(t *testing.T) {
 	for _, inMemory := range []bool{false, true} {
-		cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+		dir := t.TempDir()
 		if inMemory {
-			cfg.Dir = ""
+			dir = ""
 		}
-		n, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
-		}()
-		if err := n.loop.Form(); err != nil {
-			t.Fatal(err)
-		}
+		n := openFormed(t, dir)
 		of := func(term uint64) io.ReadCloser {
 			return io.NopCloser(bytes.NewReader(n.checkpointStream(t, term)))
 		}
@@ -107,6 +103,7 @@ func TestTransfer_LaterLeaderFirst(t *testing.T) {
 		}
 		later := make(chan error, 1)
 		go func() { later <- n.checkpoints.receive(3, of(6)) }()
+		var err error
 		select {
 		case err = <-later:
 		case <-watchdog.After(t, 10*time.Second):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,8 +196,12 @@ func TestConnectionClosedBefore(t *testing.T) {
 func TestServerKilled(t *testing.T) {
 	each(t, func(t *testing.T, op operation, s *zktest.Server, c *recipes.Client) {
 		s.Kill()
-		back := time.AfterFunc(700*time.Millisecond, s.Start)
-		defer back.Stop()
+		var back sync.WaitGroup
+		back.Go(func() { // ends when the server serves again
+			time.Sleep(700 * time.Millisecond)
+			s.Start()
+		})
+		defer back.Wait()
 		err := op.do(t.Context(), c)
 		if op.once && errors.Is(err, recipes.ErrOutcomeUnknown) {
 			return

@@ -42,10 +42,10 @@ var commands = map[string]cli.Main{
 	"why":     runWhy,
 }
 
-// outlasting are the subcommands whose work must not end with the reader of their output, as head.
+// outlasting are the subcommands that go on when the reader of their output, such as head, ends.
 var outlasting = []string{"backup", "export", "import", "migrate", "mirror", "restore", "standby", "verify"}
 
-// zkServerCommands are those that ZooKeeper's scripts have, except start-foreground and status.
+// zkServerCommands are the subcommands of ZooKeeper's scripts but start-foreground and status.
 var zkServerCommands = map[string]cli.Main{
 	"init":      initialize,
 	"print-cmd": printCommand,
@@ -101,7 +101,7 @@ func withConfDir(name string, args []string, env cli.Env) (string, []string, cli
 	return name, args, env
 }
 
-// asGozkd translates arguments of one of ZooKeeper's scripts; ok: it has such a command.
+// asGozkd translates the arguments of a script of ZooKeeper, which has such a command if ok.
 func asGozkd(name string, args []string) (translated []string, ok bool) {
 	name, args, isScript := ofScript(name, args)
 	switch {

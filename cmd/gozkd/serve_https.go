@@ -38,7 +38,7 @@ func secured(l net.Listener, source *tlsconf.Source, unified bool) net.Listener 
 	return tls.NewListener(l, source.Server())
 }
 
-// administrator returns what recognizes administrators' certificates by the present configuration.
+// administrator returns a function that recognizes certificates of administrators, as configured.
 func (r *reloader) administrator() func(*x509.Certificate) bool {
 	return func(cert *x509.Certificate) bool {
 		r.mu.Lock()

@@ -17,8 +17,8 @@ const MaxText = 1 << 10
 
 // Bounds bounds failed logins: per network, per user, and in all. The failures of others do not
 // lock out a user with a recent login from the same network. Nor do failures with other names lock
-// out who sends from there what proved right in the last hour. So that this tells nobody which
-// password is right, it has a bound of its own: on guesses for that user from that network.
+// out a caller there whose password was right in the last hour. So that this exception tells nobody
+// which password is right, guesses for that user from that network have a bound of their own.
 //
 // A guess takes its tokens before the password is compared, and a right one gives them back.
 // Otherwise guesses that are compared at the same time would all use the same token.

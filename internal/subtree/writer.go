@@ -187,7 +187,7 @@ func (w *writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// explained adds to the error of a batch what its cause may be. A server closes the connection on
+// explained adds the likely cause to the error of a batch. A server closes the connection on
 // which a request is longer than jute.maxbuffer.
 func (w *writer) explained(err error, lost bool) error {
 	switch {

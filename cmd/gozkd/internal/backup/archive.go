@@ -18,7 +18,7 @@ import (
 	"github.com/gozkd/gozkd/internal/history"
 )
 
-// moment names a state: that of a backup or of a data directory, or one of an archive.
+// moment names a state: of a backup, of a data directory, or of an archive at some time.
 type moment struct {
 	url, logDir, ensemble string
 	at                    cli.Moment // zero: the last

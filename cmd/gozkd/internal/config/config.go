@@ -117,7 +117,7 @@ func (c Config) ForServer() server.Config {
 	return s
 }
 
-// CertificateID returns what makes an identity of the configured part of a certificate.
+// CertificateID returns the function that reads an identity from a certificate, as configured.
 func (c Config) CertificateID() func(*x509.Certificate) (string, error) {
 	id, err := identity.CertificateIDOf(c.X509ID)
 	if err != nil { // cannot be: the key's kind has the parts

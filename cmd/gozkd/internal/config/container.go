@@ -21,7 +21,7 @@ const (
 	confluent = "Confluent"
 )
 
-// variable is one of ZooKeeper's container images. NAME_FILE may name a file with the value.
+// variable is a variable of ZooKeeper's container images. NAME_FILE may name a file with the value.
 type variable struct {
 	name string
 	of   string // official, bitnami, both or confluent

@@ -155,7 +155,7 @@ func (c *importCommand) run(ctx context.Context, dirs []string, opt zkdata.Optio
 	return r, c.found(l.Tree)
 }
 
-// reduce leaves out what the flags exclude, and returns the number of closed sessions.
+// reduce drops the parts that the flags exclude, and returns the number of closed sessions.
 func (c *importCommand) reduce(replay *datatree.Replay) (closed int, err error) {
 	if c.withoutSessions {
 		for s := range replay.Tree().Sessions() {

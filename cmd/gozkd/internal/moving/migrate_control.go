@@ -21,7 +21,7 @@ import (
 	"github.com/gozkd/gozkd/internal/backoff"
 )
 
-// question is what status or finish POSTs as JSON over the socket of a running migration.
+// question is the JSON that status and finish POST to the socket of a running migration.
 type question struct {
 	Finish              bool
 	Tail                []string

@@ -159,8 +159,8 @@ func (w partialWord) completePath(children func(path string) []string) console.C
 	return console.Completion{Start: w.start, Text: text, List: names}
 }
 
-// quoteWord returns text as a single word, not ok if that is impossible: quotes cannot be escaped.
-// It keeps quote, the opening one or 0, if possible, and closes only a finished word.
+// quoteWord returns text as a single word; ok is false if quotes, without an escape, forbid that.
+// quote is the opening quote or 0, and is kept if possible. Only a finished word is closed.
 func quoteWord(text string, quote byte, finished bool) (word string, ok bool) {
 	needs := text == "" || strings.ContainsAny(text, " \t\n\v\f\r") || text[0] == '"' || text[0] == '\''
 	quotes := []byte{'"', '\''}

@@ -103,7 +103,7 @@ func (s *Shell) printEvent(e client.Event) {
 		e.State.KeeperState(), eventName(e), cmp.Or(e.Path, javaNull), int64(e.Zxid)))
 }
 
-// lockedWriter passes on one Write at a time of all writers that share its lock.
+// lockedWriter passes on the Writes of all writers that share its lock, one at a time.
 type lockedWriter struct {
 	lock *sync.Mutex
 	to   io.Writer

@@ -165,7 +165,7 @@ func ask(ctx context.Context, t targets, monitor bool) []server {
 	return servers
 }
 
-// answers returns the answers to mntr, who gave none, and an answer to conf with the members.
+// answers returns the answers to mntr, the silent addresses, and an answer to conf with members.
 func answers(servers []server) (answers []probe.Monitor, silent []string, settings probe.Settings) {
 	for i := range servers {
 		s := &servers[i]

@@ -28,7 +28,7 @@ const (
 	typeBCFKS  = "BCFKS"
 )
 
-// check reports a store of a type that is not supported. Which one it is, its content tells:
+// check reports a store of a type that is not supported. The content tells the type, not the key:
 // keytool makes PKCS12 by default, also if the file is called .jks. prefix begins its keys.
 func (s *Store) check(prefix string) error {
 	kind := strings.ToUpper(s.Type)

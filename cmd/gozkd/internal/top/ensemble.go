@@ -137,7 +137,7 @@ func (e *ensemble) answers() (answers []probe.Monitor) {
 	return answers
 }
 
-// followed returns the leader; if it does not answer, the one that the others follow.
+// followed returns the leader or, if the leader does not answer, the member that others follow.
 func (e *ensemble) followed() *member {
 	if l := e.leader(); l != nil {
 		return l
@@ -311,7 +311,7 @@ func (e *ensemble) missing(of func(*Sample) error) []string {
 	return causes
 }
 
-// groupBy returns the values of the members that serve, in their order, and who has each.
+// groupBy returns the values of the members that serve, in their order, and the members of each.
 func (e *ensemble) groupBy(of func(*member) (value string, ok bool)) (values []string, members map[string][]string) {
 	members = make(map[string][]string)
 	for _, m := range e.members {
