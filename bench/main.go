@@ -40,7 +40,7 @@ type settings struct {
 	out      *output
 }
 
-func run(ctx context.Context, args []string) {
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	command := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
@@ -50,14 +50,13 @@ func run(ctx context.Context, args []string) {
 		return
 	}
 	var s settings
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage) // an error of printing to standard error cannot be reported
 		flags.PrintDefaults()
 	}
 	servers := flags.String("servers", "gozkd,zookeeper-3.9", "comma-separated: gozkd, zookeeper-3.8, zookeeper-3.9")
 	binary := flags.String("gozkd", "", "the gozkd to measure (default: build cmd/gozkd)")
-	shapes := flags.String("shapes", "", "connections x requests in flight on each (default 1x1,100x1,16x16)")
+	shapes := flags.String("shapes", "1x1,100x1,16x16", "connections x requests in flight on each")
 	flags.StringVar(&s.rows, "rows", "", "throughput, scale, watches, ensemble, recipes, waiters: only rows whose name has this prefix")
 	flags.IntVar(&s.starts, "starts", 20, "start: number of starts of gozkd; of others a fifth of it")
 	flags.IntVar(&s.rounds, "rounds", 3, "throughput, scale, tls, ensemble, recipes: measured rounds of each row, shape and server")
@@ -77,9 +76,6 @@ func run(ctx context.Context, args []string) {
 	}
 	if flags.NArg() > 0 {
 		must.Failf("unexpected argument %q", flags.Arg(0))
-	}
-	if *shapes == "" {
-		*shapes = "1x1,100x1,16x16"
 	}
 	s.shapes = must.Get(parseShapes(*shapes))
 	if s.kills < 1 {

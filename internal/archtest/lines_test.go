@@ -13,7 +13,7 @@ type budget struct{ limit, goal int }
 
 var (
 	shippedBudget = budget{limit: 110_811, goal: 97_000}
-	neverBudget   = budget{limit: 35_750, goal: 34_000}
+	neverBudget   = budget{limit: 35_749, goal: 34_000}
 )
 
 // shippedRoots are what users run and import. With all that they import they are what is shipped.

@@ -39,7 +39,7 @@ type settings struct {
 	page     string // the page to write the table to
 }
 
-func run(ctx context.Context, args []string) {
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	if len(args) > 0 {
 		switch args[0] { // the processes that the program starts
 		case probeCommand:
@@ -51,7 +51,6 @@ func run(ctx context.Context, args []string) {
 		}
 	}
 	var s settings
-	flags := flag.NewFlagSet("attacks", flag.ContinueOnError)
 	flags.StringVar(&s.servers, "server", "gozkd,zookeeper", "what to attack: gozkd, zookeeper, or both; the first one is judged")
 	flags.StringVar(&s.gozkd, "gozkd", "", "the gozkd to attack; empty: built from the tree")
 	names := flags.String("attack", "all", "names of attacks, separated by commas")

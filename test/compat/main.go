@@ -20,8 +20,7 @@ import (
 
 func main() { must.Program("compat", run) }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("compat", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	serverNames := flags.String("server", "all", "comma-separated: zookeeper-3.8, zookeeper-3.9, gozkd, all")
 	clientNames := flags.String("client", "all", "comma-separated: "+choose.Names(clients(), client.flagName)+", all")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")

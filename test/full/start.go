@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -44,18 +46,36 @@ func start(ctx context.Context, o options, dir string) *peer {
 	opts := server.EnsembleOptions{Members: o.members, Keys: server.Defaults(), Wrapper: grouped(o.memory)}
 	// As a container's start does it: heap of 3/4 of the memory.
 	opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
+	if o.disks > 0 {
+		opts.Keys["gozkd.diskReserveKB"] = strconv.Itoa(o.disk << 10 / 4)
+		opts.Prepare = func(data string) error { return mount(data, o) }
+	}
 	kind := server.KindNamed(ctx, o.server, "", dir)
 	return &peer{Ensemble: must.Get(kind.StartEnsemble(ctx, opts))}
 }
 
-func (p *peer) stop() error { return errors.Join(p.Stop(), removeGroups()) }
+// mount puts a member's data directory on a small disk if the member is to have one.
+func mount(data string, o options) error {
+	id := filepath.Base(filepath.Dir(data))
+	if n, err := strconv.Atoi(id); err != nil || n > o.disks {
+		return err
+	}
+	err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dM", o.disk), "tmpfs", data).Run()
+	return errors.Join(err, os.WriteFile(filepath.Join(data, "myid"), []byte(id), 0o644))
+}
 
-func (p *peer) config() client.Config { return client.Config{Servers: p.Addrs()} }
+func (p *peer) stop() error {
+	for _, m := range p.Members {
+		// Only some are mounted; a disk goes when the last process that uses it ends.
+		_ = exec.Command("umount", "--lazy", m.DataDir()).Run()
+	}
+	return errors.Join(p.Stop(), removeGroups())
+}
 
 // connect returns a client that ends with the process.
 func (p *peer) connect(ctx context.Context) (z znodes) {
 	must.Do(try(ctx, startLimit, func(ctx context.Context) (err error) {
-		z.Client, err = client.Connect(ctx, p.config())
+		z.Client, err = client.Connect(ctx, client.Config{Servers: p.Addrs()})
 		return err
 	}))
 	return z

@@ -33,8 +33,7 @@ import (
 
 func main() { must.Program("mutants", run) }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	only := flags.String("run", "", "only the mutants whose names match this regular expression")
 	part := flags.String("subset", "", "i/n: every n-th mutant, from number i modulo n on")
 	list := flags.Bool("list", false, "list the mutants and run nothing")

@@ -28,9 +28,8 @@ type build struct {
 	all            bool
 }
 
-func run(ctx context.Context, args []string) {
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	b := build{root: install.Root(ctx)}
-	flags := flag.NewFlagSet("testkits", flag.ContinueOnError)
 	flags.BoolVar(&b.all, "all", false, "build the packages of all platforms, and test nothing")
 	flags.StringVar(&b.out, "out", "", "keep the packages in this directory")
 	flags.StringVar(&b.version, "version", "", "the version of the packages (that of HEAD's tag, or of a prerelease)")

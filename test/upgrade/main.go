@@ -25,8 +25,7 @@ import (
 
 func main() { must.Program("upgrade", run) }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("upgrade", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	from := flags.String("from", "", "the commit to upgrade from and to go back to")
 	clients := flags.String("client", "go-zookeeper", "comma-separated: go-zookeeper, kazoo, curator")
 	rest := flags.Duration("rest", 2*time.Second, "how long the load runs between two restarts")

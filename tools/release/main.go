@@ -21,8 +21,7 @@ import (
 
 func main() { must.Program("release", run) }
 
-func run(ctx context.Context, args []string) {
-	fs := flag.NewFlagSet("release", flag.ContinueOnError)
+func run(ctx context.Context, fs *flag.FlagSet, args []string) {
 	version := fs.String("version", "", "the version to make, without v")
 	out := fs.String("out", "dist", "the directory for what is made, which is emptied first")
 	only := fs.String("only", "", "the platforms to make, separated by commas, without test kits; default: all")

@@ -28,11 +28,11 @@ func Main(name string, help error, work func()) int {
 	}
 }
 
-// Program runs the work of a program with its arguments, and ends the process with the status that
-// Main returns. ctx ends with an interrupt.
-func Program(name string, work func(ctx context.Context, args []string)) {
+// Program runs the work of a program with a set of flags and its arguments, and ends the process
+// with the status that Main returns. ctx ends with an interrupt.
+func Program(name string, work func(ctx context.Context, flags *flag.FlagSet, args []string)) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := Main(name, flag.ErrHelp, func() { work(ctx, os.Args[1:]) })
+	status := Main(name, flag.ErrHelp, func() { work(ctx, flag.NewFlagSet(name, flag.ContinueOnError), os.Args[1:]) })
 	stop()
 	os.Exit(status)
 }

@@ -22,8 +22,7 @@ import (
 
 func main() { must.Program("diff", run) }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("diff", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	ops := flags.Int("ops", 200000, "how many requests to play")
 	seed := flags.Uint64("seed", 0, "seed of the generator (default: the time)")

@@ -22,8 +22,7 @@ import (
 
 func main() { must.Program("hostile", run) }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("hostile", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	length := flags.Duration("time", time.Minute, "how long there are faults")
 	seed := flags.Uint64("seed", rand.Uint64(), "the seed of the faults (default: drawn)")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")

@@ -95,8 +95,8 @@ func (c *cast) bequeath(ctx context.Context, v *peer) (losses []loss, gone []str
 		losses = append(losses, c.bequeathLead(ctx, v, kind, root+"-"+kind)...)
 	}
 	losses = append(losses, c.bequeathItem(ctx, v, root+"-queue")...)
-	v.handle().do(ctx, "join", root+"-group", "member", tohex([]byte("x")))
-	v.handle().do(ctx, "node", root+"-node", tohex([]byte("x")))
+	v.handle().do(ctx, "join", root+"-group", "member", Hex([]byte("x")))
+	v.handle().do(ctx, "node", root+"-node", Hex([]byte("x")))
 	v.handle().do(ctx, "register", root+"-discovery", "web", "id", "10.0.0.1", 80, "p")
 	return losses, []string{root + "-group/member", root + "-node", root + "-discovery/web/id"}
 }
@@ -135,7 +135,7 @@ func (c *cast) bequeathItem(ctx context.Context, v *peer, path string) []loss {
 	const kind = "locked"
 	var losses []loss
 	for _, p := range c.heirs(v) {
-		path, item := path+"-"+p.lang, tohex([]byte("item"))
+		path, item := path+"-"+p.lang, Hex([]byte("item"))
 		put(ctx, p.handle(), kind, path, []byte("item"), 0)
 		first, h := v.handle(), p.handle()
 		first.do(ctx, "consume", kind, path)
@@ -165,6 +165,6 @@ func (c *cast) nudge(ctx context.Context, kind, path string) {
 
 func (c *cast) takesNudge(ctx context.Context, h *handle, kind, path string) {
 	h.do(ctx, "ack")
-	cases.Expect("the second item", take(ctx, h, kind, patience), tohex([]byte("nudge")))
+	cases.Expect("the second item", take(ctx, h, kind, patience), Hex([]byte("nudge")))
 	c.emptied(ctx, kind, path)
 }

@@ -80,7 +80,7 @@ func (l *holding) cycle(ctx context.Context, at *seat, h *handle) bool {
 			l.release(ctx, at, h)
 			return false
 		}
-		next = tohex([]byte(strconv.Itoa(must.Get(strconv.Atoi(string(unhex(a.words[0])))) + 1)))
+		next = Hex([]byte(strconv.Itoa(must.Get(strconv.Atoi(string(Unhex(a.words[0])))) + 1)))
 	}
 	if s.draw(60) == 0 {
 		s.stopPeer(ctx, at, s.draw(2) == 0) // between the reading and the writing

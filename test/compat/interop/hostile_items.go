@@ -152,7 +152,7 @@ func (l *queueing) put(ctx context.Context, at *seat, h *handle) bool {
 		l.s.rest(ctx, 100*time.Millisecond)
 		return true
 	}
-	_, ok := l.s.ask(ctx, at, h, "put", queueKind, l.path(), tohex([]byte(item)))
+	_, ok := l.s.ask(ctx, at, h, "put", queueKind, l.path(), Hex([]byte(item)))
 	if ok {
 		l.mu.Lock()
 		l.puts[item] = putRecord{at.lang(), true}
@@ -189,7 +189,7 @@ func (l *queueing) consume(ctx context.Context, at *seat) {
 		case a.words[0] != "none":
 			l.last = time.Now()
 			l.done.add(at.lang())
-			l.takes[string(unhex(a.words[0]))]++
+			l.takes[string(Unhex(a.words[0]))]++
 		}
 		l.mu.Unlock()
 	}

@@ -344,11 +344,11 @@ func (c *cast) newCounter(path string) *counter {
 }
 
 func (n *counter) read(ctx context.Context, h *handle) int {
-	return must.Get(strconv.Atoi(string(unhex(h.do(ctx, "get", n.path)))))
+	return must.Get(strconv.Atoi(string(Unhex(h.do(ctx, "get", n.path)))))
 }
 
 func (n *counter) add(ctx context.Context, h *handle) {
-	h.do(ctx, "set", n.path, tohex([]byte(strconv.Itoa(n.read(ctx, h)+1))))
+	h.do(ctx, "set", n.path, Hex([]byte(strconv.Itoa(n.read(ctx, h)+1))))
 }
 
 // stands checks that nobody writes.

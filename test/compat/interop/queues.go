@@ -46,13 +46,13 @@ func (c *cast) returns(kind string) func(ctx context.Context) {
 			a, b := p.a.handle(), p.b.handle()
 			put(ctx, b, kind, path, []byte(item), 0)
 			a.do(ctx, "consume", kind, path)
-			cases.Expect("what the first gets", a.do(ctx, "take", patience), tohex([]byte(item)))
+			cases.Expect("what the first gets", a.do(ctx, "take", patience), Hex([]byte(item)))
 			a.do(ctx, "return")
 			// A Curator consumer goes on taking until closed, which waits for the return, and may
 			// get the item once more.
 			release(ctx, a)
 			b.do(ctx, "consume", kind, path)
-			cases.Expect("what the second gets", take(ctx, b, kind, patience), tohex([]byte(item)))
+			cases.Expect("what the second gets", take(ctx, b, kind, patience), Hex([]byte(item)))
 			c.emptied(ctx, kind, path)
 			release(ctx, b)
 		})
@@ -64,7 +64,7 @@ var odd = [][]byte{{}, {0}, []byte("\x00\x01\x00\x01\x01\x02"), []byte("é\xff\x
 
 // put puts an item; i is its number, and its id in the kind that has ids.
 func put(ctx context.Context, h *handle, kind, path string, item []byte, i int) {
-	args := []any{kind, path, tohex(item)}
+	args := []any{kind, path, Hex(item)}
 	if kind == "id" {
 		args = append(args, "id-"+strconv.Itoa(100-i)) // the id must not decide the order
 	}
@@ -147,7 +147,7 @@ func (c *cast) queuePriority(kind string) func(ctx context.Context) {
 	}
 	return func(ctx context.Context) {
 		c.inOrder(ctx, kind, priorities, func(h *handle, path string, item []byte, i int) {
-			h.do(ctx, "put", kind, path, tohex(item), priorities[i])
+			h.do(ctx, "put", kind, path, Hex(item), priorities[i])
 		})
 	}
 }
@@ -158,7 +158,7 @@ func (c *cast) queueDelay(ctx context.Context) {
 	now := time.Now().UnixMilli()
 	due := []int{500, 100, 900, 300, 700}
 	c.inOrder(ctx, kind, due, func(h *handle, path string, item []byte, i int) {
-		h.do(ctx, "put", kind, path, tohex(item), now+int64(due[i])-1000)
+		h.do(ctx, "put", kind, path, Hex(item), now+int64(due[i])-1000)
 	})
 }
 
@@ -185,7 +185,7 @@ func (c *cast) inOrder(ctx context.Context, kind string, numbers []int, put func
 			h := taker.handle()
 			h.do(ctx, "consume", kind, path)
 			for n, i := range order {
-				cases.Expect(fmt.Sprintf("item %d, taken by %s", n, taker.lang), take(ctx, h, kind, patience), tohex(items[i]))
+				cases.Expect(fmt.Sprintf("item %d, taken by %s", n, taker.lang), take(ctx, h, kind, patience), Hex(items[i]))
 			}
 			cases.Expect("after the last item", take(ctx, h, kind, 20), "none")
 			c.emptied(ctx, kind, path)

@@ -238,14 +238,16 @@ func (c *cast) kazooScenarios() []cases.Case {
 	}
 }
 
-func tohex(b []byte) string {
+// Hex returns bytes as peers read and print them.
+func Hex(b []byte) string {
 	if len(b) == 0 {
 		return "-"
 	}
 	return hex.EncodeToString(b)
 }
 
-func unhex(s string) []byte {
+// Unhex returns the bytes of a word that Hex returned.
+func Unhex(s string) []byte {
 	if s == "-" {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (c *cast) counts(kind string) func(ctx context.Context) {
 			}
 		}
 		data, _ := must.Get2(c.conn.Get(path))
-		cases.Expect("the bytes", tohex(data), tohex(sum))
+		cases.Expect("the bytes", Hex(data), Hex(sum))
 	}
 }
 
@@ -72,15 +72,15 @@ func (c *cast) value(ctx context.Context) {
 	var hs []*handle
 	for _, p := range c.peers {
 		h := p.handle()
-		h.do(ctx, "value", path, tohex([]byte("seed")))
+		h.do(ctx, "value", path, Hex([]byte("seed")))
 		hs = append(hs, h)
 	}
 	for i := range 3 * len(hs) {
-		data := tohex([]byte{byte(i), 0, 0xff})
+		data := Hex([]byte{byte(i), 0, 0xff})
 		hs[i%len(hs)].do(ctx, "value-set", data)
 		awaitValue(ctx, hs, data)
 		winner := replaces(ctx, hs, i)
-		awaitValue(ctx, hs, tohex([]byte{byte(i), byte(winner)}))
+		awaitValue(ctx, hs, Hex([]byte{byte(i), byte(winner)}))
 	}
 	for _, h := range hs {
 		release(ctx, h)
@@ -93,7 +93,7 @@ func replaces(ctx context.Context, hs []*handle, round int) (winner int) {
 	tries := make([]*answer, len(hs))
 	for j := range hs {
 		who := (round + j) % len(hs)
-		tries[who] = hs[who].ask("value-try", tohex([]byte{byte(round), byte(who)}))
+		tries[who] = hs[who].ask("value-try", Hex([]byte{byte(round), byte(who)}))
 		if round%2 == 0 {
 			tries[who].wait(ctx)
 		}
@@ -127,7 +127,7 @@ func (c *cast) group(ctx context.Context) {
 	var want []string
 	for i, p := range c.peers {
 		h := p.handle()
-		data := tohex([]byte{byte(i), 0xff})
+		data := Hex([]byte{byte(i), 0xff})
 		h.do(ctx, "join", path, "member-"+p.lang, data)
 		hs, want = append(hs, h), append(want, "member-"+p.lang+"="+data)
 	}
@@ -150,7 +150,7 @@ func sees(ctx context.Context, hs []*handle, verb, want string, args ...any) {
 // persistentNode: each creates a znode that lives with it; all others read the same bytes.
 func (c *cast) persistentNode(ctx context.Context) {
 	eachPair("/persistent-node", c.peers, func(p pair, path string) {
-		h, data := p.a.handle(), tohex([]byte("\x00\xff"+path))
+		h, data := p.a.handle(), Hex([]byte("\x00\xff"+path))
 		h.do(ctx, "node", path, data)
 		got := p.b.handle().do(ctx, "get", path)
 		cases.Expect("the data", got, data)

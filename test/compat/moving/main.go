@@ -45,8 +45,7 @@ type world struct {
 	taken *server.Ensemble // which takes over from the ensemble that live migrates
 }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("moving", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")
 	releases := flags.String("releases", "3.4.14,3.9.5", "releases of ZooKeeper, or all: "+allReleases)
 	rounds := flags.Int("rounds", 2, "how often each server is killed")

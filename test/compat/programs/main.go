@@ -52,9 +52,8 @@ const checkTimeout = 15 * time.Minute
 
 func main() { must.Program("programs", run) }
 
-func run(ctx context.Context, args []string) {
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	name, itself := func(p program) string { return p.name }, func(s string) string { return s }
-	flags := flag.NewFlagSet("programs", flag.ContinueOnError)
 	root := install.Root(ctx)
 	wanted := flags.String("program", "all", "comma-separated: "+choose.Names(programs(), name)+", all")
 	servers := flags.String("server", "all", "comma-separated: gozkd, zookeeper, all")

@@ -19,9 +19,8 @@ import (
 
 func main() { must.Program("suites", run) }
 
-func run(ctx context.Context, args []string) {
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	name := func(s suite) string { return s.name }
-	flags := flag.NewFlagSet("suites", flag.ContinueOnError)
 	o := options{root: install.Root(ctx)}
 	wanted := flags.String("suite", "all", "comma-separated: "+choose.Names(suites(), name)+", all")
 	flags.StringVar(&o.only, "only", "", "run the parts of the suites whose names contain this text")

@@ -35,8 +35,7 @@ var groups = []group{
 	{"audit", audit.Scripts}, {"kerberos", kerberos.Scripts}, {"modes", modes.Scripts}, {"security", security.Scripts},
 }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("twins", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	names := flags.String("script", "all", "comma-separated: "+choose.Names(groups, group.flagName)+", all")
 	part := flags.String("run", "", "only scripts whose name contains this")
 	binary := flags.String("gozkd", "", "the gozkd to test (default: build cmd/gozkd)")

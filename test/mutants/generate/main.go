@@ -41,8 +41,7 @@ import (
 
 func main() { must.Program("mutants/generate", run) }
 
-func run(ctx context.Context, args []string) {
-	flags := flag.NewFlagSet("generate", flag.ContinueOnError)
+func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	name := flags.String("pkg", "consensus/internal/core", "the package to mutate, from the root of the repository")
 	only := flags.String("run", "", "only the mutants that match this regular expression")
 	list := flags.Bool("list", false, "list the mutants and run nothing")

@@ -16,13 +16,14 @@ import (
 	"github.com/gozkd/gozkd/recipes/agree"
 	"github.com/gozkd/gozkd/recipes/discovery"
 	"github.com/gozkd/gozkd/recipes/group"
+	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
 // addGroups adds groups, parties, partitioners and persistent nodes.
 func addGroups(all map[string]verb) {
 	all["join"] = func(ctx context.Context, h *handle, a []string) string {
 		g := group.New(h.client, a[0])
-		m := must.Get(g.Join(ctx, a[1], unhex(a[2])))
+		m := must.Get(g.Join(ctx, a[1], interop.Unhex(a[2])))
 		h.object = g
 		return h.holds(closes(m))
 	}
@@ -36,7 +37,7 @@ func addGroups(all map[string]verb) {
 			return strings.Join(list, " ")
 		}
 	}
-	all["members"] = listed(func(m group.Member) string { return m.ID + "=" + tohex(m.Payload) })
+	all["members"] = listed(func(m group.Member) string { return m.ID + "=" + interop.Hex(m.Payload) })
 	all["guests"] = listed(func(m group.Member) string { return m.ID })
 	all["party"] = func(ctx context.Context, h *handle, a []string) string {
 		p := group.NewParty(h.client, a[1])
@@ -58,7 +59,7 @@ func addGroups(all map[string]verb) {
 		return strings.Join(*parts, " ")
 	}
 	all["node"] = func(ctx context.Context, h *handle, a []string) string {
-		n := group.NewPersistentZnode(h.client, a[0], unhex(a[1]), recipes.CreateOptions{Ephemeral: true})
+		n := group.NewPersistentZnode(h.client, a[0], interop.Unhex(a[1]), recipes.CreateOptions{Ephemeral: true})
 		must.Do(n.Start(context.WithoutCancel(ctx)))
 		must.Get(n.Wait(ctx))
 		return h.holds(closes(n))

@@ -8,6 +8,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/election"
+	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
 // guarded is what a handle holds after "hold".
@@ -44,7 +45,7 @@ func addGuarded(all map[string]verb, unguarded bool) {
 	all["commit"] = func(ctx context.Context, h *handle, a []string) string {
 		ops := []client.Op{client.CreateOp(a[2], nil, client.CreateOptions{})}
 		if a[0] != "-" {
-			ops = append(ops, client.SetOp(a[0], unhex(a[1]), -1))
+			ops = append(ops, client.SetOp(a[0], interop.Unhex(a[1]), -1))
 		}
 		if unguarded {
 			must.Get(h.client.Multi(ctx, ops...))

@@ -10,7 +10,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
+	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
 func main() {
@@ -140,10 +140,10 @@ func verbs() map[string]verb {
 		},
 		"get": func(ctx context.Context, h *handle, a []string) string {
 			data, _ := must.Get2(h.client.Get(ctx, a[0]))
-			return tohex(data)
+			return interop.Hex(data)
 		},
 		"set": func(ctx context.Context, h *handle, a []string) string {
-			must.Get(h.client.Set(ctx, a[0], unhex(a[1]), -1))
+			must.Get(h.client.Set(ctx, a[0], interop.Unhex(a[1]), -1))
 			return ""
 		},
 	}
@@ -179,18 +179,4 @@ func yes(b bool) string {
 		return "yes"
 	}
 	return "no"
-}
-
-func tohex(b []byte) string {
-	if len(b) == 0 {
-		return "-"
-	}
-	return hex.EncodeToString(b)
-}
-
-func unhex(s string) []byte {
-	if s == "-" {
-		return nil
-	}
-	return must.Get(hex.DecodeString(s))
 }

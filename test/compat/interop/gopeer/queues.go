@@ -9,6 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/queue"
+	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
 // taker is the consuming side of all queues.
@@ -36,7 +37,7 @@ func addQueues(all map[string]verb) {
 	all["put"] = func(ctx context.Context, h *handle, a []string) string {
 		_, put, _ := open(h.client, a[0], a[1])
 		// Not closed: other consumers of the queue in this process share its state.
-		must.Do(put(ctx, unhex(a[2]), a))
+		must.Do(put(ctx, interop.Unhex(a[2]), a))
 		return ""
 	}
 	all["consume"] = func(_ context.Context, h *handle, a []string) string {
@@ -65,7 +66,7 @@ func addQueues(all map[string]verb) {
 		if !got {
 			return "none"
 		}
-		return tohex(data)
+		return interop.Hex(data)
 	}
 	all["ack"] = func(ctx context.Context, h *handle, _ []string) string {
 		must.Do(h.object.(*consumer).item.Done(ctx))

@@ -9,6 +9,7 @@ import (
 	"github.com/gozkd/gozkd/internal/testkit/must"
 	"github.com/gozkd/gozkd/recipes"
 	"github.com/gozkd/gozkd/recipes/shared"
+	"github.com/gozkd/gozkd/test/compat/interop"
 )
 
 // addState adds counts, values and leases.
@@ -31,12 +32,12 @@ func addState(all map[string]verb) {
 	}
 	all["value"] = openValue
 	all["value-set"] = func(ctx context.Context, h *handle, a []string) string {
-		must.Do(h.object.(*value).Set(ctx, unhex(a[0])))
+		must.Do(h.object.(*value).Set(ctx, interop.Unhex(a[0])))
 		return ""
 	}
 	all["value-try"] = func(ctx context.Context, h *handle, a []string) string {
 		v := h.object.(*value)
-		_, done := must.Get2(v.CompareAndSet(ctx, v.seen, unhex(a[0])))
+		_, done := must.Get2(v.CompareAndSet(ctx, v.seen, interop.Unhex(a[0])))
 		return yes(done)
 	}
 	all["value-await"] = awaitValue
@@ -67,7 +68,7 @@ type value struct {
 
 func openValue(ctx context.Context, h *handle, a []string) string {
 	v := &value{Value: shared.NewValue(h.client, a[0])}
-	must.Get2(v.CompareAndSet(ctx, v.seen, unhex(a[1])))
+	must.Get2(v.CompareAndSet(ctx, v.seen, interop.Unhex(a[1])))
 	h.object = v
 	return h.holds(closes(v))
 }
@@ -75,7 +76,7 @@ func openValue(ctx context.Context, h *handle, a []string) string {
 // awaitValue waits for changes until the value is reached.
 func awaitValue(ctx context.Context, h *handle, a []string) string {
 	v := h.object.(*value)
-	want := unhex(a[0])
+	want := interop.Unhex(a[0])
 	return yes(within(ctx, a[1], func(ctx context.Context) (err error) {
 		for err == nil && !bytes.Equal(v.seen.Value, want) {
 			v.seen, err = v.Next(ctx, v.seen)

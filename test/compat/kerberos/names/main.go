@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +23,7 @@ import (
 
 func main() { must.Program("names", run) }
 
-func run(ctx context.Context, _ []string) {
+func run(ctx context.Context, _ *flag.FlagSet, _ []string) {
 	root := install.Root(ctx)
 	file := filepath.Join(root, "sasl/kerberos/principal/testdata/names.golden")
 	title, questions, _ := strings.Cut(string(must.Get(os.ReadFile(file))), "\n")

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 	"path/filepath"
 
@@ -15,7 +16,7 @@ import (
 
 func main() { must.Program("record", run) }
 
-func run(ctx context.Context, _ []string) {
+func run(ctx context.Context, _ *flag.FlagSet, _ []string) {
 	root := install.Root(ctx)
 	zooKeeper := server.KindNamed(ctx, server.ZooKeeper39, "", "")
 	p := must.Get(zooKeeper.Start(ctx, server.Options{}))
