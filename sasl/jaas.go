@@ -15,6 +15,8 @@ import (
 const (
 	DigestLoginModule   = "org.apache.zookeeper.server.auth.DigestLoginModule"
 	KerberosLoginModule = "com.sun.security.auth.module.Krb5LoginModule"
+	// kafkaLoginModule has DigestLoginModule's options, and is read as that, as in ZooKeeper.
+	kafkaLoginModule = "org.apache.kafka.common.security.plain.PlainLoginModule"
 )
 
 // JAAS is a JAAS configuration: sections by name, each with the modules that it lists.
@@ -128,6 +130,9 @@ func (p *jaasParser) section() (name string, modules []LoginModule) {
 // module reads CLASS FLAG [OPTION=VALUE]... ;
 func (p *jaasParser) module() LoginModule {
 	m := LoginModule{Class: p.take("a class or }"), Options: make(map[string]string)}
+	if m.Class == kafkaLoginModule {
+		m.Class = DigestLoginModule
+	}
 	line := p.line
 	switch strings.ToLower(p.take("required, requisite, sufficient or optional")) { // without effect here
 	case "required", "requisite", "sufficient", "optional":

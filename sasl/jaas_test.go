@@ -21,6 +21,7 @@ Server {
 	principal='zookeeper/host@EX.TEST' storeKey=true;
 };
 Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="bob" password="x{};=y"; };
+Kafka { org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="a" user_kafka="k"; };
 "Empty" { };
 `
 
@@ -37,6 +38,7 @@ func TestParseJAAS(t *testing.T) {
 			{Class: sasl.KerberosLoginModule, Options: map[string]string{"useKeyTab": "true", "keyTab": "/etc/zk.keytab", "principal": "zookeeper/host@EX.TEST", "storeKey": "true"}},
 		},
 		"Client": {{Class: sasl.DigestLoginModule, Options: map[string]string{"username": "bob", "password": "x{};=y"}}},
+		"Kafka":  {{Class: sasl.DigestLoginModule, Options: map[string]string{"username": "admin", "password": "a", "user_kafka": "k"}}},
 		"Empty":  nil,
 	}
 	if !reflect.DeepEqual(got, want) {

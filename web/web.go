@@ -103,8 +103,9 @@ func New(s *server.Server, o Options) *Handler {
 	o.Rate = cmp.Or(o.Rate, defaultRate)
 	h := &Handler{server: s, bounds: newBounds(o.Rate), counts: counts{byRoute: make(map[Route]int64)}}
 	h.closing, h.close = context.WithCancel(context.Background())
+	dial := func(ctx context.Context, who *access.Caller) (net.Conn, error) { return s.DialAs(ctx, caller(who)) }
 	h.pool = call.NewPool(call.PoolConfig{
-		Dial: h.dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
+		Dial: dial, Missed: h.missed, NotServing: h.notServing, MaxRequest: s.MaxBuffer(),
 		MaxBody: o.MaxBody, History: o.History, Logger: sloglog.Choose(o.Slog, o.Logger),
 	})
 	h.gate = access.New(access.Config{
@@ -159,10 +160,6 @@ func (h *Handler) EndLogins() {
 	if h != nil {
 		h.gate.EndLogins()
 	}
-}
-
-func (h *Handler) dial(ctx context.Context, who *access.Caller) (net.Conn, error) {
-	return h.server.DialAs(ctx, caller(who))
 }
 
 func caller(who *access.Caller) server.Caller {

@@ -170,11 +170,6 @@ func (m systemd) notify(state string) {
 	}
 }
 
-// reloading announces a reload, which ends with READY=1.
-func (m systemd) reloading() {
-	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // Type=notify-reload requires the time
-}
-
 // watch reports twice per interval of the service manager's watchdog, if any, that the server is
 // alive, until stop is called. Before, it calls look, which blocks if the server is stuck.
 func (m systemd) watch(look func()) (stop func()) {
@@ -320,7 +315,8 @@ func (r *reloader) reload() (restart []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.serving { // otherwise READY would be premature, or follow STOPPING
-		r.manager.reloading()
+		// Type=notify-reload requires the time.
+		r.manager.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 		defer r.manager.notify("READY=1")
 	}
 	var fields []string // of server.Config that need a restart

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/sasl"
 )
 
@@ -120,11 +119,6 @@ func (s *Settings) Check() (errs []error) {
 		}
 	}
 	return errs
-}
-
-// ensembleNamed reports whether a client that looks for an ensemble of that name has found it.
-func (a *Authentication) ensembleNamed(name []byte) bool {
-	return len(name) == 0 || len(a.EnsembleNames) == 0 || slices.Contains(a.EnsembleNames, jute.Text(name))
 }
 
 // Errors of an Authority.

@@ -89,9 +89,6 @@ func (c *catalog) horizon(now time.Time, retention time.Duration) time.Time {
 	return now.Add(-left)
 }
 
-// tier returns the level of an object by its size.
-func tier(size int64) int { return (bits.Len64(uint64(size/tierBytes)) + 3) / 4 }
-
 // mergeable returns the runs of objects to merge (A6). No run crosses a base.
 func (c *catalog) mergeable(before time.Time) (runs [][]object) {
 	based := make(map[uint64]bool)
@@ -121,7 +118,8 @@ func (c *catalog) firstRun(path []object, based map[uint64]bool, level int, befo
 	var run []object
 	size := int64(0)
 	for _, o := range path {
-		fits := tier(o.size) <= level && c.at(o.ms, o.modified).Before(before)
+		tier := (bits.Len64(uint64(o.size/tierBytes)) + 3) / 4
+		fits := tier <= level && c.at(o.ms, o.modified).Before(before)
 		if !fits || based[o.first-1] || size+o.size > pieceBytes {
 			if len(run) >= fanIn {
 				break

@@ -69,7 +69,7 @@ var variables = []variable{
 	{name: "ZOO_PRE_ALLOC_SIZE", of: bitnami, key: "preAllocSize", status: works},
 	{name: "ZOO_SNAPCOUNT", of: bitnami, key: "snapCount", status: works},
 	{name: "ZOO_LOG_LEVEL", of: bitnami, key: "gozkd.logLevel", read: javaLevel, status: works, note: "ALL, TRACE, DEBUG, INFO, WARN, ERROR, FATAL or OFF"},
-	{name: "ZOO_LOG4J_PROP", of: official, key: "gozkd.logLevel", read: rootLogger, status: works, note: "its first word is the level; in images of ZooKeeper before 3.8"},
+	{name: "ZOO_LOG4J_PROP", of: official, key: "gozkd.logLevel", read: javaLevel, status: works, note: "its first word is the level; in images of ZooKeeper before 3.8"},
 	{name: "ZOO_CFG_EXTRA", of: official, status: works, note: "keys of `zoo.cfg`: `key=value`, separated by white space"},
 	{name: "ZOO_CFG_*", of: bitnami, status: works, note: "the key in the variable's name, with `_` for `.`: `ZOO_CFG_admin_idleTimeout`"},
 	{name: "SERVER_JVMFLAGS", of: both, status: works, always: true, note: "`-Dkey=value` sets keys that `zoo.cfg` does not set; other JVM flags have no effect"},
@@ -132,9 +132,10 @@ func yes(yes, no string) func(string) (string, bool) {
 	}
 }
 
-// javaLevel converts a level of log4j or logback.
+// javaLevel converts the level of "INFO", for log4j or logback, and of "INFO, CONSOLE".
 func javaLevel(v string) (string, bool) {
-	switch level := strings.ToLower(v); level {
+	level, _, _ := strings.Cut(strings.ToLower(v), ",")
+	switch level = trim(level); level {
 	case "all":
 		return "trace", true
 	case "fatal":
@@ -144,12 +145,6 @@ func javaLevel(v string) (string, bool) {
 	default:
 		return "", false
 	}
-}
-
-// rootLogger parses the level of "INFO, CONSOLE".
-func rootLogger(v string) (string, bool) {
-	level, _, _ := strings.Cut(v, ",")
-	return javaLevel(trim(level))
 }
 
 // container reads the environment by the table.
@@ -224,7 +219,8 @@ func (c container) read(beside string) {
 		c.confluent()
 	}
 	c.auth()
-	c.extra()
+	extra, from := c.value("ZOO_CFG_EXTRA")
+	c.words(extra, from, "", "key=value, separated by white space")
 	c.servers()
 	c.unknown()
 }
@@ -352,12 +348,6 @@ func (c container) auth() {
 		c.r.users.Set(name, passwords[i])
 	}
 	c.r.set(setting{key: "authProvider.1", value: saslProvider, from: from})
-}
-
-// extra adds the keys of ZOO_CFG_EXTRA.
-func (c container) extra() {
-	words, from := c.value("ZOO_CFG_EXTRA")
-	c.words(words, from, "", "key=value, separated by white space")
 }
 
 // words adds settings key=value whose keys have a prefix.

@@ -114,19 +114,14 @@ func (l *commandLine) javaProperties(args []string) (rest []string) {
 
 // command reads the subcommand, if any, and returns the remaining words.
 func (l *commandLine) command(words []string) []string {
-	if len(words) == 0 {
-		return nil
+	if len(words) > 0 && words[0] == "check-config" {
+		l.inv.Command = CheckConfig
+		return words[1:]
 	}
-	switch words[0] {
-	case "serve":
-		if words = words[1:]; len(words) > 0 && words[0] == "start-foreground" {
+	for _, name := range []string{"serve", "start-foreground"} {
+		if len(words) > 0 && words[0] == name {
 			words = words[1:]
 		}
-	case "start-foreground":
-		words = words[1:]
-	case "check-config":
-		l.inv.Command = CheckConfig
-		words = words[1:]
 	}
 	return words
 }

@@ -31,7 +31,8 @@ func workingKeys(c *Config) []key {
 	return []key{
 		row("dataDir", text, "", &c.Server.Dir, "directory of checkpoint and log"),
 		row("dataLogDir", text, "dataDir", &c.Server.LogDir, "directory of the log"),
-		row("clientPort", integer(0, 65535), "2181", &c.ClientPort, "port for clients; 0: any free port"),
+		row("clientPort", integer(0, 65535), "2181", &c.ClientPort,
+			"port for clients; 0: any free port; none if zoo.cfg has 0 and a secureClientPort"),
 		row("clientPortAddress", hostOrLoopback, "all addresses", &c.ClientPortAddress, "address for clients"),
 		row("tickTime", integer(1, maxTick), "3000", &c.Server.Tick, "ms; the unit of session expiry"),
 		live("minSessionTimeout", integer(-1, maxInt), "2 ticks", &c.Server.MinSessionTimeout, "ms; -1: the default"),

@@ -175,7 +175,7 @@ func (r *resolver) jaas(a *Auth) {
 		a.Kerberos = *krb
 	}
 	if digest == nil && krb == nil {
-		r.problem(w.from, w.key, "the section %s of %s has neither %s nor %s: other login modules are Java classes", a.JAASSection, a.JAASFile, sasl.DigestLoginModule, sasl.KerberosLoginModule)
+		r.problem(w.from, w.key, "the section %s of %s has neither %s nor %s: name one of these, because other login modules are Java classes", a.JAASSection, a.JAASFile, sasl.DigestLoginModule, sasl.KerberosLoginModule)
 	}
 }
 

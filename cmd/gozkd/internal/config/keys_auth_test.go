@@ -48,7 +48,7 @@ func TestAuth_JAAS(t *testing.T) {
 	}
 	for lines, want := range map[string]string{
 		"sasl.serverconfig=Other":          "zoo.cfg:2: sasl.serverconfig: is Other, a section that " + path + " does not have",
-		"sasl.serverconfig=Odd":            "SERVER_JVMFLAGS: java.security.auth.login.config: the section Odd of " + path + " has neither org.apache.zookeeper.server.auth.DigestLoginModule nor com.sun.security.auth.module.Krb5LoginModule: other login modules are Java classes",
+		"sasl.serverconfig=Odd":            "SERVER_JVMFLAGS: java.security.auth.login.config: the section Odd of " + path + " has neither org.apache.zookeeper.server.auth.DigestLoginModule nor com.sun.security.auth.module.Krb5LoginModule: name one of these, because other login modules are Java classes",
 		"gozkd.sasl.userFile=/nonexistent": "zoo.cfg:2: gozkd.sasl.userFile: is /nonexistent: open /nonexistent: no such file or directory",
 	} {
 		if lines != "" {

@@ -122,6 +122,7 @@ func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
 		other("authProvider", text, refused, "a class of the Java server", "x509"),
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "use nio.sessionlessCnxnTimeout"),
 		other("client.*", anything, harmless, "a property of the Java client"),
+		other("endpoint.identification.algorithm", anything, harmless, "a property of Kafka"),
 		other("*", anything, refused, "not a key of ZooKeeper 3.9, perhaps of security"),
 	}...)
 	rows[len(rows)-1].secret = true // a password, if a letter of its key is wrong
@@ -148,7 +149,8 @@ func (r *resolver) tls(c *Config) {
 		}
 		return
 	}
-	_, given := r.won["clientPort"]
+	port, given := r.won["clientPort"]
+	given = given && (c.ClientPort != 0 || port.from.layer == fromFlags) // 0 of a flag is any free port
 	c.SecureOnly = c.SecureClientPort != 0 && !given && !c.Server.PortUnification && !r.ownPort
 	if err := c.ClientTLS.Check(); err != nil {
 		w := r.firstOn("secureClientPort", "client.portUnification")

@@ -48,6 +48,8 @@ func TestTLS_Aliases(t *testing.T) {
 func TestTLS_SecureOnly(t *testing.T) {
 	for more, want := range map[string]bool{
 		"": true, "clientPort=2181\n": false, "client.portUnification=true\n": false,
+		"clientPort=0\n": true, "clientPort=0\nclient.portUnification=true\n": false,
+		"clientPort=0\nserver.1=a:1:2;2181\n": false, "clientPort=0\nserver.1=a:1:2\n": true,
 		"server.1=a:1:2;2181\n": false, "server.1=a:1:2\n": true,
 		"myid=1\nserver.1=a:1:2\nserver.2=b:1:2;5\nserver.3=c:1:2;5\n": true,
 		"myid=2\nserver.1=a:1:2\nserver.2=b:1:2;5\nserver.3=c:1:2;5\n": false,
@@ -55,6 +57,9 @@ func TestTLS_SecureOnly(t *testing.T) {
 		if c := good(t, secured+more, nil).Config; c.SecureOnly != want {
 			t.Errorf("%q: %v", more, c.SecureOnly)
 		}
+	}
+	if c := good(t, secured, nil, "--client-port", "0").Config; c.SecureOnly {
+		t.Error("port 0 of a flag is any free port")
 	}
 }
 

@@ -103,6 +103,9 @@ func LoadFlags(
 	for _, s := range fromCommandLine {
 		r.set(s)
 	}
+	if inv.File != "" {
+		r.scripts(inv.File)
+	}
 	if dir != nil {
 		r.standby(dir())
 	}
@@ -337,14 +340,8 @@ type Problem struct {
 }
 
 func (p Problem) String() string {
-	var parts []string
-	if s := p.From.String(); s != "" {
-		parts = append(parts, s)
-	}
-	if p.Key != "" {
-		parts = append(parts, p.Key)
-	}
-	return strings.Join(append(parts, p.What), ": ")
+	parts := []string{p.From.String(), p.Key, p.What}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
 // Error reports all problems of a configuration.

@@ -383,3 +383,32 @@ func TestConfig_Words(t *testing.T) {
 		}
 	}
 }
+
+// What java.env gives to Java, ZooKeeper's server has; gozkd, which runs no script, says what it
+// lacks.
+func TestLoad_ScriptsOfZooKeeper(t *testing.T) {
+	const script = `# -Dtickless -Dzookeeper.skipACL=yes
+export SERVER_JVMFLAGS="-Dzookeeper.maxCnxns=9 -Djute.maxbuffer=50000000 $SERVER_JVMFLAGS"
+export JVMFLAGS='-Xmx1g -Djava.net.preferIPv4Stack=true -Dzookeeper.extendedTypesEnabled=true'
+CLIENT_JVMFLAGS="-Dzookeeper.ssl.keyStore.location=/k"
+JVMFLAGS="$JVMFLAGS \
+-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider -Dzookeeper.log.file=x -Dzookeeper.electionAlg=3"
+`
+	t.Chdir(t.TempDir())
+	write(t, "conf/zoo.cfg", "dataDir=d\nmaxCnxns=5\n")
+	write(t, "conf/java.env", script)
+	write(t, "conf/zookeeper-env.sh", "export KAFKA_HEAP_OPTS=-Xmx1g\n-Dzookeeper.skipACL=yes\n")
+	set := func(name string) string {
+		return map[string]string{"JVMFLAGS": "-Dextra -Dzookeeper.extendedTypesEnabled=true"}[name]
+	}
+	inv, err := load([]string{"conf/zoo.cfg"}, set, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const effect = " has no effect, because gozkd runs no script: set it in conf/zoo.cfg, or in SERVER_JVMFLAGS in the environment"
+	wantLines(t, inv.Warnings, "conf/java.env:2: jute.maxbuffer:"+effect, "conf/java.env:6: zookeeper.authProvider.1:"+effect,
+		"conf/zookeeper-env.sh:2: zookeeper.skipACL:"+effect)
+	if inv, err := load([]string{"--memory"}, set, nil); err != nil || len(inv.Warnings) > 0 {
+		t.Error(inv.Warnings, err)
+	}
+}

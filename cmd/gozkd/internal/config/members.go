@@ -155,7 +155,7 @@ func (r *resolver) linePort(line won, kind, key, host string, n int, setPort *in
 	switch {
 	case n == 0, port.from.layer > line.from.layer:
 		return false
-	case port.from.layer == line.from.layer && *setPort != n:
+	case port.from.layer == line.from.layer && *setPort != n && *setPort != 0:
 		r.problem(line.from, line.key, "has %s port %d, but %s is %d at %s", kind, n, key, *setPort, port.from)
 		return false
 	case address.from.layer == line.from.layer && host != "" && !sameHost(host, *setAddress):
@@ -284,6 +284,8 @@ func (r *resolver) ensembleKeys(c *Config) {
 		switch {
 		case strings.HasPrefix(name, "group."), strings.HasPrefix(name, "weight."):
 			r.problem(w.from, w.key, "belongs to hierarchical quorums, which are not supported: each participant has one vote, and a majority decides; remove the keys group.* and weight.* from all servers if that suits you")
+		case name == "quorum.auth.enableSasl" && strings.Contains("SERVER_JVMFLAGS KAFKA_OPTS", w.from.Source):
+			r.warn(w.from, w.key, "%s has no effect, as in ZooKeeper, which reads it in zoo.cfg only", w.value)
 		case name == "quorum.auth.enableSasl" && strings.EqualFold(w.value, "true"):
 			r.problem(w.from, w.key, "is true, which is not supported: servers prove who they are by a secret (gozkd.peer.secretFile) or by TLS (sslQuorum)")
 		case name == "gozkd.scale.url" && w.value != "" && !c.Server.ReconfigEnabled:

@@ -193,6 +193,8 @@ func TestLoad_EnsembleProblems(t *testing.T) {
 	} {
 		wantLines(t, problems(t, c.text+"\ndataDir=d\n", nil), c.want...)
 	}
+	inv := good(t, "server.4=d:1:2\n"+lines+"myid=1\ndataDir=d\n", map[string]string{"JVMFLAGS": "-Dquorum.auth.enableSasl=true"})
+	wantLines(t, inv.Warnings, "JVMFLAGS: quorum.auth.enableSasl: true has no effect, as in ZooKeeper, which reads it in zoo.cfg only")
 	wantLines(t, problems(t, lines, nil, "--memory"), "zoo.cfg:1: server.1: names a server of an ensemble, and the number of this server is not configured: write it into myid in zoo.cfg, --id or ZOO_MY_ID")
 }
 

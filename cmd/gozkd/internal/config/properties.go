@@ -59,8 +59,7 @@ type logicalLine struct {
 // java.util.Properties.load. A line ends with LF, CR or CR LF. An odd number of backslashes at the
 // end continues a line, unless the line is a comment. Leading white space is dropped.
 func logicalLines(text string) []logicalLine {
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	text = strings.ReplaceAll(text, "\r", "\n")
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	var lines []logicalLine
 	var joined strings.Builder
 	start := 0 // number of the first line of joined; 0 if joined is empty

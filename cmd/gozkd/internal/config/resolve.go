@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,6 +141,28 @@ func (r *resolver) file(path string) {
 	r.hasFile = true
 	for _, p := range r.readFile(path, "") {
 		r.set(setting{key: p.key, value: p.value, from: Origin{Source: path, Line: p.line, layer: fromFile}})
+	}
+}
+
+// scripts warns of keys that are set only in the scripts that zkServer.sh runs beside zoo.cfg.
+func (r *resolver) scripts(file string) {
+	separates := func(c rune) bool { return strings.ContainsRune(" \t\r\"'", c) }
+	for _, name := range []string{"java.env", "zookeeper-env.sh"} {
+		path := filepath.Join(filepath.Dir(file), name)
+		text, _ := os.ReadFile(path) // mostly there is none
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(trim(line), "#") || strings.Contains(line, "CLIENT_JVMFLAGS=") {
+				continue
+			}
+			for word := range strings.FieldsFuncSeq(line, separates) {
+				s, ours := systemProperty(word, Origin{Source: path, Line: i + 1})
+				row, canonical, known := lookup(s.key)
+				if _, set := r.won[canonical]; ours && known && !set && row.status == works {
+					r.warn(s.from, s.key, "has no effect, because gozkd runs no script: set it in %s, "+
+						"or in SERVER_JVMFLAGS in the environment", file)
+				}
+			}
+		}
 	}
 }
 

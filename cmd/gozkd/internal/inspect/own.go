@@ -58,21 +58,18 @@ func openCheckpoint(path, _ string) (_ *source, err error) {
 	return s.source(), err
 }
 
-func openSegment(path, _ string) (*source, error) {
-	log, err := consensus.ReadSegment(path)
-	return (&saved{log: log}).source(), err
-}
-
 // isWALDir recognizes the directory of a log without the data directory around it.
 func isWALDir(path string, info os.FileInfo, _ []byte) bool {
 	segments, _ := filepath.Glob(filepath.Join(path, "*.wal")) // the only error is that of a bad pattern
 	return info.IsDir() && len(segments) > 0
 }
 
-// openWALDir reads a log alone, without a checkpoint.
-func openWALDir(path, _ string) (*source, error) {
-	log, err := consensus.ReadWAL(path)
-	return (&saved{log: log}).source(), err
+// ofLog opens a log, or a segment of it, without a checkpoint.
+func ofLog(read func(path string) (consensus.SavedLog, error)) func(path, _ string) (*source, error) {
+	return func(path, _ string) (*source, error) {
+		log, err := read(path)
+		return (&saved{log: log}).source(), err
+	}
 }
 
 func (s *saved) transactions(f func(*replica.Txn) bool) error {

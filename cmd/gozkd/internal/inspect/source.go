@@ -47,8 +47,8 @@ type format struct {
 
 // formats are asked in this order. The last format takes everything.
 var formats = []format{
-	{is: begins("gozkdWAL"), open: openSegment, log: true},
-	{is: isWALDir, open: openWALDir, log: true},
+	{is: begins("gozkdWAL"), open: ofLog(consensus.ReadSegment), log: true},
+	{is: isWALDir, open: ofLog(consensus.ReadWAL), log: true},
 	{is: begins("ZKLG"), open: openZooKeeperLog, log: true},
 	{is: isZooKeeperSnapshot, open: openZooKeeperSnapshot},
 	{is: isZooKeeperDir, open: openZooKeeperDir},
