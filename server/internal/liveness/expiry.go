@@ -83,9 +83,9 @@ func (e *Expiry) Remove(id proto.SessionID) {
 func (e *Expiry) Adopt(sessions iter.Seq2[proto.SessionID, time.Duration], now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tracker, e.resetAt = session.New(e.tick), now
+	e.tracker, e.resetAt = session.New(e.tick), later(now, e.lastJump)
 	for id, timeout := range sessions {
-		e.tracker.Add(id, timeout, now)
+		e.tracker.Add(id, timeout, e.resetAt)
 	}
 }
 
@@ -126,9 +126,9 @@ func (e *Expiry) GiveBack(lost time.Duration, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	lost = e.giveBack(lost, now)
-	e.resetAt = earlier(e.resetAt.Add(lost), now)
+	e.resetAt = later(e.resetAt, earlier(e.resetAt.Add(lost), now))
 	for id, r := range e.reported {
-		r.Arrived = earlier(r.Arrived.Add(lost), now)
+		r.Arrived = later(r.Arrived, earlier(r.Arrived.Add(lost), now))
 		e.reported[id] = r
 	}
 }
@@ -151,8 +151,8 @@ func (e *Expiry) Lead(leading bool, since, now time.Time) bool {
 	case !leading:
 		e.leadingSince = time.Time{}
 	case !since.Equal(e.leadingSince):
-		e.leadingSince, e.resetAt = since, now
-		e.tracker.ResetAll(now)
+		e.leadingSince, e.resetAt = since, later(now, e.lastJump)
+		e.tracker.ResetAll(e.resetAt)
 		return true
 	}
 	return false

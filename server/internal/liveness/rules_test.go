@@ -163,6 +163,57 @@ func TestGiveBack_AroundAJump(t *testing.T) {
 	})
 }
 
+// A pass that read the clock before it jumped, and gives lost time back after that, takes no time
+// from sessions that were heard since the jump, nor from servers that reported since.
+func TestGiveBack_TimeFromBeforeAJump(t *testing.T) {
+	const jump = time.Hour
+	now := begin.Add(jump)
+	e, l := NewExpiry(1, second), NewLocals(second, func(_ int, now time.Time) time.Time { return begin })
+	e.ResetAll(begin)
+	for id := proto.SessionID(1); id <= 2; id++ {
+		e.Attached(id, timeout, true, begin)
+	}
+	l.Add(1, Local[int]{TimeoutMs: 10_000, Conn: 1}, begin)
+	e.Jump(func() (time.Time, time.Time, []int64) { return begin, now, []int64{1} })
+	l.Jump(func() (time.Time, []int64) { return now, nil })
+	e.Reported(2, Report{Arrived: now, MadeAfter: begin}, nil)
+	e.GiveBack(second, begin)
+	l.GiveBack(second, begin)
+	if due := e.Due(now.Add(timeout - 1)); len(due) != 1 || due[0] != 2 {
+		t.Errorf("%v are due, want only 2, whose client was not heard", due)
+	}
+	at := now.Add(timeout + second/2) // silence is certain a tick later
+	find := func(id proto.SessionID) (uint8, time.Duration, bool) { return 2, timeout, id == 2 }
+	if over := e.Expired(at, find); len(over) > 0 {
+		t.Errorf("%v expire, whose server reported at the time of the jump", over)
+	}
+	if next := l.Expiries(); len(next) != 1 || next[0].At.Before(now.Add(timeout)) {
+		t.Errorf("the local sessions expire at %v, want at %v", next, now.Add(timeout))
+	}
+}
+
+// A new leader, and a server that gets another state, give full timeouts from the time of a jump
+// on, also if they read the clock before it.
+func TestFullTimeouts_TimeFromBeforeAJump(t *testing.T) {
+	now := begin.Add(time.Hour)
+	for name, begins := range map[string]func(e *Expiry){
+		"a leader": func(e *Expiry) { e.Lead(true, begin, begin) },
+		"a state": func(e *Expiry) {
+			e.Adopt(func(yield func(proto.SessionID, time.Duration) bool) { yield(1, timeout) }, begin)
+		},
+	} {
+		e := NewExpiry(1, second)
+		e.Attached(1, timeout, true, begin)
+		e.Jump(func() (time.Time, time.Time, []int64) { return begin, now, nil })
+		begins(e)
+		early, due := e.Due(now.Add(timeout-1)), e.Due(now.Add(timeout))
+		of := func(proto.SessionID) (uint8, time.Duration, bool) { return 2, timeout, true }
+		if over := e.Expired(now.Add(timeout+second/2), of); len(early) > 0 || len(due) != 1 || len(over) > 0 {
+			t.Errorf("%s: %v are due early, %v in time, and %v expire without a report", name, early, due, over)
+		}
+	}
+}
+
 // Jumped adds up the jumps after a time, of which it remembers the last ones.
 func TestJumped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
