@@ -81,10 +81,6 @@ var pauseRefused pause = &pauseKind{await: func(c *conn, _ *link.Input) bool {
 	return true
 }}
 
-// mustPause reports whether pauseRefused must come before the next request. It does not come while
-// a long frame has a place: others would wait for that place. c is locked.
-func (c *conn) mustPause() bool { return !c.refusedUntil.IsZero() && !c.HasPlace() }
-
 // payRefusal makes the client wait for a request of that many bytes, which the full state refuses,
 // before its connection is read again. c is locked.
 func (c *conn) payRefusal(bytes int) {
@@ -124,9 +120,8 @@ func (c *conn) awaitQueue(inTheWay func() bool) bool {
 // is stale, and must be dropped with its connection.
 func (c *conn) awaitWrites() bool {
 	s := c.server
-	begin := time.Now()
 	if c.waitsSince.IsZero() {
-		c.waitsSince = begin
+		c.waitsSince = time.Now()
 	}
 	s.meter.Count(meter.ThrottleWaits) // before the wait, so that an operator sees why nothing moves
 	cfg := &s.live.Load().RequestThrottle
@@ -135,8 +130,7 @@ func (c *conn) awaitWrites() bool {
 		c.Lock()
 		closed, timeout := c.ClosedLocked(), time.Duration(c.timeoutMs)*time.Millisecond
 		c.Unlock()
-		switch late := cfg.StaleLatency && time.Since(c.waitsSince) > timeout; {
-		case closed, late && !cfg.KeepStale:
+		if closed || cfg.StaleLatency && !cfg.KeepStale && time.Since(c.waitsSince) > timeout {
 			s.meter.Count(meter.StaleDropped)
 			if !closed {
 				c.closeFor("its write waited for too long (requestStaleLatencyCheck)")
@@ -144,10 +138,7 @@ func (c *conn) awaitWrites() bool {
 					"(requestStaleLatencyCheck)", "session", c.session.String())
 			}
 			return false
-		case late && free:
-			s.meter.Count(meter.StaleRequests)
 		}
 	}
-	s.meter.Record(meter.Throttled, int64(time.Since(begin)), 1)
 	return true
 }

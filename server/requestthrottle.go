@@ -61,16 +61,20 @@ func (c *Config) maxWriteBytes() int {
 	return int(min(32<<20, max(int64(c.MaxBuffer), memlimit.Available()/64)))
 }
 
-// refuseThrottled answers a write that has waited for others for too long. It returns false if the
-// write has not. c is locked.
+// refuseThrottled ends the wait of a write for others. If that was too long, refuseThrottled
+// answers the write; otherwise it returns false. c is locked.
 func (c *conn) refuseThrottled(r *received) bool {
-	cfg := &c.server.live.Load().RequestThrottle
+	m, cfg := &c.server.meter, &c.server.live.Load().RequestThrottle
 	waited := time.Since(c.waitsSince)
 	c.waitsSince = time.Time{}
+	m.Record(meter.Throttled, int64(waited), 1)
+	if cfg.Limit > 0 && cfg.StaleLatency && waited > time.Duration(c.timeoutMs)*time.Millisecond {
+		m.Count(meter.StaleRequests)
+	}
 	if cfg.Limit == 0 || cfg.OpWaitTime == 0 || waited <= cfg.OpWaitTime || r.Op == proto.OpCloseSession {
 		return false
 	}
-	c.server.meter.Count(meter.ThrottledOps)
+	m.Count(meter.ThrottledOps)
 	c.refuseRequest(r, proto.ErrThrottledOp)
 	return true
 }

@@ -16,7 +16,7 @@ const (
 	Checkpoints
 	Opening       // of the data at the start
 	TokensMissing // how many the throttle of connections misses, after a connect request
-	Throttled     // how long a connection was not read because too many writes were under way
+	Throttled     // how long a write waited because too many were under way
 
 	readsAtOnce    // reads that did not wait for others
 	readsQueued    // reads that did
