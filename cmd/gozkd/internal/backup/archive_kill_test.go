@@ -50,6 +50,7 @@ type shipping struct {
 	samples map[int64]uint64 // digest by zxid
 	gaps    int64
 	pause   int // of a client between two writes, at most, in milliseconds
+	beside  besides
 }
 
 // process is the shipper of a member.
@@ -157,6 +158,8 @@ func (s *shipping) watch(d time.Duration) {
 
 // end archives what is left, and ends everything.
 func (s *shipping) end() {
+	s.memory.Set(storetest.Faults{})
+	s.beside.running.Wait()
 	s.settle()
 	for id := range s.procs {
 		s.kill(id)
@@ -269,7 +272,7 @@ func (s *shipping) settle() {
 // of them were compared.
 func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 	s.t.Helper()
-	r := &checked{t: s.t, samples: s.samples, seen: make(map[int64]bool)}
+	r := &checked{t: s.t, samples: s.samples, seen: make(map[int64]uint64)}
 	r.Restored = r.compare
 	r.HandOut(func(*replica.Txn) bool { r.compare(); return true })
 	for _, span := range a.Spans() {
@@ -283,7 +286,7 @@ func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 		if zxid < from {
 			continue
 		}
-		if !r.seen[zxid] {
+		if _, ok := r.seen[zxid]; !ok {
 			s.t.Errorf("zxid %#x is not in the archive", zxid)
 		}
 		if compared++; compared <= 3 { // as a command does it
@@ -299,6 +302,7 @@ func (s *shipping) compare(a *archive.Archive, from int64) (compared int) {
 			}
 		}
 	}
+	s.compareBeside(r.seen)
 	if err := s.memory.Clash(); err != nil {
 		s.t.Error(err)
 	}
@@ -349,12 +353,12 @@ type checked struct {
 	replica.Replica
 	t       *testing.T
 	samples map[int64]uint64
-	seen    map[int64]bool
+	seen    map[int64]uint64
 }
 
 func (c *checked) compare() {
 	zxid := int64(c.Tree.LastZxid())
-	c.seen[zxid] = true
+	c.seen[zxid] = c.Tree.Digest()
 	if want, ok := c.samples[zxid]; ok && want != c.Tree.Digest() {
 		c.t.Errorf("zxid %#x has digest %x, was %x", zxid, c.Tree.Digest(), want)
 	}
@@ -370,6 +374,7 @@ func TestArchive_Kills(t *testing.T) {
 		t.Run(fmt.Sprint(plan), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newShipping(t, uint64(plan), 3)
+				s.beside.late = true
 				ctx, cancel := context.WithCancel(t.Context())
 				wait := s.write(ctx)
 				time.Sleep(10 * time.Second) // the first base is there
@@ -381,6 +386,9 @@ func TestArchive_Kills(t *testing.T) {
 					}
 					if s.step() {
 						done++
+					}
+					if s.rand.IntN(3) == 0 {
+						s.restoreBeside(from)
 					}
 				}
 				s.memory.Set(storetest.Faults{})

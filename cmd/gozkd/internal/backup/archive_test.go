@@ -113,10 +113,12 @@ func TestArchive_MergesAndForgets(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := s.write(ctx)
 		steps := exhaustive.Or(14, 180)
-		var kept []int64
+		var kept, recent []int64
 		for i := range steps {
 			time.Sleep(10 * time.Minute)
 			zxid := s.sample()
+			recent = append(recent, zxid)
+			s.restoreBeside(recent[max(0, i-4)])
 			if i >= steps-5 {
 				kept = append(kept, zxid)
 			}
