@@ -61,13 +61,13 @@ type bench struct {
 	controls map[string]outcome // by check: the result without a bug
 }
 
-// try plants a bug and runs its check.
-func (b *bench) try(ctx context.Context, m mutant) (o outcome) {
+// try plants a bug and runs its check with a seed of rapid.
+func (b *bench) try(ctx context.Context, m mutant, seed int) (o outcome) {
 	tree := b.copyTree(ctx)
 	defer func() { _ = os.RemoveAll(tree) }() // the whole directory is removed in the end
 	clean, ok := b.controls[m.check]
 	if !ok {
-		clean = check(ctx, tree, m)
+		clean = check(ctx, tree, m, seed)
 		b.controls[m.check] = clean
 		// The check may have left files, such as those of inputs that failed.
 		must.Do(errors.Join(ctx.Err(), os.RemoveAll(tree)))
@@ -79,7 +79,7 @@ func (b *bench) try(ctx context.Context, m mutant) (o outcome) {
 	if out, err := plant(ctx, tree, m); err != nil {
 		o = outcome{verdict: stale, output: string(out)}
 	} else {
-		o = check(ctx, tree, m)
+		o = check(ctx, tree, m, seed)
 	}
 	must.Do(ctx.Err())
 	return o
@@ -95,13 +95,13 @@ func plant(ctx context.Context, tree string, m mutant) ([]byte, error) {
 }
 
 // check runs the check of m in a tree.
-func check(ctx context.Context, tree string, m mutant) outcome {
+func check(ctx context.Context, tree string, m mutant, seed int) outcome {
 	const hangs = 4 // times within: a bound for a check that would never end, on a busy machine
 	command := m.check
 	if args, ok := strings.CutPrefix(command, "go test "); ok {
 		command = fmt.Sprintf("go test -vet=off -count=1 -timeout=%v %s", hangs*m.within, args)
 		if strings.Contains(args, "-rapid.") { // the same runs each time, and nothing that a later run would try first
-			command += " -rapid.seed=1 -rapid.nofailfile -rapid.shrinktime=0s"
+			command += fmt.Sprintf(" -rapid.seed=%d -rapid.nofailfile -rapid.shrinktime=0s", seed)
 		}
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+command)

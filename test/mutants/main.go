@@ -37,6 +37,7 @@ func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	only := flags.String("run", "", "only the mutants whose names match this regular expression")
 	part := flags.String("subset", "", "i/n: every n-th mutant, from number i modulo n on")
 	list := flags.Bool("list", false, "list the mutants and run nothing")
+	runs := flags.Int("runs", 1, "how often each check must find its mutant, with another seed of rapid each time")
 	verbose := flags.Bool("v", false, "print how each check fails")
 	must.Parsed(flags.Parse(args))
 	match := must.Get(regexp.Compile(*only))
@@ -52,27 +53,20 @@ func run(ctx context.Context, flags *flag.FlagSet, args []string) {
 	dir := must.Get(os.MkdirTemp("", "mutants-"))
 	defer must.Finally(func() error { return os.RemoveAll(dir) })
 	b := &bench{root: root, dir: dir, controls: map[string]outcome{}}
-	var results []outcome
-	for _, m := range mutants {
-		var o outcome
-		must.Doing(m.name, func() { o = b.try(ctx, m) })
-		results = append(results, o)
+	finds, all := 0, *runs*len(mutants)
+	for i := range all {
+		m, o := mutants[i / *runs], outcome{}
+		must.Doing(m.name, func() { o = b.try(ctx, m, 1+i%*runs) })
 		fmt.Printf("%-8s %6.1fs  %-40s %s\n", o.verdict, o.took.Seconds(), m.name, m.check)
+		if o.verdict == found {
+			finds++
+		}
 		if *verbose || o.verdict != found {
 			fmt.Print(o.excerpt())
 		}
 	}
-	fmt.Printf("%d of %d found\n", count(results, found), len(results))
-	if n := count(results, found); n == 0 || n < len(results) {
-		must.Failf("%d of %d mutants were not found", len(results)-n, len(results))
+	fmt.Printf("%d of %d found\n", finds, all)
+	if finds == 0 || finds < all {
+		must.Failf("%d of %d mutants were not found", all-finds, all)
 	}
-}
-
-func count(results []outcome, v verdict) (n int) {
-	for _, o := range results {
-		if o.verdict == v {
-			n++
-		}
-	}
-	return n
 }
