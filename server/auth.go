@@ -49,7 +49,7 @@ func (c *conn) answerAuth(r *received) pause {
 			c.logger().Warn("authentication failed", "scheme", inLog(auth.Scheme))
 		}
 	}
-	c.server.trail.Auth(c, auth.Scheme, code)
+	c.server.trail.Auth(c, auth.Scheme, code, r.now)
 	if code != proto.OK {
 		c.noteEnd(facts.ServerSide, authFailed)
 	}
@@ -74,7 +74,7 @@ func (c *conn) refuseAnonymous(r *received) pause {
 	c.server.meter.Count(meter.AuthFailed)
 	c.logger().Warn("connection closed: the client has not authenticated itself (enforce.auth.schemes, sessionRequireClientSASLAuth)",
 		"session", c.session.String(), "required", strings.Join(c.server.live.Load().Auth.Required, ","))
-	c.server.trail.Auth(c, "none before "+r.Op.String(), proto.ErrSessionClosedRequireSASLAuth)
+	c.server.trail.Auth(c, "none before "+r.Op.String(), proto.ErrSessionClosedRequireSASLAuth, r.now)
 	c.noteEnd(facts.ServerSide, "the client had not authenticated itself")
 	c.status(r, proto.ErrSessionClosedRequireSASLAuth, 0, true)
 	return pauseEnd
@@ -91,12 +91,12 @@ func (c *conn) answerSASL(r *received) (pause, error) {
 	case !ok:
 		return pauseSASL, nil
 	case answer.Err != nil:
-		c.server.trail.Auth(c, identity.SchemeSASL, proto.ErrAuthFailed)
+		c.server.trail.Auth(c, identity.SchemeSASL, proto.ErrAuthFailed, r.now)
 		c.logger().Warn("authentication failed", "scheme", identity.SchemeSASL,
 			"reason", strings.Clone(printable.Text(answer.Err.Error())))
 	case answer.Done:
 		c.logger().Debug("authenticated", "scheme", identity.SchemeSASL, "id", inLog(answer.ID))
-		c.server.trail.Auth(c, identity.SchemeSASL, proto.OK)
+		c.server.trail.Auth(c, identity.SchemeSASL, proto.OK, r.now)
 	}
 	c.push(&queuedStatus{ // a reply with an error has a body, too
 		op: r.Op, xid: r.Xid, code: answer.Code, closes: answer.Code != proto.OK, received: r.now,
@@ -135,13 +135,13 @@ func saslToken(body []byte) ([]byte, error) {
 }
 
 // identifyCertificate adds the identities that the verified certificate proves. c is locked.
-func (c newcomer) identifyCertificate(leaf *x509.Certificate) {
+func (c newcomer) identifyCertificate(leaf *x509.Certificate, now time.Time) {
 	code := proto.OK
 	if err := c.Certified(&c.server.identities, leaf); err != nil {
 		c.logger().Warn("the client has no identity x509", "subject", leaf.Subject.String(), "error", err)
 		code = proto.ErrAuthFailed
 	}
-	c.server.trail.Auth(c.conn, identity.SchemeX509, code)
+	c.server.trail.Auth(c.conn, identity.SchemeX509, code, now)
 }
 
 // requestFlags returns the settings that are part of a client's request.

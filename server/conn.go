@@ -97,15 +97,18 @@ func newConn(s *Server, nc net.Conn, kind portKind, addr string) *conn {
 }
 
 // locked calls f with the tree's lock held for reading, and with c locked, and then records what f
-// has collected. It reads the time without the locks: Config.Now may wait in tests.
-func (c *conn) locked(f func(t *meter.BatchStats)) {
+// has collected. It returns the time after f, and reads it without the locks: Config.Now may wait
+// in tests.
+func (c *conn) locked(f func(t *meter.BatchStats)) time.Time {
 	s, t := c.server, c.server.meter.Batch()
 	s.state.RLock()
 	c.Lock()
 	f(t)
 	c.Unlock()
 	s.state.RUnlock()
-	s.meter.Done(t, s.cfg.Now())
+	now := s.cfg.Now()
+	s.meter.Done(t, now)
+	return now
 }
 
 func (c *conn) Backlog() int64 { return c.queue.held() }

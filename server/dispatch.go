@@ -161,30 +161,34 @@ func (c *conn) handle(in *link.Input, now time.Time) (ok bool, err error) {
 // burst handles requests while it holds the tree's lock for reading. Replies to reads are on the
 // output before the lock is released (V3). turn reports whether the connection has a turn for an
 // expensive request.
-func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
-	s := c.server
-	if s.conns.links.Many() {
-		defer s.conns.turns.burst()()
+func (c *conn) burst(in *link.Input, now time.Time, turn bool) (p pause, err error) {
+	if c.server.conns.links.Many() {
+		defer c.server.conns.turns.burst()()
 	}
-	s.state.RLock()
-	defer s.state.RUnlock()
-	c.Lock()
-	defer c.Unlock()
+	var replies int64
+	done := c.locked(func(t *meter.BatchStats) {
+		p, err = c.requests(in, now, turn, t)
+		_, replies = t.Counts()
+	})
+	if replies > 0 {
+		c.Lock()
+		c.stats.Replied(max(0, done.Sub(now)), replies, now)
+		c.Unlock()
+	}
+	return p, err
+}
+
+// requests is burst with the locks held.
+func (c *conn) requests(in *link.Input, now time.Time, turn bool, t *meter.BatchStats) (pause, error) {
+	s, begin := c.server, in.At()
 	c.stats.Rhythm.Heard(now.Sub(c.stats.Since))
-	t, begin := s.meter.Batch(), in.At()
 	charged := !s.state.budgets.Empty() || c.spending != spending{}
 	defer func() {
 		c.startBarrier()
 		c.Recount(false)
-		requests, replies := t.Counts()
-		done := now
-		if replies > 0 {
-			done = s.cfg.Now()
-			c.stats.Replied(max(0, done.Sub(now)), replies, now)
-		}
-		c.stats.Received += requests
+		n, _ := t.Counts()
+		c.stats.Received += n
 		t.Bytes(in.At() - begin)
-		s.meter.Done(t, done)
 	}()
 	for i := range burstFrames {
 		if i%prefetchWindow == 0 {
@@ -195,7 +199,7 @@ func (c *conn) burst(in *link.Input, now time.Time, turn bool) (pause, error) {
 			return pauseClosed, nil
 		case s.conns.lastAnswers.Load():
 			return pauseEnd, nil
-		case c.mustPause():
+		case !c.refusedUntil.IsZero() && !c.HasPlace(): // others would wait for the place
 			return pauseRefused, nil
 		case c.queue.full(&s.conns.links.Memory):
 			return pauseQueue, nil
@@ -418,7 +422,7 @@ func (c *conn) readInTurn(r *received) bool {
 		}
 		r.stats.Answered(r.Op, r.now, false, c.Out.Len()-at)
 		if c.server.meter.Slow.Enabled() {
-			c.logIfSlow(r.Op, r.Xid, r.body, c.LastBytes(), r.now)
+			c.noteIfSlow(r.stats, r.Op, r.Xid, r.body, c.LastBytes(), r.now)
 		}
 		c.stats.Sent++
 		c.stats.LastZxid = max(c.stats.LastZxid, c.server.state.tree.LastZxid())

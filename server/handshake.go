@@ -181,13 +181,12 @@ func (c newcomer) attach(req *proto.ConnectRequest) (ok bool, err error) {
 	now := s.cfg.Now()
 	w := &attachRequest{clientRequest: clientRequest{conn: c.conn, heard: now, received: now}, hasReadOnly: req.HasReadOnly}
 	w.req = datatree.Request{Session: req.SessionID, Op: proto.OpReattachSession, Server: s.cfg.MemberID}
-	switch {
-	case req.SessionID == 0:
+	if req.SessionID == 0 {
 		w.req.Op = proto.OpCreateSession
 		if w.req.Session, body.Passwd, err = s.sessions.newSession(); err != nil {
 			return false, err
 		}
-	default:
+	} else {
 		s.meter.Count(meter.SessionsReattached)
 		switch verdict, story := c.judge(req.SessionID, req.Passwd, now); verdict {
 		case liveness.Unanswered:
@@ -228,8 +227,7 @@ func (c *conn) attached(b *meter.BatchStats, w *attachRequest, res *datatree.Res
 		c.server.trail.Session(c, w.req.Op, w.req.Session, res.Err, res.Zxid)
 		c.logger().Debug("session refused", "session", w.req.Session.String(), "reason", res.Err.String())
 		if res.Err == proto.ErrQuotaExceeded { // the state is full: the client should try again, later
-			now := time.Now()
-			time.AfterFunc(c.server.refusals.Charge(c.Host(), w.bytes(), c.server.clampTimeout(0), now), c.Close)
+			time.AfterFunc(c.server.refusals.Charge(c.Host(), w.bytes(), c.server.clampTimeout(0), time.Now()), c.Close)
 			return
 		}
 		story := c.server.endings.Told(w.req.Session, w.passwd)

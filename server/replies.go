@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -64,24 +65,18 @@ func (c *conn) finishDrain() {
 	turns := c.server.conns.turns
 	for more := true; more; {
 		turns.begin()
-		more = c.drainSlice()
+		c.locked(func(t *meter.BatchStats) {
+			if !c.Ending() && c.queue.headLong(&c.server.state) && c.answerHead(t) {
+				c.queue.pop() // neither Apply nor drain answers it
+			}
+			more = c.drain(t)
+			c.queue.draining.Store(more)
+		})
 		turns.end()
 		c.server.conns.relieve()
 		c.Flush()
 		turns.yield()
 	}
-}
-
-// drainSlice answers a part of the queue, and reports whether there is more to do.
-func (c *conn) drainSlice() (more bool) {
-	c.locked(func(t *meter.BatchStats) {
-		if !c.Ending() && c.queue.headLong(&c.server.state) && c.answerHead(t) {
-			c.queue.pop() // neither Apply nor drain answers it
-		}
-		more = c.drain(t)
-		c.queue.draining.Store(more)
-	})
-	return more
 }
 
 // drain answers requests from the head of the queue up to the first unfinished request, and up to
@@ -138,7 +133,7 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 			return false
 		}
 		c.answered(b, reply{op: r.op, received: r.received, zxid: last, at: at, waited: true})
-		c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
+		c.noteIfSlow(b, r.op, r.xid, r.body, r.heard, r.received)
 	case *queuedStatus:
 		if r.pending {
 			return false
@@ -150,9 +145,7 @@ func (c *conn) answerHead(b *meter.BatchStats) bool {
 		out, start := beginReply(c.Out.Buf, r.xid, zxid, r.code)
 		c.Out.Buf = endFrame(append(out, r.body...), start)
 		c.answered(b, reply{op: r.op, received: r.received, zxid: zxid, at: at, closes: r.closes})
-		if !r.heard.IsZero() {
-			c.logIfSlow(r.op, r.xid, r.body, r.heard, r.received)
-		}
+		c.noteIfSlow(b, r.op, r.xid, r.body, r.heard, r.received)
 	case *clientWrite:
 		if !r.done {
 			return false
@@ -185,11 +178,12 @@ func (c *conn) answered(b *meter.BatchStats, r reply) {
 	}
 }
 
-// logIfSlow logs a read or a sync that was answered just now, if it was slow. c is locked.
-func (c *conn) logIfSlow(op proto.OpCode, xid int32, body []byte, heard, received time.Time) {
-	if slow := &c.server.meter.Slow; slow.Enabled() {
-		slow.Read(meter.Request{
-			Op: op, Body: body, Session: c.session, Xid: xid, Client: c.NetConn().RemoteAddr(), Heard: heard, Received: received,
+// noteIfSlow notes a request that was answered just now, if it was a read or a sync, whose last
+// bytes came at heard. It is logged, when the locks are released, if it was slow. c is locked.
+func (c *conn) noteIfSlow(b *meter.BatchStats, op proto.OpCode, xid int32, body []byte, heard, received time.Time) {
+	if c.server.meter.Slow.Enabled() && !heard.IsZero() {
+		b.MaybeSlow(meter.Request{
+			Op: op, Body: bytes.Clone(body), Session: c.session, Xid: xid, Client: c.NetConn().RemoteAddr(), Heard: heard, Received: received,
 		}, c.server.state.tree.LastZxid())
 	}
 }

@@ -124,9 +124,10 @@ func (c newcomer) shakeHands(deadline time.Time) error {
 	if err != nil || leaf == nil {
 		return err
 	}
+	now := c.server.cfg.Now()
 	c.Lock()
 	defer c.Unlock()
-	c.identifyCertificate(leaf)
+	c.identifyCertificate(leaf, now)
 	return nil
 }
 
@@ -144,9 +145,10 @@ func (c newcomer) refused(reason string, err error) {
 		args = append(args, "error", err)
 	}
 	c.logger().Warn("TLS handshake failed", args...)
+	now := c.server.cfg.Now()
 	c.Lock()
 	defer c.Unlock()
-	c.server.trail.Auth(c.conn, "TLS handshake: "+reason, proto.ErrAuthFailed)
+	c.server.trail.Auth(c.conn, "TLS handshake: "+reason, proto.ErrAuthFailed, now)
 }
 
 func (c newcomer) countPlain() {

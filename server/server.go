@@ -98,12 +98,12 @@ func New(cfg Config) (*Server, error) {
 	_, _ = rand.Read(s.leader.nonce[:]) // does not fail
 	s.backups.noContact = s.noContact
 	s.trail = trail.Trail{
-		Log: cfg.Audit, Reads: cfg.AuditReads, Now: cfg.Now,
+		Log: cfg.Audit, Reads: cfg.AuditReads,
 		MaxACLEntries: datatree.MaxACLEntries, MaxACLBytes: datatree.MaxACLBytes,
 	}
 	s.writes.Init(cfg.maxWrites(), cfg.maxWriteBytes(), cfg.LargeRequestThreshold, cfg.LargeRequestMaxBytes)
 	s.writes.Long.Lost = s.standstill.Lost
-	s.meter.Init(cfg.Now, slow)
+	s.meter.Init(slow)
 	s.meter.Slow.SetThreshold(cfg.SlowRequest)
 	s.facts = &Facts{
 		shared: s.shared, serving: s, conns: &s.conns, sessions: s.sessions, leader: s.leader, writes: &s.writes,

@@ -89,9 +89,7 @@ func (r *partialRead) slice(c *conn, xid int32, who datatree.Caller) (done bool)
 			return false
 		}
 		code := r.read(c.server.state.tree, &r.ops[r.next], who)
-		if c.server.trail.On() {
-			c.server.trail.Read(c, r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
-		}
+		c.server.trail.Read(c, r.ops[r.next].Op, xid, r.ops[r.next].Path, who.IDs, code)
 		if r.out.Len() > maxMultiReads*int(c.server.cfg.MaxBuffer) {
 			r.code = proto.ErrMarshallingError
 			return true

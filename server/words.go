@@ -66,15 +66,13 @@ func (c newcomer) answerWord(word string) {
 	if word == fourletter.TelnetClose {
 		return
 	}
-	s := c.server
-	c.Lock()
-	c.stats.Received++
-	c.Unlock()
+	s, now := c.server, c.server.cfg.Now()
 	s.meter.Count(meter.PacketsReceived)
 	live := s.live.Load()
 	allowed := fourletter.Allowed(live.Words, word)
 	c.Lock()
-	s.trail.Word(c.conn, word, allowed)
+	c.stats.Received++
+	s.trail.Word(c.conn, word, allowed, now)
 	c.Unlock()
 	if word == "stmk" && allowed {
 		for c.in.Len() < 12 { // bounded by the handshake's deadline, as the word itself was

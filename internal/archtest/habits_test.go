@@ -181,61 +181,127 @@ func directErrnos(srcs []source) []string {
 	return findings
 }
 
-// timeUnderLocks lists readings of Config.Now between the acquisition and the release of a lock. In
-// tests that pause a server Config.Now does not return meanwhile, and the time of a bubble stands
-// still while a goroutine waits for a lock. allowed names functions for which that is no danger.
-func timeUnderLocks(allowed ...string) func(srcs []source) []string {
-	return func(srcs []source) (findings []string) {
-		for _, s := range srcs {
-			if s.test || s.pkg != "server" && s.pkg != "consensus" && !strings.HasPrefix(s.pkg, "server/internal/") {
-				continue
-			}
-			for _, d := range s.file.Decls {
-				f, ok := d.(*ast.FuncDecl)
-				if !ok || slices.Contains(allowed, f.Name.Name) {
-					continue
+// clockPackages reports whether the server's rules about Config.Now count for a source.
+func clockPackages(s source) bool {
+	return !s.test && (s.pkg == "server" || s.pkg == "consensus" || strings.HasPrefix(s.pkg, "server/internal/"))
+}
+
+// callsIn calls f with each call in a function, and with whether a lock is held there: one that the
+// function has acquired, or one of a caller that takes a function, in holders. Calls that run on
+// another goroutine, or later, are left out.
+func callsIn(d *ast.FuncDecl, holders []string, f func(call *ast.CallExpr, name string, held bool)) {
+	held := 0
+	var visit func(n ast.Node) bool
+	visit = func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			return false
+		case *ast.DeferStmt:
+			return !strings.HasSuffix(types.ExprString(n.Call.Fun), "Unlock")
+		case *ast.CallExpr:
+			name := types.ExprString(n.Fun)
+			last := name[strings.LastIndex(name, ".")+1:]
+			switch last {
+			case "Lock", "RLock":
+				if len(n.Args) == 0 { // otherwise a file is locked
+					held++
 				}
-				held := 0
-				ast.Inspect(f, func(n ast.Node) bool {
-					if d, ok := n.(*ast.DeferStmt); ok && strings.HasSuffix(types.ExprString(d.Call.Fun), "Unlock") {
-						return false
-					}
-					call, ok := n.(*ast.CallExpr)
-					if !ok {
-						return true
-					}
-					switch name := types.ExprString(call.Fun); {
-					case strings.HasSuffix(name, ".Lock"), strings.HasSuffix(name, ".RLock"):
-						held++
-					case strings.HasSuffix(name, ".Unlock"), strings.HasSuffix(name, ".RUnlock"):
-						held--
-					case held > 0 && strings.HasSuffix(name, ".Now") && name != "time.Now":
-						findings = append(findings, fmt.Sprintf("%s: %s is called while a lock is held", s.at(call.Pos()), name))
-					}
-					return true
-				})
+			case "Unlock", "RUnlock":
+				held--
+			case "Go", "AfterFunc", "Read":
+				return false
+			default:
+				f(n, name, held > 0)
+			}
+			if slices.Contains(holders, last) {
+				held++
+				for _, arg := range n.Args {
+					ast.Inspect(arg, visit)
+				}
+				held--
+				return false
 			}
 		}
+		return true
+	}
+	ast.Inspect(d, visit)
+}
+
+// timeUnderLocks lists readings of Config.Now while a lock is held, also by functions that are
+// called then. In tests that pause a server Config.Now does not return meanwhile, and the time of a
+// bubble stands still while a goroutine waits for a lock. allowed names functions for which that is
+// no danger. Calls are followed by name alone, so only those of names that one function has.
+func timeUnderLocks(allowed ...string) func(srcs []source) []string {
+	holders := []string{"locked", "look"} // call functions with a lock held
+	return func(srcs []source) (findings []string) {
+		reads := map[string]string{} // by function that reads the clock: the way to the clock
+		declared := map[string]int{}
+		isClock := func(name string) bool { return strings.HasSuffix(name, ".Now") && name != "time.Now" }
+		each := func(f func(s source, d *ast.FuncDecl)) {
+			for _, s := range srcs {
+				for _, d := range s.file.Decls {
+					if d, ok := d.(*ast.FuncDecl); ok && clockPackages(s) && !slices.Contains(allowed, d.Name.Name) {
+						f(s, d)
+					}
+				}
+			}
+		}
+		way := func(name string) string {
+			if isClock(name) {
+				return name
+			}
+			return reads[name[strings.LastIndex(name, ".")+1:]]
+		}
+		each(func(_ source, d *ast.FuncDecl) { declared[d.Name.Name]++ })
+		for _, ours := range []string{"Now", "Load", "Store", "Add", "Set", "Wait", "Close", "close", "New"} {
+			declared[ours] = 0 // other packages have these names, too
+		}
+		for more := true; more; {
+			more = false
+			each(func(_ source, d *ast.FuncDecl) {
+				if declared[d.Name.Name] != 1 {
+					return
+				}
+				callsIn(d, holders, func(_ *ast.CallExpr, name string, _ bool) {
+					if to := way(name); to != "" && reads[d.Name.Name] == "" {
+						reads[d.Name.Name], more = d.Name.Name+", "+to, true
+					}
+				})
+			})
+		}
+		each(func(s source, d *ast.FuncDecl) {
+			callsIn(d, holders, func(call *ast.CallExpr, name string, held bool) {
+				if to := way(name); held && to != "" {
+					findings = append(findings,
+						fmt.Sprintf("%s: %s is called while a lock is held, by way of %s", s.at(call.Pos()), name, to))
+				}
+			})
+		})
 		return findings
 	}
 }
 
-// TestTimeUnderLocks: handle reads the time just before burst, and moveClock is for test kits,
-// which do not pause a server meanwhile.
-func TestTimeUnderLocks(t *testing.T) { report(t, timeUnderLocks("burst", "moveClock")(load(t))) }
+// TestTimeUnderLocks: moveClock is for test kits, which do not pause a server meanwhile.
+func TestTimeUnderLocks(t *testing.T) { report(t, timeUnderLocks("moveClock")(load(t))) }
 
 func TestTimeUnderLocks_Finds(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"server/a.go", "c.Lock(); now := s.cfg.Now(); c.Unlock()", "s.cfg.Now is called"},
-		{"server/a.go", "s.state.RLock(); defer s.state.RUnlock(); f(s.cfg.Now())", "s.cfg.Now is called"},
+		{"server/a.go", "s.state.RLock(); defer s.state.RUnlock(); note(s.cfg.Now())", "s.cfg.Now is called"},
 		{"server/internal/link/a.go", "l.mu.Lock(); defer func() { l.at = l.host.Now(); l.mu.Unlock() }()", "l.host.Now is called"},
-		{"server/a.go", "now := s.cfg.Now(); c.Lock(); c.Unlock(); f(now, s.cfg.Now())", ""},
+		{"server/a.go", "c.Lock(); note(c); c.Unlock() }; func note() { c.at = c.cfg.Now()", "note is called"},
+		{"server/a.go", "c.Lock(); c.note(); c.Unlock() }; func note() { begin() }; func begin() { c.cfg.Now()", "c.note is"},
+		{"server/a.go", "c.locked(func() { c.at = c.cfg.Now() })", "c.cfg.Now is called"},
+		{"server/a.go", "c.Lock(); go note(c); c.Unlock() }; func note() { c.at = c.cfg.Now()", ""},
+		{"server/a.go", "c.Lock(); c.Unlock(); note(c) }; func note() { c.at = c.cfg.Now()", ""},
+		{"server/a.go", "now := s.cfg.Now(); c.Lock(); c.Unlock(); note(now, s.cfg.Now())", ""},
 		{"server/a.go", "c.Lock(); now := time.Now(); c.Unlock()", ""},
 		{"server/a_test.go", "c.Lock(); now := s.cfg.Now(); c.Unlock()", ""},
 		{"client/a.go", "c.Lock(); now := s.cfg.Now(); c.Unlock()", ""},
 	} {
-		mustFind(t, timeUnderLocks("g"), sample(t, c.name, "package p\nfunc f() { "+c.text+" }"), c.want)
-		mustFind(t, timeUnderLocks("f"), sample(t, c.name, "package p\nfunc f() { "+c.text+" }"), "")
+		text := "package p\nfunc f() { " + strings.ReplaceAll(c.text, "}; ", "}\n") + " }"
+		mustFind(t, timeUnderLocks("g"), sample(t, c.name, text), c.want)
+		mustFind(t, timeUnderLocks("f"), sample(t, c.name, text), "")
 	}
 }
 

@@ -19,7 +19,7 @@ type ApplyTrace struct {
 	n               int
 
 	inBatch, own int // own requests of the entry, and of all entries
-	slow         []slowWrite
+	slow         []slowRequest
 }
 
 // Role is the part that a server has in its ensemble, as far as measuring depends on it.
@@ -51,7 +51,7 @@ func (t *ApplyTrace) Own(b *consensus.Batch, heard, received time.Time) {
 
 // WatchSlow makes Written log the request if it was slow. r.Body must not change before that.
 func (t *ApplyTrace) WatchSlow(b *consensus.Batch, r Request, zxid proto.Zxid) {
-	t.slow = append(t.slow, slowWrite{r, b.Proposed, b.Synced, zxid})
+	t.slow = append(t.slow, slowRequest{r, b.Proposed, b.Synced, zxid})
 }
 
 // endRun records the stages that the last own requests have in common.

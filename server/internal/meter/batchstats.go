@@ -21,9 +21,10 @@ type BatchStats struct {
 	lastReply           int64
 	inQueue             sums // requests that waited on a connection when a write was applied
 
-	runs   []run // replies that are on the output since the last Settle
-	n      int   // replies in runs
-	queued int   // of them, reads that waited in a queue
+	runs   []run         // replies that are on the output since the last Settle
+	n      int           // replies in runs
+	queued int           // of them, reads that waited in a queue
+	slow   []slowRequest // reads and syncs, while slow requests are logged
 
 	reads, writes spaceStats
 }
@@ -92,6 +93,12 @@ func (b *BatchStats) Ran(op proto.OpCode, received time.Time, queued bool) {
 		return
 	}
 	b.runs = append(b.runs, run{op, queued, received, 1})
+}
+
+// MaybeSlow notes a read or a sync that was answered just now with a zxid, for the log of slow
+// requests, which must be enabled. r.Body must not change before Settle.
+func (b *BatchStats) MaybeSlow(r Request, zxid proto.Zxid) {
+	b.slow = append(b.slow, slowRequest{Request: r, zxid: zxid})
 }
 
 // QueueLength records how many requests waited on a connection when one of its writes was applied.
@@ -171,4 +178,8 @@ func (b *BatchStats) Settle(now time.Time) {
 		m.Record(readsFromQueue, int64(b.queued), 1)
 	}
 	b.n, b.queued = 0, 0
+	for i := range b.slow {
+		m.Slow.read(&b.slow[i], now)
+	}
+	b.slow = nil
 }

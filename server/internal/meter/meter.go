@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/gozkd/gozkd/consensus"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/histogram"
 	"github.com/gozkd/gozkd/proto"
 )
@@ -36,8 +37,11 @@ type Meter struct {
 	countsAtReset atomic.Pointer[consensus.Counts]
 }
 
-// Init prepares m. now is the clock of all events, and log gets lines about slow requests.
-func (m *Meter) Init(now func() time.Time, log hclog.Logger) { m.Slow.init(&m.counts, now, log) }
+// Init prepares m. log gets lines about slow requests.
+func (m *Meter) Init(log hclog.Logger) {
+	m.Slow.counts, m.Slow.log = &m.counts, log
+	m.Slow.lines = fair.NewRate(time.Second/maxSlowLines, maxSlowLines, 1)
+}
 
 // Batch returns an empty BatchStats. Done takes it back.
 func (m *Meter) Batch() *BatchStats {

@@ -25,7 +25,6 @@ const (
 // SlowLog writes a log line for each slow request. docs/reference/monitoring.md describes the
 // lines. SlowLog is safe for concurrent use.
 type SlowLog struct {
-	now       func() time.Time
 	log       hclog.Logger
 	threshold atomic.Int64 // nanoseconds; 0: none is slow
 	counts    *counts
@@ -37,25 +36,20 @@ type SlowLog struct {
 
 // Request describes a client's request for the log. Body is read only if there is a line.
 type Request struct {
-	Op      proto.OpCode
-	Body    []byte
-	Session proto.SessionID
-	Xid     int32
-	Client  net.Addr
-	Heard   time.Time // when its last bytes came
-	// Received is when the server looked at it.
-	Received time.Time
+	Op       proto.OpCode
+	Body     []byte
+	Session  proto.SessionID
+	Xid      int32
+	Client   net.Addr
+	Heard    time.Time // when its last bytes came
+	Received time.Time // when the server looked at it
 }
 
-type slowWrite struct {
+// slowRequest is a request that gets a line if it was slow. Only a write was proposed and synced.
+type slowRequest struct {
 	Request
 	proposed, synced time.Time
 	zxid             proto.Zxid
-}
-
-func (l *SlowLog) init(c *counts, now func() time.Time, log hclog.Logger) {
-	l.counts, l.now, l.log = c, now, log
-	l.lines = fair.NewRate(time.Second/maxSlowLines, maxSlowLines, 1)
 }
 
 // SetThreshold sets from which duration on a request is slow. 0: none is.
@@ -76,12 +70,12 @@ func (l *SlowLog) due(heard, now time.Time) (leftOut int, ok bool) {
 }
 
 // write logs a write whose reply was written if it was slow.
-func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
+func (l *SlowLog) write(t *ApplyTrace, r *slowRequest, now time.Time) {
 	leftOut, ok := l.due(r.Heard, now)
 	if !ok {
 		return
 	}
-	args := append(l.describe(&r.Request, now), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
+	args := append(l.describe(r, now), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now), "read_us", micros(r.Heard, r.Received))
 	if !r.proposed.IsZero() && !r.synced.IsZero() {
 		args = append(args, "queued_us", micros(r.Received, r.proposed), "logged_us", micros(r.proposed, r.synced),
 			"committed_us", micros(r.synced, t.committed))
@@ -90,20 +84,18 @@ func (l *SlowLog) write(t *ApplyTrace, r *slowWrite, now time.Time) {
 	l.log.Warn("slow request", args...)
 }
 
-// Read logs a read or a sync that was answered just now if it was slow. zxid is that of its reply.
-// Read reads the clock for each request, so it must only be called while the log is enabled.
-func (l *SlowLog) Read(r Request, zxid proto.Zxid) {
-	now := l.now()
+// read logs a read or a sync that was answered just now if it was slow.
+func (l *SlowLog) read(r *slowRequest, now time.Time) {
 	leftOut, ok := l.due(r.Heard, now)
 	if !ok {
 		return
 	}
-	l.log.Warn("slow request", append(l.describe(&r, now), "zxid", zxid.String(), "took_us", micros(r.Heard, now),
+	l.log.Warn("slow request", append(l.describe(r, now), "zxid", r.zxid.String(), "took_us", micros(r.Heard, now),
 		"read_us", micros(r.Heard, r.Received), "answered_us", micros(r.Received, now), "left_out", leftOut)...)
 }
 
 // describe returns the first part of a line, and remembers the request.
-func (l *SlowLog) describe(r *Request, now time.Time) []any {
+func (l *SlowLog) describe(r *slowRequest, now time.Time) []any {
 	path, _ := RequestPath(r.Op, r.Body)
 	s := facts.SlowRequest{
 		Time: now, Took: now.Sub(r.Heard), Op: r.Op.String(), Path: strings.Clone(printable.Text(printable.Shortened(path, maxLoggedPath))),

@@ -18,7 +18,6 @@ import (
 type Trail struct {
 	Log   audit.Sink // nil: nothing is recorded
 	Reads []string   // the subtrees whose reads are recorded
-	Now   func() time.Time
 	// Of an ACL that is longer than a znode may have, the events have the beginning.
 	MaxACLEntries, MaxACLBytes int
 }
@@ -28,6 +27,8 @@ type Client interface {
 	// AuditEvent returns an event with the session, the identities and the address of the client.
 	// ids are the client's identities at the time of the request, or nil for its present ones.
 	AuditEvent(ids []proto.ID) audit.Event
+	// LastBytes returns when its last bytes came: the time of its reads and connect requests.
+	LastBytes() time.Time
 }
 
 // On reports whether there is an audit log.
@@ -43,21 +44,21 @@ func event(c Client, op audit.Operation, code proto.ErrCode, ids []proto.ID, now
 const maxScheme = 256
 
 // Auth records that the client proved an identity under a scheme, or failed to.
-func (t *Trail) Auth(c Client, scheme string, code proto.ErrCode) {
+func (t *Trail) Auth(c Client, scheme string, code proto.ErrCode, now time.Time) {
 	if !t.On() {
 		return
 	}
-	e := event(c, audit.Authenticate, code, nil, t.Now())
+	e := event(c, audit.Authenticate, code, nil, now)
 	e.Detail = strings.Clone(printable.Shortened(scheme, maxScheme)) // it may share the frame
 	t.Log.Record(&e)
 }
 
 // Word records a four-letter word if it changes something.
-func (t *Trail) Word(c Client, word string, allowed bool) {
+func (t *Trail) Word(c Client, word string, allowed bool, now time.Time) {
 	if !t.On() || word != "srst" && word != "crst" && word != "stmk" {
 		return
 	}
-	e := event(c, audit.Word, proto.OK, nil, t.Now())
+	e := event(c, audit.Word, proto.OK, nil, now)
 	e.Detail = word
 	if !allowed {
 		e.Result = audit.Failure
@@ -74,7 +75,7 @@ func (t *Trail) Session(c Client, op proto.OpCode, id proto.SessionID, code prot
 	if op == proto.OpReattachSession {
 		what = audit.ResumeSession
 	}
-	e := event(c, what, code, nil, t.Now())
+	e := event(c, what, code, nil, c.LastBytes())
 	e.Session, e.Zxid = id, zxid
 	t.Log.Record(&e)
 }
@@ -89,12 +90,12 @@ func (t *Trail) Refused(c Client, h proto.RequestHeader, body []byte, code proto
 	t.write(e, &Request{Op: h.Op, Body: body, Err: code})
 }
 
-// Read records a read if its path is in Reads, or if the client may not read it. The Trail is on.
+// Read records a read if its path is in Reads, or if the client may not read it.
 func (t *Trail) Read(c Client, op proto.OpCode, xid int32, path string, ids []proto.ID, code proto.ErrCode) {
-	if code != proto.ErrNoAuth && !below(path, t.Reads) {
+	if !t.On() || code != proto.ErrNoAuth && !below(path, t.Reads) {
 		return
 	}
-	e := event(c, audit.Read, code, ids, t.Now())
+	e := event(c, audit.Read, code, ids, c.LastBytes())
 	e.Xid, e.Znode, e.HasZnode, e.Detail = xid, strings.Clone(path), true, op.String()
 	t.Log.Record(&e)
 }

@@ -24,11 +24,13 @@ type client struct{}
 
 func (client) AuditEvent(ids []proto.ID) audit.Event { return audit.Event{IDs: ids} }
 
+func (client) LastBytes() time.Time { return time.Unix(1, 0) }
+
 // Without a log nothing is recorded, and nobody waits.
 func TestTrail_Off(t *testing.T) {
 	var trail Trail
-	trail.Auth(client{}, "digest", proto.OK)
-	trail.Word(client{}, "srst", true)
+	trail.Auth(client{}, "digest", proto.OK, time.Time{})
+	trail.Word(client{}, "srst", true, time.Time{})
 	trail.Session(client{}, proto.OpCreateSession, 1, proto.OK, 1)
 	trail.Refused(client{}, proto.RequestHeader{Op: proto.OpDelete}, nil, proto.ErrNoAuth, time.Time{})
 	if trail.On() || trail.Full() || !trail.Await(nil, nil) {
@@ -39,7 +41,7 @@ func TestTrail_Off(t *testing.T) {
 // What has an event, and what the event says.
 func TestTrail_Events(t *testing.T) {
 	var got sink
-	trail := Trail{Log: &got, Reads: []string{"/secret/"}, Now: time.Now, MaxACLEntries: 1, MaxACLBytes: 100}
+	trail := Trail{Log: &got, Reads: []string{"/secret/"}, MaxACLEntries: 1, MaxACLBytes: 100}
 	read := func(path string, code proto.ErrCode) {
 		trail.ReadBody(client{}, proto.OpGetData, 1, (&proto.PathWatchRequest{Path: path}).Append(nil), nil, code)
 	}
@@ -49,8 +51,8 @@ func TestTrail_Events(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"a word that changes something", func() { trail.Word(client{}, "crst", false) }, []string{"fourLetterWord failure  crst"}},
-		{"a word that does not", func() { trail.Word(client{}, "ruok", true) }, nil},
+		{"a word that changes something", func() { trail.Word(client{}, "crst", false, time.Time{}) }, []string{"fourLetterWord failure  crst"}},
+		{"a word that does not", func() { trail.Word(client{}, "ruok", true, time.Time{}) }, nil},
 		{"a read in a recorded subtree", func() { read("/secret/a", proto.OK) }, []string{"read success /secret/a getData"}},
 		{"a read beside it", func() { read("/secrets", proto.OK) }, nil},
 		{"a read that an ACL refused", func() { read("/x", proto.ErrNoAuth) }, []string{"read failure /x getData"}},
