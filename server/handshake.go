@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fourletter"
+	"github.com/gozkd/gozkd/internal/neterr"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
 	"github.com/gozkd/gozkd/server/facts"
@@ -123,6 +125,9 @@ func (c newcomer) connectRequest() (frame []byte, err error) {
 			case speaks == "HTTP":
 				err = errors.New("the client speaks HTTP, and this is the port of ZooKeeper's clients: " +
 					"connect to a port for HTTP (admin.serverPort, metricsProvider.httpPort)")
+			case bytes.HasPrefix(in.Bytes(), []byte(neterr.MemberMagic[:4])):
+				err = errors.New("the client is another server, and this is not the port for servers: " +
+					"correct the port of this server in its server lines")
 			}
 			return nil, fmt.Errorf("connect request: %w", err)
 		case frame == nil:

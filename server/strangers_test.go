@@ -23,6 +23,7 @@ func TestStrangers_ProtocolIsNamed(t *testing.T) {
 	}{
 		{s.Addr(), "\x16\x03\x01\x01\x00\x01\x00", "the client speaks TLS, and this port does not"},
 		{s.Addr(), "GET /metrics HTTP/1.1\r\n\r\n", "the client speaks HTTP, and this is the port of ZooKeeper's clients"},
+		{s.Addr(), "gozkdNET\x00\x00\x00\x09", "the client is another server, and this is not the port for servers"},
 		{s.SecureAddr(), "GET /metrics HTTP/1.1\r\n\r\n", "the client speaks HTTP without TLS"},
 		{s.SecureAddr(), hello, "the client speaks ZooKeeper's client protocol without TLS"},
 	} {

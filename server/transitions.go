@@ -126,7 +126,8 @@ func (s *shared) whyNoLeader(st consensus.Status) string {
 	if len(away) < len(voters)-len(voters)/2 {
 		return why
 	}
-	return fmt.Sprintf("%s: start servers %d, or, if their disks are lost, see docs/guide/operate.md#quorum-gone-for-good", why, memberid.Numbers(away))
+	return fmt.Sprintf("%s: start servers %d, or, if they run, read in the log why there is no connection, "+
+		"or, if their disks are lost, see docs/guide/operate.md#quorum-gone-for-good", why, memberid.Numbers(away))
 }
 
 func (s *transitions) logRole(st consensus.Status, mode string) {

@@ -188,11 +188,6 @@ type ownPort struct {
 	port      int // 0: a free one, or none
 }
 
-func (p ownPort) collides(other ownPort) bool {
-	all := serverlist.AllAddresses
-	return p.port > 0 && p.port == other.port && (p.host == other.host || all(p.host) || all(other.host))
-}
-
 // shellMarks matches a value that was meant for a shell or has a comment.
 var shellMarks = regexp.MustCompile(`^~|["'$]|%.*%| #`)
 
@@ -230,7 +225,8 @@ func (r *resolver) equalPorts(c *Config) {
 			effect = "one of them will not be served"
 		}
 		for _, other := range ports[i+1:] {
-			if !p.collides(other) || p.key == other.key {
+			shared := p.host == other.host || serverlist.AllAddresses(p.host) || serverlist.AllAddresses(other.host)
+			if p.port <= 0 || p.port != other.port || !shared || p.key == other.key {
 				continue
 			}
 			p := p
