@@ -63,8 +63,8 @@ func (p *peerNetwork) connect() error {
 	defer p.mu.Unlock()
 	cfg := peer.Config{
 		Self: p.cfg.ID, Peers: p.addresses, Listener: p.cfg.PeerListener, Dial: p.cfg.PeerDial, Handler: p,
-		Guest: p.guest, AddressPatience: p.cfg.AddressPatience, Logger: p.cfg.Logger.Named("peer"), TLS: p.cfg.PeerTLS,
-		Secret: p.cfg.PeerSecret, SecretOptional: p.cfg.PeerSecretOptional, MaxIncoming: p.cfg.PeerConns,
+		Guest: p.guest, Arriving: p.arriving, AddressPatience: p.cfg.AddressPatience,
+		Logger: p.cfg.Logger.Named("peer"), TLS: p.cfg.PeerTLS, Secret: p.cfg.PeerSecret, SecretOptional: p.cfg.PeerSecretOptional, MaxIncoming: p.cfg.PeerConns,
 	}
 	if p.tls != nil {
 		cfg.TLS = *p.tls
@@ -348,6 +348,13 @@ func (p *peerNetwork) Receive(from uint64, frame []byte) {
 	p.inbox.events.add(messageReceived{&m})
 	if !p.wakeups.mayWait(&m) {
 		p.urgent.Store(true)
+	}
+}
+
+// arriving tells the core that a part of a long message of a member has come.
+func (p *peerNetwork) arriving(from uint64) {
+	if !p.foreign(from, p.cluster.Load()) {
+		p.inbox.events.put(nodeCall(func(n *Node) error { return n.core.Clock.Arriving(from) }))
 	}
 }
 

@@ -48,8 +48,10 @@ func (s *Server) shutdown(started, handOver bool) (err error) {
 		s.node.HandOver(ctx, 0)
 		cancel()
 	}
-	if !started {
-		err = closeUnused(s.cfg.Listener, s.cfg.SecureListener, s.cfg.PeerListener)
+	for _, l := range []net.Listener{s.cfg.Listener, s.cfg.SecureListener, s.cfg.PeerListener} {
+		if l != nil && !started {
+			err = errors.Join(err, l.Close())
+		}
 	}
 	err = errors.Join(err, s.ports.plain.Close(), s.ports.secure.Close())
 	if handOver {
@@ -64,16 +66,6 @@ func (s *Server) shutdown(started, handOver bool) (err error) {
 	}
 	s.life.Goroutines.Wait()
 	return err
-}
-
-func closeUnused(listeners ...net.Listener) error {
-	var errs []error
-	for _, l := range listeners {
-		if l != nil {
-			errs = append(errs, l.Close())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func (s *Server) closeConns() {

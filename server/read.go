@@ -127,11 +127,7 @@ func (s *state) read(o *link.Output, t *meter.BatchStats, op proto.OpCode, d *ju
 		if d.Err() != nil {
 			return proto.ErrMarshallingError
 		}
-		paths := s.tree.Ephemerals(r.session, prefix)
-		if paths == nil {
-			paths = []string{}
-		}
-		o.Buf = jute.AppendStrings(o.Buf, paths)
+		o.Buf = jute.AppendStrings(o.Buf, s.tree.Ephemerals(r.session, prefix))
 	case proto.OpWhoAmI:
 		o.Buf = appendWhoAmI(o.Buf, r.IDs)
 	case proto.OpSetWatches, proto.OpSetWatches2:

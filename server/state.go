@@ -148,11 +148,9 @@ func (s *state) noteBudget(path string) error {
 	return s.budgets.Set(path, data, code == proto.OK, time.Now())
 }
 
-func (s *state) weight() (weight int64, limit datatree.Limit) {
-	if before := s.look(func() { weight, limit = s.tree.Weight(), s.tree.Limit() }); before != nil {
-		return before.stats.Growth.Weight, before.limit
-	}
-	return weight, limit
+func (s *state) weight() (int64, datatree.Limit) {
+	f := s.figures()
+	return f.stats.Growth.Weight, f.limit
 }
 
 // weighSubtrees weighs the children of the root. It holds the lock for a part of the znodes at a
@@ -189,12 +187,7 @@ func (s *state) weighSubtrees() *weighing {
 	return &weighing{slices.Clone(list[:min(len(list), shown)]), time.Now()}
 }
 
-func (s *state) lastZxid() (zxid proto.Zxid) {
-	if before := s.look(func() { zxid = s.tree.LastZxid() }); before != nil {
-		return proto.Zxid(before.stats.Zxid)
-	}
-	return zxid
-}
+func (s *state) lastZxid() proto.Zxid { return proto.Zxid(s.figures().stats.Zxid) }
 
 // session returns a session, if it is known, and the present epoch.
 func (s *state) session(id proto.SessionID) (info datatree.SessionInfo, known bool, epoch uint32) {
@@ -207,14 +200,8 @@ func (s *state) session(id proto.SessionID) (info datatree.SessionInfo, known bo
 // membership returns the members, and whether they are about to change. version is 0 if the tree
 // does not name the members yet.
 func (s *state) membership() (set serverlist.Set, version proto.Zxid, changing bool) {
-	before := s.look(func() {
-		set, version = s.tree.Config()
-		_, changing = s.tree.PendingConfig()
-	})
-	if before != nil {
-		return before.members, before.version, before.changing
-	}
-	return set, version, changing
+	f := s.figures()
+	return f.members, f.version, f.changing
 }
 
 // stats returns the figures of the tree that srvr and mntr have.

@@ -33,6 +33,8 @@ const (
 	furtherAfter = time.Second
 	// heartbeatInterval is how often each side sends a heartbeat.
 	heartbeatInterval = time.Second
+	// partInterval is how often Config.Arriving is called while a frame arrives.
+	partInterval = 50 * time.Millisecond
 	// maxIncoming is the default of Config.MaxIncoming. Each of at most 255 members has a
 	// connection for frames, for a moment two, and some for checkpoints.
 	maxIncoming = 1024
@@ -79,6 +81,9 @@ type Config struct {
 	// if that caller can be no guest. Like the methods of Handler, it is called from any goroutine.
 	// Default: there are no guests.
 	Guest func(from uint64, hello []byte) (address string)
+	// Arriving is called on the goroutine of Receive while a frame of a peer takes long to arrive,
+	// each time after more of it came: the peer is alive. Default: nobody is told.
+	Arriving func(from uint64)
 	// Logger logs connects and disconnects of peers, and each reason to fail once. Default: none.
 	Logger hclog.Logger
 }

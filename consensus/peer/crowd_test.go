@@ -115,12 +115,12 @@ func TestP9_QuestionsByHost(t *testing.T) {
 			t.Errorf("the member needs %v to connect", took)
 		}
 		questions, _ := a.peerOf(2)
-		if n := len(questions.all); n > 3*maxQuestionsPerHost {
+		if n := questions.Len(); n > 3*maxQuestionsPerHost {
 			t.Errorf("%d questions at a time", n)
 		}
 		time.Sleep(2 * silenceTimeout)
 		synctest.Wait()
-		if n := len(questions.hosts) + len(questions.all) + a.lobby.Len(); n != 0 {
+		if n := questions.Len() + a.lobby.Len(); n != 0 {
 			t.Errorf("%d are left", n)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/gozkd/gozkd/internal/bodyread"
 )
@@ -63,9 +64,10 @@ func appendHeader(b []byte, typ uint32, payload []byte) []byte {
 
 // frameReader reads frames. A frameReader is not safe for concurrent use.
 type frameReader struct {
-	r    *bufio.Reader
-	max  int // bytes of a payload
-	head [frameHeaderBytes]byte
+	r       *bufio.Reader
+	max     int // bytes of a payload
+	head    [frameHeaderBytes]byte
+	partial partialReader // of r; without tell it is not used
 }
 
 func newFrameReader(r io.Reader, maxFrame int) *frameReader {
@@ -89,11 +91,32 @@ func (f *frameReader) next(reuse []byte) (typ uint32, payload []byte, err error)
 	if uint64(n) > uint64(f.max) {
 		return 0, nil, fmt.Errorf("%w: frame of %d bytes, the maximum is %d", ErrCorrupt, n, f.max)
 	}
-	if payload, err = bodyread.Read(f.r, reuse, int(n), maxPrealloc); err != nil {
+	payloads := io.Reader(f.r)
+	if f.partial.tell != nil && int(n) > f.r.Buffered() {
+		f.partial.told, payloads = time.Now(), &f.partial
+	}
+	if payload, err = bodyread.Read(payloads, reuse, int(n), maxPrealloc); err != nil {
 		return 0, nil, err
 	}
 	if want, got := binary.LittleEndian.Uint32(f.head[8:]), checksum(f.head[:8], payload); want != got {
 		return 0, nil, fmt.Errorf("%w: a frame of %d bytes has checksum %08x, want %08x", ErrCorrupt, n, got, want)
 	}
 	return typ, payload, nil
+}
+
+// partialReader reads a payload that arrives in parts. It calls tell once in partInterval while
+// parts arrive, unless tell is nil.
+type partialReader struct {
+	io.Reader
+	told time.Time // when the last call was, or when the payload began
+	tell func()
+}
+
+func (p *partialReader) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if now := time.Now(); err == nil && now.Sub(p.told) >= partInterval {
+		p.told = now
+		p.tell()
+	}
+	return n, err
 }

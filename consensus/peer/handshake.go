@@ -64,7 +64,7 @@ func (n *Network) handshakeAsCalled(ctx context.Context, v *visitor, c *callerCo
 	c.turn = func() (func(), bool) {
 		wait, stop := context.WithDeadline(ctx, v.until)
 		defer stop()
-		return n.handshakes.begin(wait, v.host)
+		return n.handshakes.Await(wait, v.host)
 	}
 	s := &secureConn{tls.Server(c, withoutTickets(v.enc.Server)), v.conn}
 	err := s.HandshakeContext(ctx)

@@ -10,12 +10,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
-// confirmTimeout bounds the question whether a member has made a connection. The caller waits for
-// helloTimeout, and then longer each time.
-const confirmTimeout = 3 * time.Second
+const (
+	// confirmTimeout bounds the question whether a member has made a connection. The caller waits
+	// for helloTimeout, and then longer each time.
+	confirmTimeout = 3 * time.Second
+	// maxQuestions bounds the questions to a member at a time; others wait.
+	maxQuestions = 64
+	// maxQuestionsPerHost bounds the questions about callers of a single host, so that strangers on
+	// a few hosts do not make the member itself wait. A member makes a connection for frames and
+	// sometimes another for a checkpoint.
+	maxQuestionsPerHost = 2
+)
 
 // link is an accepted connection whose caller has said hello.
 type link struct {
@@ -174,7 +183,7 @@ func (n *Network) checkUnproven(from uint64, ext *extension) error {
 }
 
 // peerOf returns a peer's addresses, nil for a guest or for none, and the limit of questions to it.
-func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
+func (n *Network) peerOf(id uint64) (questions *fair.Gauge, addresses []string) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	if p := n.peers[id]; p != nil && !p.guest && p.address != "" {
@@ -186,10 +195,10 @@ func (n *Network) peerOf(id uint64) (questions *hostLimit, addresses []string) {
 // confirm asks a member, at its own addresses, whether it is making the connection with this nonce.
 // A stranger who reaches this port does not receive what is sent there. The question ends with
 // caller, the context of the connection.
-func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *hostLimit, addresses []string, id nonce) (err error) {
+func (n *Network) confirm(caller context.Context, v *visitor, from uint64, questions *fair.Gauge, addresses []string, id nonce) (err error) {
 	wait, stop := context.WithDeadline(caller, v.until)
 	defer stop()
-	end, ok := questions.begin(wait, v.host)
+	end, ok := questions.Await(wait, v.host)
 	switch {
 	case caller.Err() != nil && !ok:
 		return net.ErrClosed

@@ -196,6 +196,9 @@ func (n *Network) receiveFrames(ctx context.Context, cancel context.CancelCauseF
 // takeFrames passes frames to the Handler until the connection ends, and returns the reason.
 func (n *Network) takeFrames(ctx context.Context, source *timeoutReader, l *link) error {
 	from, frames := l.from, newFrameReader(source, n.cfg.MaxFrame)
+	if n.cfg.Arriving != nil {
+		frames.partial = partialReader{Reader: frames.r, tell: func() { n.cfg.Arriving(from) }}
+	}
 	for first := true; ; first = false {
 		typ, payload, err := frames.next(nil)
 		switch {

@@ -26,8 +26,8 @@ type Network struct {
 	refused             refusalCounts
 	refusalLog          *fair.Rate // by Refusal.String: a stranger could say something new each time
 	lobby               fair.Places[*visitor]
-	handshakes          *hostLimit // of callers, at a time
-	guestQuestions      *hostLimit // like peer.questions, for callers without an address here
+	handshakes          *fair.Gauge // of callers, at a time, by host
+	guestQuestions      *fair.Gauge // like peer.questions, for callers without an address here
 	encryption          atomic.Pointer[encryption]
 	standstill          *standstill.Watch
 	linksChanged        chan struct{} // capacity 1: a connection was made, or an address or the mode of TLS has changed
@@ -82,7 +82,8 @@ func newNetwork(cfg Config) *Network {
 		cfg: cfg, peers: make(map[uint64]*peer), incoming: make(map[uint64]*incoming), dialing: make(map[nonce]uint64),
 		refusalLog: fair.NewRate(refusalLogInterval, 1, 2*int(refusals)),
 		standstill: standstill.New(helloTimeout),
-		handshakes: newHostLimit(maxHandshakes, maxHandshakesPerHost), guestQuestions: newHostLimit(maxQuestions, maxQuestionsPerHost), linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
+		handshakes: fair.NewGauge(maxHandshakesPerHost, maxHandshakes), guestQuestions: fair.NewGauge(maxQuestionsPerHost, maxQuestions),
+		linksChanged: make(chan struct{}, 1), resolver: net.DefaultResolver,
 	}
 	n.setEncryption(cfg.TLS)
 	n.life, n.stop = context.WithCancelCause(context.Background())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/memberid"
 )
 
@@ -26,8 +27,8 @@ type peer struct {
 	queue  *queue
 	direct directWriter
 	wake   chan struct{} // capacity 1: the peer has connected, so try at once
-	// questions to the peer whether connections are its own
-	questions *hostLimit
+	// questions to the peer whether connections are its own, by the hosts of the callers
+	questions *fair.Gauge
 
 	// Guarded by net.mu.
 	address              string // empty: dropped
@@ -46,7 +47,8 @@ type peer struct {
 func newPeer(n *Network, id uint64) *peer {
 	return &peer{
 		net: n, id: id, logger: n.cfg.Logger.With("peer", memberid.Number(id)),
-		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1), questions: newHostLimit(maxQuestions, maxQuestionsPerHost),
+		queue: newQueue(n.cfg.QueueBytes), wake: make(chan struct{}, 1),
+		questions: fair.NewGauge(maxQuestionsPerHost, maxQuestions),
 	}
 }
 

@@ -59,12 +59,12 @@ func TestP9_StrangersWithTLS(t *testing.T) {
 				if took := time.Since(began); took > 0 {
 					t.Errorf("a member needs %v to connect", took)
 				}
-				if n := len(a.handshakes.all); n != 0 {
+				if n := a.handshakes.Len(); n != 0 {
 					t.Errorf("%d turns are held by callers that are awaited", n)
 				}
 				time.Sleep(3 * silenceTimeout)
 				synctest.Wait()
-				if n := a.lobby.Len() + len(a.handshakes.hosts); n != 0 {
+				if n := a.lobby.Len() + a.handshakes.Len(); n != 0 {
 					t.Errorf("%d are left", n)
 				}
 			})

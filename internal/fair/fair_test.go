@@ -1,9 +1,12 @@
 package fair_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -143,6 +146,51 @@ func TestGauge(t *testing.T) {
 	if _, ok := g.Enter("c"); !ok {
 		t.Error("no room after one has left")
 	}
+}
+
+// Whoever waits for room gets it when there is some, at most as many at a time as the bounds allow,
+// or gives up when its context ends.
+func TestGauge_Await(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := fair.NewGauge(2, 3)
+		most := map[string]int{}
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range 30 {
+			key := string(rune('a' + i%3))
+			all.Go(func() {
+				leave, ok := g.Await(t.Context(), key)
+				if !ok {
+					t.Error("gave up")
+				}
+				mu.Lock()
+				most[key]++
+				if n := g.Len(); n > 3 || most[key] > 2 {
+					t.Errorf("%d at a time, %d of %s", n, most[key], key)
+				}
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				most[key]--
+				mu.Unlock()
+				leave()
+			})
+		}
+		began := time.Now()
+		all.Wait()
+		if took := time.Since(began); took < 10*time.Second || took > 12*time.Second { // three at a time, or two of the last key
+			t.Errorf("30 seconds of work take %v", took)
+		}
+		for range 3 {
+			g.Enter(t.Name())
+			g.Enter("another")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, ok := g.Await(ctx, "b"); ok || g.Len() != 3 {
+			t.Errorf("%d at a time", g.Len())
+		}
+	})
 }
 
 // Whoever comes and goes, there are at most as many callers as there is room for, and only a host

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -198,6 +199,9 @@ func (c *Core) stepRaft(m *Message) error {
 	}
 	if r.GetType() == raftpb.MsgPreVote {
 		c.sendCommitNotice(m.From)
+	}
+	if r.GetType() == raftpb.MsgHeartbeatResp && bytes.Equal(r.GetContext(), receiving[:]) {
+		c.LogStall.noteReceiving(m.From)
 	}
 	c.Clock.noteLateVote(r)
 	if c.LogStall.passive() && needsLog(r) {

@@ -38,6 +38,18 @@ func (s *LogStall) repeats(m *raftpb.Message) bool {
 	return false
 }
 
+// receiving is the context with which a member answers the leader while a message of the leader
+// arrives. To raft it is the answer to a read round: number 0, which no round has.
+var receiving [8]byte
+
+// noteReceiving lets the last probe of a member count as sent now, because it may be arriving.
+func (s *LogStall) noteReceiving(member uint64) {
+	if last, ok := s.probes.last[member]; ok {
+		last.tick = s.probes.ticks
+		s.probes.last[member] = last
+	}
+}
+
 // forget lets the next probe of a member leave at once: the last may be lost.
 func (s *LogStall) forget(member uint64) { delete(s.probes.last, member) }
 

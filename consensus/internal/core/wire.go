@@ -48,6 +48,10 @@ func (m *raftState) nonsense(r *raftpb.Message) string {
 		if m.role == raft.StateLeader && r.GetTerm() == m.raftTerm && !r.GetReject() && r.GetIndex() > m.last {
 			return fmt.Sprintf("it acknowledges entry %d, and the last entry is %d", r.GetIndex(), m.last)
 		}
+	case raftpb.MsgHeartbeatResp:
+		if n := len(r.GetContext()); n != 0 && n != len(receiving) {
+			return "its context is none of a heartbeat"
+		}
 	case raftpb.MsgApp:
 		return nonsenseEntries(r)
 	}

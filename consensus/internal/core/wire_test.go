@@ -56,6 +56,8 @@ func TestStep_Nonsense(t *testing.T) {
 		{"entries without a term", false, raftpb.MsgApp, func(m *raftpb.Message) { m.Term, m.Commit = nil, new(uint64(1<<40)) }},
 		{"read round without a round", true, raftpb.MsgReadIndex, func(m *raftpb.Message) { m.Term = nil }},
 		{"read round of another size", true, raftpb.MsgReadIndex, func(m *raftpb.Message) { m.Term, m.Entries = nil, []*raftpb.Entry{entry(0, 0, []byte("x"))} }},
+		{"answer to no read round", true, raftpb.MsgHeartbeatResp, func(m *raftpb.Message) { m.Context = []byte{1} }},
+		{"answer to a longer read round", true, raftpb.MsgHeartbeatResp, func(m *raftpb.Message) { m.Context = make([]byte, 9) }},
 		{"acknowledgement of the future", true, raftpb.MsgAppResp, func(m *raftpb.Message) { m.Index = new(uint64(1 << 40)) }},
 		{"entries with a gap", false, raftpb.MsgApp, func(m *raftpb.Message) {
 			m.Index, m.LogTerm, m.Entries = new(uint64(5)), new(m.GetTerm()), []*raftpb.Entry{entry(60, m.GetTerm(), nil), entry(62, m.GetTerm(), nil)}
@@ -134,7 +136,7 @@ func FuzzStep(f *testing.F) {
 	for typ := range raftpb.MessageType_name {
 		for to := range byte(3) {
 			m := Message{From: 2, To: uint64(to) + 1, Raft: &raftpb.Message{Type: raftpb.MessageType(typ).Enum(), To: new(uint64(to) + 1), From: new(uint64(2)), Term: &term, Index: &index, Commit: &index,
-				LogTerm: &term, Entries: []*raftpb.Entry{{Type: raftpb.EntryNormal.Enum(), Index: new(index + 1), Term: &term, Data: []byte{batchVersion, 1, 2, 3, 1, 1, 'x'}}}}}
+				Context: make([]byte, 8), LogTerm: &term, Entries: []*raftpb.Entry{{Type: raftpb.EntryNormal.Enum(), Index: new(index + 1), Term: &term, Data: []byte{batchVersion, 1, 2, 3, 1, 1, 'x'}}}}}
 			if frame, err := m.Encode(); err == nil {
 				f.Add(append([]byte{1, to}, frame...))
 			}
