@@ -147,13 +147,13 @@ func (t *Tracker) ResetAll(now time.Time) {
 	}
 }
 
-// GiveBack moves the time at which each session that is not closing was last heard forward by lost,
-// which has just ended and in which nobody could be heard, but not beyond now, and never back.
+// GiveBack moves the time at which each session was last heard forward by lost, but not beyond now,
+// because nobody could be heard in that time, which has just ended. Closing sessions stay closing.
 func (t *Tracker) GiveBack(lost time.Duration, now time.Time) {
 	at := t.since(now)
 	for _, e := range t.sessions {
 		if !e.closing {
-			t.update(e, e.timeout, max(e.lastHeard, min(e.lastHeard+lost, at)))
+			t.update(e, e.timeout, min(e.lastHeard+lost, at))
 		}
 	}
 }

@@ -83,9 +83,9 @@ func (e *Expiry) Remove(id proto.SessionID) {
 func (e *Expiry) Adopt(sessions iter.Seq2[proto.SessionID, time.Duration], now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.tracker, e.resetAt = session.New(e.tick), later(now, e.lastJump)
+	e.tracker, e.resetAt = session.New(e.tick), now
 	for id, timeout := range sessions {
-		e.tracker.Add(id, timeout, e.resetAt)
+		e.tracker.Add(id, timeout, now)
 	}
 }
 
@@ -151,8 +151,8 @@ func (e *Expiry) Lead(leading bool, since, now time.Time) bool {
 	case !leading:
 		e.leadingSince = time.Time{}
 	case !since.Equal(e.leadingSince):
-		e.leadingSince, e.resetAt = since, later(now, e.lastJump)
-		e.tracker.ResetAll(e.resetAt)
+		e.leadingSince, e.resetAt = since, now
+		e.tracker.ResetAll(now)
 		return true
 	}
 	return false

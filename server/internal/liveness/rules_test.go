@@ -192,28 +192,6 @@ func TestGiveBack_TimeFromBeforeAJump(t *testing.T) {
 	}
 }
 
-// A new leader, and a server that gets another state, give full timeouts from the time of a jump
-// on, also if they read the clock before it.
-func TestFullTimeouts_TimeFromBeforeAJump(t *testing.T) {
-	now := begin.Add(time.Hour)
-	for name, begins := range map[string]func(e *Expiry){
-		"a leader": func(e *Expiry) { e.Lead(true, begin, begin) },
-		"a state": func(e *Expiry) {
-			e.Adopt(func(yield func(proto.SessionID, time.Duration) bool) { yield(1, timeout) }, begin)
-		},
-	} {
-		e := NewExpiry(1, second)
-		e.Attached(1, timeout, true, begin)
-		e.Jump(func() (time.Time, time.Time, []int64) { return begin, now, nil })
-		begins(e)
-		early, due := e.Due(now.Add(timeout-1)), e.Due(now.Add(timeout))
-		of := func(proto.SessionID) (uint8, time.Duration, bool) { return 2, timeout, true }
-		if over := e.Expired(now.Add(timeout+second/2), of); len(early) > 0 || len(due) != 1 || len(over) > 0 {
-			t.Errorf("%s: %v are due early, %v in time, and %v expire without a report", name, early, due, over)
-		}
-	}
-}
-
 // Jumped adds up the jumps after a time, of which it remembers the last ones.
 func TestJumped(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
