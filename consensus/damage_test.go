@@ -13,8 +13,12 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
+	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/watchdog"
+	"github.com/gozkd/gozkd/internal/vfs"
+	"github.com/gozkd/gozkd/wal"
 )
 
 // smallCheckpoint makes a data directory whose checkpoint has a few pages of each kind, and returns
@@ -286,5 +290,71 @@ func writeFile(t *testing.T, path string, b []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A log that lacks an entry that it calls committed is damaged, although all that it has is whole.
+func TestOpen_CommittedEntriesAreMissing(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), StateMachine: &list{}}
+	r := open(t, cfg)
+	r.put(t, "a")
+	r.close(t)
+	log, rec, err := wal.Open(cfg.walDir(), wal.Config{FS: vfs.OS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := core.DecodeLogState(rec.State)
+	state.Commit = log.LastIndex() + 1
+	if err := errors.Join(err, log.Append(wal.Batch{State: state.Append(nil)}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(cfg)
+	if want := fmt.Sprintf("entry %d was committed", state.Commit); !errors.Is(err, wal.ErrCorrupt) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want an error with %q", err, want)
+	}
+	if n != nil {
+		t.Error("the node is open", n.Close())
+	}
+}
+
+// A start makes durable what the process before it had renamed, and removes the checkpoints that
+// it had not received completely.
+func TestOpen_AfterAKill(t *testing.T) {
+	mem := vfstest.NewMem()
+	cfg := Config{Dir: "data", LogDir: "log", FS: mem, DirFS: mem, StateMachine: &list{}}
+	r := open(t, cfg)
+	r.put(t, "a")
+	r.close(t)
+	path := cfg.checkpointPath()
+	part, err := mem.Create(path + ".from-3")
+	err = errors.Join(err, part.Close(), mem.Rename(path, path+".new"), mem.SyncDir(cfg.Dir), mem.Rename(path+".new", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if there, err := vfs.Exists(mem, path+".from-3"); err != nil || there {
+		t.Errorf("the part of a checkpoint is there: %v, %v", there, err)
+	}
+	if there, err := vfs.Exists(mem.Crash(func(int) int { return 0 }), path); err != nil || !there {
+		t.Errorf("after a power loss the checkpoint is there: %v, %v", there, err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A member whose checkpoint came from another member, just before a crash, begins in the term of
+// the checkpoint, not in the earlier one that its log knows.
+func TestRecovered_TermOfTheCheckpoint(t *testing.T) {
+	r := recovered{meta: core.Meta{Member: 1, Index: 5, Term: 7}}
+	state := core.LogState{Term: 3, Vote: 2, Commit: 2}
+	if err := r.join(wal.Recovered{State: state.Append(nil)}, true, 1, dataPaths{}); err != nil {
+		t.Fatal(err)
+	}
+	if r.state.Term != 7 || r.state.Commit != 5 {
+		t.Errorf("it begins in term %d, with commit index %d, want 7 and 5", r.state.Term, r.state.Commit)
 	}
 }

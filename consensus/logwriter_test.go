@@ -65,6 +65,8 @@ func TestC1_WhatTheLogWrites(t *testing.T) {
 			core.LogState{Term: 8, Vote: 1, Commit: 1, Incarnation: life, Outdated: true}, 2, &core.Mark{Incarnation: life, Outdated: true}},
 		{"let in, in a later term", []*raftpb.Message{{}}, 1, 0, state(9, 1, 1), 2, &core.Mark{Incarnation: life, Term: 9, Vote: 1}},
 		{"an old mark again, in a later term", []*raftpb.Message{hard(10, 2, 1), {}}, 1, 0, state(10, 2, 1), 2, &core.Mark{Incarnation: life, Term: 9, Vote: 1}},
+		{"let in, in the term of a vote for another", []*raftpb.Message{hard(11, 2, 1), {}}, 1, 0, state(11, 1, 1), 2,
+			&core.Mark{Incarnation: life, Term: 11, Vote: 1}},
 	} {
 		syncs = 0
 		var work []turn.LogWork

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -204,6 +205,18 @@ func TestGrowth_RefusesNonsense(t *testing.T) {
 		if err := g.take(2, []byte(report)); (err == nil) != ok {
 			t.Errorf("%q: %v", report, err)
 		}
+	}
+}
+
+// What another member can hold bounds what the leader proposes.
+func TestGrowth_TakesReports(t *testing.T) {
+	var g growth
+	if err := g.take(2, binary.AppendUvarint([]byte{byte(capacity.Disk)}, 5<<20)); err != nil {
+		t.Fatal(err)
+	}
+	limit, proposes := g.board.Propose(capacity.Ability{}, 4<<20, func(uint64) bool { return true })
+	if want := (capacity.Ability{Weight: 5 << 20, Cause: capacity.Disk, Member: 2}); limit != want || !proposes {
+		t.Errorf("the limit is %+v, to be proposed: %v, want %+v", limit, proposes, want)
 	}
 }
 

@@ -37,3 +37,19 @@ func TestState_HistoryGoesWithTheState(t *testing.T) {
 		t.Errorf("a state that was dropped keeps %d changes", kept)
 	}
 }
+
+// A client that was away while the leader changed gets what the new leader changed first: the
+// counters of zxids begin anew.
+func TestReplay_OfANewLeader(t *testing.T) {
+	var s state
+	s.init(&Config{Logger: hclog.NewNullLogger(), WatchReplay: 1 << 20}, func() bool { return true })
+	known, first := proto.Zxid(1<<32|50), proto.Zxid(2<<32|1)
+	for _, zxid := range []proto.Zxid{known, first} {
+		s.remember(&datatree.Event{Type: proto.EventCreated, Path: "/a/" + zxid.String(), Zxid: zxid})
+	}
+	s.tree.SetLastZxid(first)
+	r := newReplay(&s, 0, &proto.SetWatchesRequest{RelativeZxid: known, PersistentRecursive: []string{"/a"}})
+	if !r.slice() || r.failed || len(r.events) != 1 || r.events[0].zxid != first {
+		t.Errorf("the events are %+v (failed: %v), want one of %v", r.events, r.failed, first)
+	}
+}
