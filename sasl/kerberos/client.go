@@ -13,7 +13,6 @@ import (
 
 	"github.com/jcmturner/gokrb5/v8/client"
 	"github.com/jcmturner/gokrb5/v8/iana/flags"
-	gokeytab "github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
 
@@ -94,11 +93,7 @@ func (c *Client) login() (*client.Client, error) {
 		if !kt.holds(strings.Split(name, "/"), realm) {
 			return nil, fmt.Errorf("kerberos: %s has no key of %s@%s", c.config.KeyTab, name, realm)
 		}
-		theirs := gokeytab.New()
-		if theirs.Unmarshal(file) != nil { // the error contains the file
-			return nil, fmt.Errorf("kerberos: %s: %w", c.config.KeyTab, errKeytab)
-		}
-		return client.NewWithKeytab(name, realm, theirs, c.config.Conf.conf, noFAST), nil
+		return client.NewWithKeytab(name, realm, kt.Keytab, c.config.Conf.conf, noFAST), nil
 	}
 	cache, err := loadCache(c.config.TicketCache)
 	if err != nil {

@@ -11,11 +11,11 @@
 //
 // Only the AES encryption types are allowed (17 to 20), as in Java without allow_weak_crypto.
 //
-// gokrb5 decodes messages, encrypts and decrypts, interprets krb5.conf and ticket caches, and talks
-// to KDCs. Everything that decides about a stranger is in this package: gokrb5 panics on short
-// input, its errors contain keytabs, it has one replay cache per process, which lets two requests
-// at once pass, and it takes the realm of a client from the authenticator, without comparing it
-// with the ticket.
+// gokrb5 decodes messages, encrypts and decrypts, interprets krb5.conf, keytabs and ticket caches,
+// and talks to KDCs. Everything that decides about a stranger is in this package: gokrb5 panics on
+// short input, its errors contain keytabs, it has one replay cache per process, which lets two
+// requests at once pass, and it takes the realm of a client from the authenticator, without
+// comparing it with the ticket.
 //
 // Invariants:
 //

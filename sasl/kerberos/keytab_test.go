@@ -2,11 +2,15 @@ package kerberos
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	gokeytab "github.com/jcmturner/gokrb5/v8/keytab"
@@ -75,7 +79,7 @@ func TestNewServer_Refuses(t *testing.T) {
 		{k.file, "a/b/c@EX.TEST", "malformed"},
 		{k.file, "", "not of the form"},
 		{k.file, "zookeeper/other.ex.test@EX.TEST", "has no key of"},
-		{empty, "*", "has no key of"},
+		{empty, "*", "not a keytab"},
 		{k.file + "x", "*", "cannot be read"},
 	} {
 		if _, err := NewServer(ServerConfig{KeyTab: c.file, Principal: c.principal}); err == nil || !strings.Contains(err.Error(), c.why) {
@@ -102,7 +106,46 @@ func TestNewServer_WarnsOfAnOpenKeytab(t *testing.T) {
 	}
 }
 
-// FuzzKeytab compares our reader with gokrb5's, and checks that ours panics at nothing.
+// A version in a keytab may be the last 8 bits of the version. The version itself is better.
+func TestKeytab_Find(t *testing.T) {
+	const name, realm, etype = "zookeeper", testRealm, 18
+	kt := keytab{gokeytab.New()}
+	versions := []uint32{3, 300, 300 & 0xff, 2, 256}
+	for i, version := range versions {
+		if err := kt.AddEntry(name, realm, fmt.Sprint("password", i), time.Unix(1, 0), 0, etype); err != nil {
+			t.Fatal(err)
+		}
+		kt.Entries[i].KVNO = version
+	}
+	for _, c := range []struct {
+		version uint32
+		at      int // -1: none
+	}{{3, 0}, {300, 1}, {300 & 0xff, 2}, {2, 3}, {256, 4}, {0, 1}, {256 + 3, 0}, {512 + 2, 3}, {4, -1}, {512, -1}} {
+		got, err := kt.find([]string{name}, realm, etype, c.version)
+		if c.at < 0 {
+			if err == nil || !strings.Contains(err.Error(), "has the versions [3 300 44 2 256]") {
+				t.Errorf("version %d: %v", c.version, err)
+			}
+			continue
+		}
+		want, wantErr := newKey(kt.Entries[c.at].Key)
+		if err != nil || wantErr != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("version %d: not the key of version %d: %v, %v", c.version, versions[c.at], err, wantErr)
+		}
+	}
+	for _, other := range []struct {
+		components []string
+		realm      string
+		etype      int32
+	}{{[]string{name, name}, realm, etype}, {[]string{name}, "OTHER.TEST", etype}, {[]string{name}, realm, 17}} {
+		if _, err := kt.find(other.components, other.realm, other.etype, 3); err == nil {
+			t.Errorf("found %v", other)
+		}
+	}
+}
+
+// FuzzKeytab checks that no file makes a panic, that no error contains the file, and that a file
+// has no key of what it does not hold.
 func FuzzKeytab(f *testing.F) {
 	k := newKDC(f)
 	file, err := os.ReadFile(k.file)
@@ -110,21 +153,25 @@ func FuzzKeytab(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(file)
+	f.Add(file[:len(file)-1])
 	f.Add([]byte{5, 2})
-	f.Add(append([]byte{5, 2, 0xff, 0xff, 0xff, 0xfc, 1, 2, 3, 4}, file[2:]...)) // a deleted entry
+	f.Add([]byte{5, 1, 0, 0, 0, 4, 1, 2, 3, 4})
+	deleted := append([]byte{5, 2, 0xff, 0xff, 0xff, 0xfc, 1, 2, 3, 4}, file[2:]...)
+	if kt, err := parseKeytab(deleted); err != nil || len(kt.Entries) == 0 {
+		f.Fatalf("after a deleted entry: %d entries, %v", len(kt.Entries), err)
+	}
+	f.Add(deleted)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		kt, err := parseKeytab(b)
 		if err != nil {
+			if !errors.Is(err, errKeytab) {
+				t.Fatal(err) // it may hold the file
+			}
 			return
 		}
-		theirs := gokeytab.New()
-		if err := theirs.Unmarshal(b); err != nil || len(theirs.Entries) != len(kt) {
-			return // they stop at the first size of 0 and at rests of less than 4 bytes, as we do not
-		}
-		for i, e := range kt {
-			if !bytes.Equal(e.key.KeyValue, theirs.Entries[i].Key.KeyValue) || e.version != theirs.Entries[i].KVNO || e.realm != theirs.Entries[i].Principal.Realm {
-				t.Fatalf("entry %d: %+v, of gokrb5 %s", i, e, theirs.Entries[i])
-			}
+		components := []string{"zookeeper", "host.ex.test"}
+		if _, err := kt.find(components, testRealm, 18, 0); err == nil && !kt.holds(components, testRealm) {
+			t.Fatal("a key of a principal that is not there")
 		}
 	})
 }

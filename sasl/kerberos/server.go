@@ -105,10 +105,10 @@ func (s *Server) Renew(config ServerConfig) (*Server, error) {
 func (s *Server) parse(file []byte) (keytab, error) {
 	kt, err := parseKeytab(file)
 	if err != nil {
-		return nil, fmt.Errorf("kerberos: %s: %w", s.config.KeyTab, err)
+		return kt, fmt.Errorf("kerberos: %s: %w", s.config.KeyTab, err)
 	}
-	if len(kt) == 0 || s.components != nil && !kt.holds(s.components, s.realm) {
-		return nil, fmt.Errorf("kerberos: %s has no key of %s; export one (kadmin: ktadd -k FILE PRINCIPAL)", s.config.KeyTab, s.config.Principal)
+	if len(kt.Entries) == 0 || s.components != nil && !kt.holds(s.components, s.realm) {
+		return kt, fmt.Errorf("kerberos: %s has no key of %s; export one (kadmin: ktadd -k FILE PRINCIPAL)", s.config.KeyTab, s.config.Principal)
 	}
 	return kt, nil
 }
