@@ -15,9 +15,8 @@ import (
 	"github.com/gozkd/gozkd/internal/vfs"
 )
 
-// For 30 s no file descriptor is left, except those of the reserve for the log. Meanwhile the log
-// needs new segments and a checkpoint is due. The node goes on, and writes the checkpoint
-// afterwards.
+// For 30 s hardly any file descriptor is left. Meanwhile the log needs new segments, and a
+// checkpoint is due. The node goes on, and writes the checkpoint afterwards.
 func TestDescriptors_NoneLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var none atomic.Bool

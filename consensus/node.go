@@ -38,11 +38,10 @@ type Node struct {
 	peers       peerActivity // guarded by turns
 	following   *followed    // guarded by turns; nil: no entries of Follow wait to be applied
 
-	reverted  bool         // see Status.Reverted
-	reserve   *vfs.Reserve // of the disk; nil: in memory
-	lock      vfs.Lock     // of the data directory; nil: in memory
-	memory    *Memory      // nil: the state is lost with the node
-	used      atomic.Bool  // Run or Close was called
+	reverted  bool        // see Status.Reverted
+	lock      vfs.Lock    // of the data directory; nil: in memory
+	memory    *Memory     // nil: the state is lost with the node
+	used      atomic.Bool // Run or Close was called
 	loopEnded chan struct{}
 }
 
@@ -83,7 +82,7 @@ func Open(cfg Config) (_ *Node, err error) {
 	}()
 	r := recovered{meta: core.Meta{Member: cfg.ID, Streams: core.Streams{}}}
 	if !n.cfg.inMemory() {
-		n.reserveDescriptors()
+		n.waitForDescriptors()
 		if err := n.recover(&r); err != nil {
 			return nil, err
 		}
@@ -124,17 +123,13 @@ func Open(cfg Config) (_ *Node, err error) {
 	return n, nil
 }
 
-// spareDescriptors are enough for a new segment of the log and a checkpoint at the same time.
-const spareDescriptors = 4
-
-// reserveDescriptors keeps file descriptors for the disk, so that connections that take all others
-// do not stop the node.
-func (n *Node) reserveDescriptors() {
-	n.reserve = vfs.NewReserve(spareDescriptors, func(err error) {
-		n.cfg.Logger.Warn("no file descriptor is left: the disk gets one of the reserve; raise the limit of this process (ulimit -n), or lower maxCnxns",
+// waitForDescriptors makes the disk wait for file descriptors if none is left for a while.
+func (n *Node) waitForDescriptors() {
+	warn := func(err error) {
+		n.cfg.Logger.Warn("the disk waits, because no file descriptor is left: raise the limit of this process (ulimit -n), or lower maxCnxns",
 			"error", err)
-	})
-	n.cfg.FS, n.cfg.DirFS = n.reserve.FS(n.cfg.FS), n.reserve.FS(n.cfg.DirFS)
+	}
+	n.cfg.FS, n.cfg.DirFS = vfs.Patient(n.cfg.FS, warn), vfs.Patient(n.cfg.DirFS, warn)
 }
 
 // clockIncarnation returns an incarnation above any that an earlier life can have had, unless the
@@ -248,9 +243,6 @@ func (n *Node) release() (err error) {
 	}
 	if n.memory != nil {
 		n.memory.giveBack()
-	}
-	if n.reserve != nil {
-		n.reserve.Close()
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/gozkd/gozkd/internal/accept"
 	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/httplocal"
 )
@@ -54,7 +55,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		c.host, c.elsewhere = fair.Host(nc.RemoteAddr()), !from.IsLoopback()
 		c.proxy = slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from) })
 		c.noteActive()
-		if l.take(c) {
+		if accept.HasRoom(nc) && l.take(c) {
 			return c, nil
 		}
 		_ = nc.Close() // nothing was sent on it

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,6 +88,41 @@ func TestBoundedListener_Proxy(t *testing.T) {
 	}
 	if n := len(l.conns); n != 2*httpConnsPerHost+1 {
 		t.Errorf("%d connections", n)
+	}
+}
+
+// lastSocket is a connection that has the last file descriptor there can be.
+type lastSocket struct{ net.Conn }
+
+func (lastSocket) SyscallConn() (syscall.RawConn, error) { return lastDescriptor{}, nil }
+
+type lastDescriptor struct{ syscall.RawConn }
+
+func (lastDescriptor) Control(f func(uintptr)) error { f(^uintptr(0)); return nil }
+
+// A port closes connections with the last file descriptors, which are for files.
+func TestBoundedListener_LastDescriptors(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("the system does not tell its limit")
+	}
+	theirs := make(chan net.Conn, 2)
+	l := newBoundedListener(handed{conn: theirs, close: func() {}}, 0)
+	refused, last := net.Pipe()
+	defer refused.Close()
+	ours, end := net.Pipe()
+	defer ours.Close()
+	theirs <- lastSocket{fromHost{last, "127.0.0.1"}}
+	theirs <- fromHost{end, "127.0.0.1"}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.(*boundedConn).Conn.(fromHost).Conn; got != end || len(l.conns) != 1 {
+		t.Errorf("%v was accepted, %d connections", got, len(l.conns))
+	}
+	if _, err := refused.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection with the last descriptor: %v", err)
 	}
 }
 

@@ -10,13 +10,20 @@ import (
 	"time"
 )
 
+// errNoRoom is the error of a connection for which HasRoom has none.
+var errNoRoom = errors.New("the last file descriptors of the process are not for connections")
+
 // Loop calls take with each connection of l until l is closed or ctx ends, and returns the reason.
 // After any other error Loop calls failed, and waits for retry before it goes on: most likely there
-// are no file descriptors left until other files are closed.
+// are no file descriptors left for connections until others are closed.
 func Loop(ctx context.Context, l net.Listener, failed func(err error, retry time.Duration), take func(net.Conn)) error {
 	wait := time.Duration(0)
 	for {
 		conn, err := l.Accept()
+		if err == nil && !HasRoom(conn) {
+			_ = conn.Close() // nothing was sent on it
+			conn, err = nil, errNoRoom
+		}
 		switch {
 		case ctx.Err() != nil: // the error of a closed l need not be net.ErrClosed
 			if err == nil {

@@ -2,145 +2,125 @@ package vfs
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// process has a number of free descriptors, of which each open file and each call of SyncDir takes
-// one.
-type process struct {
+// crowded is a file system of a process that may have no free descriptor.
+type crowded struct {
 	OS
-	mu   sync.Mutex // guards free
-	free int
+	err   atomic.Pointer[error] // that of operations; nil: there are free descriptors
+	calls atomic.Int64
 }
 
-func (p *process) take() (io.Closer, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.free == 0 {
-		return nil, syscall.EMFILE
+func (c *crowded) full() error {
+	c.calls.Add(1)
+	if err := c.err.Load(); err != nil {
+		return *err
 	}
-	p.free--
-	return p, nil
-}
-
-func (p *process) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free++
 	return nil
 }
 
-type processFile struct {
-	File
-	p *process
-}
-
-func (f processFile) Close() error {
-	return errors.Join(f.p.Close(), f.File.Close())
-}
-
-func (p *process) Create(name string) (File, error) {
-	if _, err := p.take(); err != nil {
+func (c *crowded) Create(name string) (File, error) {
+	if err := c.full(); err != nil {
 		return nil, err
 	}
-	f, err := p.OS.Create(name)
-	return processFile{f, p}, err
+	return c.OS.Create(name)
 }
 
-func (p *process) SyncDir(string) error {
-	c, err := p.take()
-	if err == nil {
-		err = c.Close()
+func (c *crowded) Open(name string) (File, error) {
+	if err := c.full(); err != nil {
+		return nil, err
 	}
-	return err
+	return c.OS.Open(name)
 }
 
-func TestReserve_NoDescriptorLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, warned := &process{free: 2}, 0
-		r := &Reserve{size: 2, open: p.take, warn: func(error) { warned++ }}
-		r.fill()
-		fs, path := r.FS(p), filepath.Join(t.TempDir(), "f")
-		create := func() File {
-			t.Helper()
-			f, err := fs.Create(path)
-			if err != nil {
-				t.Fatal(err)
+func (c *crowded) OpenRW(name string) (File, error) {
+	if err := c.full(); err != nil {
+		return nil, err
+	}
+	return c.OS.OpenRW(name)
+}
+
+func (c *crowded) MkdirAll(dir string) error { return errors.Join(c.full(), c.OS.MkdirAll(dir)) }
+func (c *crowded) SyncDir(string) error      { return c.full() }
+
+func (c *crowded) ReadDir(dir string) ([]string, error) {
+	if err := c.full(); err != nil {
+		return nil, err
+	}
+	return c.OS.ReadDir(dir)
+}
+
+func TestPatient(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	closed := func(f File, err error) error {
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	ops := []struct {
+		name string
+		do   func(fs FS) error
+	}{
+		{"Create", func(fs FS) error { return closed(fs.Create(path)) }},
+		{"Open", func(fs FS) error { return closed(fs.Open(path)) }},
+		{"OpenRW", func(fs FS) error { return closed(fs.OpenRW(path)) }},
+		{"MkdirAll", func(fs FS) error { return fs.MkdirAll(dir) }},
+		{"SyncDir", func(fs FS) error { return fs.SyncDir(dir) }},
+		{"ReadDir", func(fs FS) error {
+			names, err := fs.ReadDir(dir)
+			if err == nil && (len(names) != 1 || names[0] != "f") {
+				err = errors.New("not the file in the directory")
 			}
-			return f
-		}
-		if p.free != 0 || warned != 0 {
-			t.Fatalf("%d descriptors are free, %d warnings", p.free, warned)
-		}
-		a, b := create(), create()
-		if warned != 2 || len(r.spare) != 0 {
-			t.Errorf("%d warnings, %d spare descriptors", warned, len(r.spare))
-		}
-		time.AfterFunc(time.Second, func() { _ = p.Close() }) // somebody closes a connection
-		if err := fs.SyncDir("."); err != nil {
-			t.Error(err)
-		}
-		if len(r.spare) != 1 {
-			t.Errorf("%d spare descriptors after a call that took one for a moment", len(r.spare))
-		}
-		if err := a.Close(); err != nil || len(r.spare) != 2 {
-			t.Errorf("%v, %d spare descriptors after a file was closed", err, len(r.spare))
-		}
-		if err := b.Close(); err != nil || p.free != 1 {
-			t.Errorf("%v, %d free descriptors", err, p.free)
-		}
-		r.Close()
-		if p.free != 3 {
-			t.Errorf("%d free descriptors at the end", p.free)
-		}
-		p.free = 0
-		begin := time.Now()
-		if err := fs.SyncDir("."); !NoDescriptor(err) || time.Since(begin) < reservePatience {
-			t.Errorf("%v after %v", err, time.Since(begin))
-		}
-	})
-}
-
-// missing is a process without any file.
-type missing struct{ *process }
-
-func (m missing) Open(string) (File, error) {
-	d, err := m.take() // the system looks for the name afterwards
-	if err != nil {
-		return nil, err
+			return err
+		}},
 	}
-	return nil, errors.Join(fs.ErrNotExist, d.Close())
-}
-
-// An operation that fails, although the reserve gave it a descriptor, gives it back.
-func TestReserve_FailedOpen(t *testing.T) {
-	p := &process{free: 2}
-	r := &Reserve{size: 2, open: p.take, warn: func(error) {}}
-	r.fill()
-	for range 3 {
-		if _, err := r.FS(missing{p}).Open("f"); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatal(err)
-		}
-		if len(r.spare) != 2 {
-			t.Fatalf("%d spare descriptors are left of 2", len(r.spare))
+	for _, op := range ops {
+		for _, none := range []error{syscall.EMFILE, syscall.ENFILE} {
+			synctest.Test(t, func(t *testing.T) {
+				c, warned := new(crowded), 0
+				disk := Patient(c, func(err error) {
+					if warned++; !errors.Is(err, none) {
+						t.Errorf("%s: warned of %v", op.name, err)
+					}
+				})
+				if err := op.do(disk); err != nil || warned != 0 || c.calls.Load() != 1 {
+					t.Errorf("%s with free descriptors: %v, %d warnings, %d calls", op.name, err, warned, c.calls.Load())
+				}
+				c.err.Store(&none)
+				const wait = patience / 2
+				time.AfterFunc(wait, func() { c.err.Store(nil) }) // somebody closes a connection
+				begin := time.Now()
+				if err := op.do(disk); err != nil || warned != 1 {
+					t.Errorf("%s: %v, %d warnings", op.name, err, warned)
+				}
+				if took := time.Since(begin); took < wait || took > wait+time.Second {
+					t.Errorf("%s: after %v, want %v", op.name, took, wait)
+				}
+				c.err.Store(&none)
+				begin = time.Now()
+				if err := op.do(disk); !errors.Is(err, none) || time.Since(begin) < patience {
+					t.Errorf("%s: %v after %v", op.name, err, time.Since(begin))
+				}
+			})
 		}
 	}
 }
 
-func TestReserve_Real(t *testing.T) {
-	r := NewReserve(2, func(error) {})
-	if len(r.spare) != 2 {
-		t.Errorf("%d descriptors", len(r.spare))
-	}
-	r.Close()
-	if f, err := r.FS(OS{}).Create(filepath.Join(t.TempDir(), "f")); err != nil || f.Close() != nil {
-		t.Error(err)
+// Another error is not worth waiting for.
+func TestPatient_OtherErrors(t *testing.T) {
+	c, other := new(crowded), error(fs.ErrPermission)
+	c.err.Store(&other)
+	disk := Patient(c, func(err error) { t.Errorf("warned of %v", err) })
+	if _, err := disk.Open("f"); !errors.Is(err, other) || c.calls.Load() != 1 {
+		t.Errorf("%v after %d calls", err, c.calls.Load())
 	}
 }

@@ -112,7 +112,7 @@ func TestFS_InPlace(t *testing.T) {
 		do   []func(string)
 	}{
 		"os": {vfs.OS{}, onOS}, "mem": {mem, both(mem, mem.RemoveAll, mem.Replace)},
-		"reserve": {vfs.NewReserve(0, func(error) {}).FS(vfs.OS{}), onOS},
+		"patient": {vfs.Patient(vfs.OS{}, func(error) {}), onOS},
 		"faulty":  {vfstest.NewFaulty(mem, func(vfstest.Op) error { return nil }), both(mem, mem.RemoveAll, mem.Replace)},
 	} {
 		for i, do := range tc.do {

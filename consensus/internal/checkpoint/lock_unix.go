@@ -16,9 +16,6 @@ import (
 // file of a running server, and sees a single transaction while it holds the lock. A reader waits a
 // second at most. A writer waits a minute, in which a tool finishes as a rule.
 func lockFile(f vfs.File, exclusive bool) error {
-	if reserved, ok := f.(interface{ Unwrap() vfs.File }); ok {
-		f = reserved.Unwrap()
-	}
 	file, ok := f.(interface{ Fd() uintptr })
 	if !ok { // in memory
 		return nil

@@ -29,15 +29,13 @@ func (s *shortOnce) OpenRW(name string) (vfs.File, error) {
 	return s.FS.OpenRW(name)
 }
 
-// A file that took a descriptor of the reserve is locked like any other.
-func TestLockFile_OfTheReserve(t *testing.T) {
+// A file that waited for a descriptor is locked like any other.
+func TestLockFile_AfterAWait(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "checkpoint.db")
 	if err := vfs.WriteFile(vfs.OS{}, name, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	reserve := vfs.NewReserve(1, func(error) {})
-	defer reserve.Close()
-	ours, err := reserve.FS(&shortOnce{FS: vfs.OS{}}).OpenRW(name)
+	ours, err := vfs.Patient(&shortOnce{FS: vfs.OS{}}, func(error) {}).OpenRW(name)
 	if err != nil {
 		t.Fatal(err)
 	}
