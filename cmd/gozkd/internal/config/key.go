@@ -358,7 +358,7 @@ func lookup(written string) (row key, canonical string, ok bool) {
 	return row, canonical, ok
 }
 
-// similar returns the most similar known key, or "".
+// similar asks whether the most similar known key was meant. It returns "" if none is similar.
 func similar(written string) string {
 	bare := strings.TrimPrefix(written, "zookeeper.")
 	var names []string
@@ -367,6 +367,8 @@ func similar(written string) string {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "*") })
 	name := cli.Nearest(bare, names, 4)
-	row, _, _ := lookup(name)
-	return row.name
+	if row, _, known := lookup(name); known {
+		return "; did you mean " + row.name + "?"
+	}
+	return ""
 }

@@ -103,9 +103,7 @@ func LoadFlags(
 	for _, s := range fromCommandLine {
 		r.set(s)
 	}
-	if inv.File != "" {
-		r.scripts(inv.File)
-	}
+	r.scripts(inv.File)
 	if dir != nil {
 		r.standby(dir())
 	}
@@ -117,7 +115,10 @@ func LoadFlags(
 		r.checkEnsemble(inv, &c)
 	}
 	r.adminServer(inv, &c)
-	r.doubtful(&c)
+	r.equalPorts(&c)
+	r.tinyDataLimit(&c)
+	r.oddDirectories()
+	r.missingArchive(&c)
 	inv.won, inv.Warnings, inv.Properties = r.won, r.warnings, append(r.properties, inv.Properties...)
 	if len(r.problems) > 0 {
 		return inv, c, &Error{Problems: r.problems}
@@ -193,14 +194,6 @@ var shellMarks = regexp.MustCompile(`^~|["'$]|%.*%| #`)
 
 // leastDataLimit is twice what a server without data takes.
 const leastDataLimit = 16 << 20
-
-// doubtful warns of settings that a server takes, and that cannot be meant.
-func (r *resolver) doubtful(c *Config) {
-	r.equalPorts(c)
-	r.tinyDataLimit(c)
-	r.oddDirectories()
-	r.missingArchive(c)
-}
 
 // equalPorts warns of ports that this server would open twice.
 func (r *resolver) equalPorts(c *Config) {

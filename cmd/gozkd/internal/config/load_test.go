@@ -164,13 +164,17 @@ func TestLoad_NamesOfSystemProperties(t *testing.T) {
 }
 
 func TestLoad_UnknownKeys(t *testing.T) {
-	inv := good(t, "dataDir=d\n\ntickTme=2000\nclientport=1\nnothing.like.any.key=1", map[string]string{"JVMFLAGS": "-Dzookeeper.skipAcl=yes -Dqwertz=1"}, "-o", "snapcount=5")
+	inv := good(t, "dataDir=d\n\ntickTme=2000\nclientport=1\nnothing.like.any.key=1\nadmin.servePort=-1\n"+
+		"leader.maxTimeToWaitForEpoch=1\nssl.clientAuht=need", map[string]string{"JVMFLAGS": "-Dzookeeper.skipAcl=yes -Dqwertz=1"}, "-o", "snapcount=5")
 	wantLines(t, inv.Warnings,
 		"JVMFLAGS: zookeeper.skipAcl: is not a key of gozkd and has no effect; did you mean skipACL?",
 		"zoo.cfg:3: tickTme: is not a key of gozkd and has no effect; did you mean tickTime?",
 		"zoo.cfg:4: clientport: is not a key of gozkd and has no effect; did you mean clientPort?",
 		"zoo.cfg:5: nothing.like.any.key: is not a key of gozkd and has no effect",
-		"-o: snapcount: is not a key of gozkd and has no effect; did you mean snapCount?")
+		"-o: snapcount: is not a key of gozkd and has no effect; did you mean snapCount?",
+		"zoo.cfg:6: admin.servePort: is not a key of gozkd and has no effect; did you mean admin.serverPort?",
+		`zoo.cfg:8: ssl.clientAuht: is "(hidden)", which this version does not support: not a key of ZooKeeper 3.9, perhaps of security; `+
+			"did you mean ssl.clientAuth?; it has no effect, because "+noTLS)
 }
 
 func TestLoad_AllProblemsAtOnce(t *testing.T) {

@@ -144,17 +144,16 @@ func (r *resolver) file(path string) {
 	}
 }
 
-// scripts warns of keys that are set only in the scripts that zkServer.sh runs beside zoo.cfg.
+// scripts warns of keys that only the scripts beside zoo.cfg set, which zkServer.sh runs, if any.
 func (r *resolver) scripts(file string) {
-	separates := func(c rune) bool { return strings.ContainsRune(" \t\r\"'", c) }
 	for _, name := range []string{"java.env", "zookeeper-env.sh"} {
 		path := filepath.Join(filepath.Dir(file), name)
 		text, _ := os.ReadFile(path) // mostly there is none
 		for i, line := range strings.Split(string(text), "\n") {
-			if strings.HasPrefix(trim(line), "#") || strings.Contains(line, "CLIENT_JVMFLAGS=") {
+			if file == "" || strings.HasPrefix(trim(line), "#") || strings.Contains(line, "CLIENT_JVMFLAGS=") {
 				continue
 			}
-			for word := range strings.FieldsFuncSeq(line, separates) {
+			for word := range strings.FieldsFuncSeq(line, func(c rune) bool { return strings.ContainsRune(" \t\r\"'", c) }) {
 				s, ours := systemProperty(word, Origin{Source: path, Line: i + 1})
 				row, canonical, known := lookup(s.key)
 				if _, set := r.won[canonical]; ours && known && !set && row.status == works {
@@ -170,11 +169,9 @@ func (r *resolver) scripts(file string) {
 func (r *resolver) set(s setting) {
 	row, canonical, ok := lookup(s.key)
 	if !ok {
-		hint := ""
+		hint := similar(s.key)
 		if strings.HasPrefix(s.key, ";") {
 			hint = "; a comment begins with #"
-		} else if near := similar(s.key); near != "" {
-			hint = "; did you mean " + near + "?"
 		}
 		r.warn(s.from, s.key, "is not a key of gozkd and has no effect%s", hint)
 		return
@@ -272,10 +269,17 @@ func (r *resolver) check(name string) {
 	if k := w.row.kind; k.lenient && !strings.EqualFold(w.value, v) {
 		r.warn(w.from, w.key, "is %q, which means %s, as in ZooKeeper; allowed: %s", shown, v, k.allowed)
 	}
-	fine := slices.Contains(w.row.fine, v)
+	fine, near := slices.Contains(w.row.fine, v), ""
+	if prefix, rest := strings.CutSuffix(w.row.name, "*"); rest && w.row.status != works {
+		if near = similar(w.key); !strings.Contains(near, " "+prefix) {
+			near = "" // that key is of another kind
+		}
+	}
 	switch {
+	case w.row.status == harmless && near != "":
+		r.warn(w.from, w.key, "is not a key of gozkd and has no effect%s", near)
 	case w.row.status == refused && !fine:
-		allowed := ""
+		allowed := near
 		if len(w.row.fine) > 0 {
 			allowed = "; allowed: " + strings.Join(w.row.fine, ", ")
 		}
