@@ -61,8 +61,9 @@ func (t *connTable) evictWatchers() {
 		sum[c.addr] += w.Bytes
 		all = append(all, watcher{w, c})
 	}
-	slices.SortStableFunc(all, func(x, y watcher) int {
-		return cmp.Or(cmp.Compare(sum[y.c.addr], sum[x.c.addr]), cmp.Compare(y.Bytes, x.Bytes))
+	sort.Slice(all, func(i, j int) bool {
+		x, y := all[i], all[j]
+		return cmp.Or(cmp.Compare(sum[y.c.addr], sum[x.c.addr]), cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Conn, y.Conn)) < 0
 	})
 	_, together := t.growth.crowd(false)
 	bound, closing := t.watchBound(together), int64(0)

@@ -1,9 +1,6 @@
 package watch
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Stats returns the number of connections, paths, and pairs of both in the data table, which holds
 // data, persistent and recursive watches. Child watches are left out, as in ZooKeeper's four-letter
@@ -27,7 +24,7 @@ type Held struct {
 	Bytes int64
 }
 
-// Held returns all connections with watches, sorted by number. The caller owns the result. The cost
+// Held returns all connections with watches, in any order. The caller owns the result. The cost
 // is proportional to the number of connections, and all other calls wait.
 func (t *Table) Held() []Held {
 	t.mu.Lock()
@@ -36,7 +33,6 @@ func (t *Table) Held() []Held {
 	for id, n := range t.conns {
 		all = append(all, Held{id, t.conn.At(n).bytes})
 	}
-	slices.SortFunc(all, func(a, b Held) int { return cmp.Compare(a.Conn, b.Conn) })
 	return all
 }
 

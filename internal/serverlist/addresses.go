@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -51,8 +52,8 @@ func (m *Member) parsePeers(text string, complete, several bool) (code proto.Err
 	if roles[Observer.String()] {
 		m.Role = Observer
 	}
-	slices.SortStableFunc(all, func(a, b address) int {
-		return cmp.Compare(strings.Trim(printHost(a.host), "[]"), strings.Trim(printHost(b.host), "[]"))
+	sort.SliceStable(all, func(i, j int) bool {
+		return strings.Trim(printHost(all[i].host), "[]") < strings.Trim(printHost(all[j].host), "[]")
 	})
 	m.Host, m.PeerPort, m.ElectionPort = all[0].host, all[0].peerPort, all[0].election
 	more := make([]string, 0, len(all)-1)

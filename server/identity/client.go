@@ -1,11 +1,11 @@
 package identity
 
 import (
-	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 	"unicode/utf16"
 
@@ -187,7 +187,7 @@ func order(ids []proto.ID) {
 	for len(ids) >= int(slots/4*3) {
 		slots *= 2
 	}
-	slices.SortStableFunc(ids, func(a, b proto.ID) int { return cmp.Compare(slotOf(a)&(slots-1), slotOf(b)&(slots-1)) })
+	sort.SliceStable(ids, func(i, j int) bool { return slotOf(ids[i])&(slots-1) < slotOf(ids[j])&(slots-1) })
 }
 
 // slotOf returns a number whose low bits are the place of an id in Java's ConcurrentHashMap.

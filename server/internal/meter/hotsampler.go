@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,8 +218,9 @@ func (h *HotSampler) Spots(address func(proto.SessionID) string) facts.HotSpots 
 	for _, p := range paths {
 		spots.Paths = append(spots.Paths, facts.HotPath{Path: p.Path, Reads: p.Reads / seconds, Writes: p.Writes / seconds})
 	}
-	slices.SortFunc(spots.Paths, func(a, b facts.HotPath) int {
-		return cmp.Or(cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes), cmp.Compare(a.Path, b.Path))
+	sort.Slice(spots.Paths, func(i, j int) bool {
+		a, b := spots.Paths[i], spots.Paths[j]
+		return cmp.Or(cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes), cmp.Compare(a.Path, b.Path)) < 0
 	})
 	spots.Paths = slices.Clip(spots.Paths[:min(len(spots.Paths), maxListed)])
 	list := slices.SortedFunc(maps.Values(clients), func(a, b *client) int {
