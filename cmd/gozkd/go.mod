@@ -5,9 +5,6 @@ module github.com/gozkd/gozkd/cmd/gozkd
 go 1.26.0
 
 require (
-	charm.land/bubbletea/v2 v2.0.9
-	charm.land/lipgloss/v2 v2.0.6
-	github.com/charmbracelet/colorprofile v0.4.3
 	github.com/coreos/go-systemd/v22 v22.7.0
 	github.com/go-zookeeper/zk v1.0.4
 	github.com/golang/snappy v1.0.0
@@ -28,6 +25,8 @@ require (
 	pgregory.net/rapid v1.3.0
 	software.sslmate.com/src/go-pkcs12 v0.7.4
 )
+
+require github.com/charmbracelet/colorprofile v0.4.3 // indirect
 
 require (
 	github.com/agnivade/levenshtein v1.2.2

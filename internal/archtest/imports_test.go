@@ -405,10 +405,9 @@ var table = slices.Concat(webTable, []box{
 		{"server/facts", "hot paths and clients"},
 		{"proto", "zxids and session ids"},
 		{"client", "reads /zookeeper/config where conf is not whitelisted"},
-		{"charm.land/bubbletea/v2", "keys and screen"},
-		{"charm.land/lipgloss/v2", "colors, and how wide a text is"},
-		{"golang.org/x/term", "whether there is a terminal"},
-		{"github.com/charmbracelet/x/ansi", "truncates texts"},
+		{"cmd/gozkd/internal/shell/console", "sets the terminal's mode"},
+		{"golang.org/x/term", "the size of the terminal"},
+		{"github.com/charmbracelet/x/ansi", "escape sequences, and how wide a text is"},
 	}},
 	{pkg: "cmd/gozkd/internal/status", there: true, may: []arrow{
 		{"cmd/gozkd/internal/clientflags", "TLS and SASL"},

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
@@ -19,8 +19,8 @@ import (
 
 // memberColumns returns the columns of a member that serves. The widest screen shows all of them.
 func memberColumns(e *ensemble, th theme) []column[*member] {
-	plain := func(text func(m *member) string) func(*member, int) (string, lipgloss.Style) {
-		return func(m *member, _ int) (string, lipgloss.Style) { return text(m), lipgloss.Style{} }
+	plain := func(text func(m *member) string) func(*member, int) (string, ansi.Style) {
+		return func(m *member, _ int) (string, ansi.Style) { return text(m), nil }
 	}
 	number := func(title string, width, rank int, text func(m *member) string) column[*member] {
 		return column[*member]{title: title, width: width, rank: rank, right: true, cell: plain(text)}
@@ -41,11 +41,11 @@ func memberColumns(e *ensemble, th theme) []column[*member] {
 	columns := []column[*member]{
 		{title: "ID", width: 3, right: true, cell: plain(idText)},
 		{title: "SERVER", width: 15, grows: true, most: 28, cell: plain(func(m *member) string { return m.Address })},
-		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, lipgloss.Style) { return m.role(e, th) }},
+		{title: "ROLE", width: 10, cell: func(m *member, _ int) (string, ansi.Style) { return m.role(e, th) }},
 		number("ZXID", 13, 6, func(m *member) string { return m.last.State.Zxid.String() }),
 		number("LAG", 6, 1, func(m *member) string { return lagText(e.lag(m)) }),
 		number("REQ/S", 5, 0, func(m *member) string { return perSecond(m.rates.Requests) }),
-		{title: "TREND", width: 8, rank: 2, cell: func(m *member, width int) (string, lipgloss.Style) {
+		{title: "TREND", width: 8, rank: 2, cell: func(m *member, width int) (string, ansi.Style) {
 			return sparkline(m.values(requests), width, top), th.trend
 		}},
 		number("READ/S", 6, 7, func(m *member) string { return perSecond(m.rates.Reads) }),
@@ -81,7 +81,7 @@ func idText(m *member) string {
 }
 
 // role returns the text of the column ROLE, and its style.
-func (m *member) role(e *ensemble, th theme) (text string, style lipgloss.Style) {
+func (m *member) role(e *ensemble, th theme) (text string, style ansi.Style) {
 	switch {
 	case !m.hasSample:
 		return "asking", th.dim
@@ -153,14 +153,14 @@ func clientColumns(now time.Time) []clientColumn {
 	number := func(title string, width, rank int, value func(*session) float64, text func(float64) string) clientColumn {
 		return clientColumn{
 			column: column[*session]{title: title, width: width, rank: rank, right: true,
-				cell: func(s *session, _ int) (string, lipgloss.Style) { return text(value(s)), lipgloss.Style{} }},
+				cell: func(s *session, _ int) (string, ansi.Style) { return text(value(s)), nil }},
 			compare: func(a, b *session) int { return cmp.Compare(value(b), value(a)) }, // an unknown number, NaN, is the smallest
 		}
 	}
 	name := func(title string, width, rank int, grows bool, text func(*session) string) clientColumn {
 		return clientColumn{
 			column: column[*session]{title: title, width: width, rank: rank, grows: grows, most: 28,
-				cell: func(s *session, _ int) (string, lipgloss.Style) { return printable.Dotted(text(s)), lipgloss.Style{} }},
+				cell: func(s *session, _ int) (string, ansi.Style) { return printable.Dotted(text(s)), nil }},
 			compare: func(a, b *session) int { return strings.Compare(text(a), text(b)) },
 			rises:   true,
 		}
@@ -213,7 +213,7 @@ type column[T any] struct {
 	grows bool
 	most  int
 	// cell returns the text and its style. width is the current width of the column.
-	cell func(row T, width int) (string, lipgloss.Style)
+	cell func(row T, width int) (string, ansi.Style)
 }
 
 const gap = 1 // cells between columns
@@ -251,7 +251,7 @@ func lay[T any](columns []column[T], width int) []column[T] {
 const maxRank = 9
 
 // heading returns the titles. An arrow follows the title marked, upwards if rises is true.
-func heading[T any](columns []column[T], style lipgloss.Style, marked string, rises bool) string {
+func heading[T any](columns []column[T], style ansi.Style, marked string, rises bool) string {
 	cells := make([]string, len(columns))
 	for i, c := range columns {
 		title := c.title
@@ -260,14 +260,14 @@ func heading[T any](columns []column[T], style lipgloss.Style, marked string, ri
 		}
 		cells[i] = fit(title, c.width, c.right)
 	}
-	return style.Render(strings.Join(cells, strings.Repeat(" ", gap)))
+	return style.Styled(strings.Join(cells, strings.Repeat(" ", gap)))
 }
 
 func line[T any](columns []column[T], row T) string {
 	cells := make([]string, len(columns))
 	for i, c := range columns {
 		text, style := c.cell(row, c.width)
-		cells[i] = style.Render(fit(text, c.width, c.right))
+		cells[i] = style.Styled(fit(text, c.width, c.right))
 	}
 	return strings.Join(cells, strings.Repeat(" ", gap))
 }

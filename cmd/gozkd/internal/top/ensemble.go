@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -111,11 +112,14 @@ func clientsBetween(m *member, a, b *Sample) []session {
 	return list
 }
 
+// serving returns the members that are up.
+func (e *ensemble) serving() []*member {
+	return slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool { return !m.up() })
+}
+
 // leaders returns the members that claim to lead.
 func (e *ensemble) leaders() []*member {
-	return slices.DeleteFunc(slices.Clone(e.members), func(m *member) bool {
-		return !m.up() || m.last.State.Mode != facts.Leader
-	})
+	return slices.DeleteFunc(e.serving(), func(m *member) bool { return m.last.State.Mode != facts.Leader })
 }
 
 // leader returns the leader, that of the newer epoch if two claim to lead, or nil.
@@ -151,10 +155,8 @@ func (e *ensemble) followed() *member {
 }
 
 func (e *ensemble) zxid() (newest proto.Zxid) {
-	for _, m := range e.members {
-		if m.up() {
-			newest = max(newest, m.last.State.Zxid)
-		}
+	for _, m := range e.serving() {
+		newest = max(newest, m.last.State.Zxid)
 	}
 	return newest
 }
@@ -234,29 +236,23 @@ func (e *ensemble) totals() totals {
 // problems returns what is wrong with the ensemble, one sentence each.
 func (e *ensemble) problems() []string {
 	var list []string
-	sampled := 0
 	var standalone, impaired []string
 	fenced := ""
-	for _, m := range e.members {
-		if m.hasSample {
-			sampled++
-		}
-		if m.up() && m.last.State.Mode == facts.Standalone {
+	for _, m := range e.serving() {
+		switch m.last.State.Mode {
+		case facts.Standalone:
 			standalone = append(standalone, m.Address)
-		}
-		if m.up() && m.last.State.Mode == facts.ReadOnly {
+		case facts.ReadOnly:
 			impaired = append(impaired, m.Address+": serves only reads: "+m.last.Monitor.WhyReadOnly())
 		}
-		if m.up() {
-			fenced = cmp.Or(fenced, m.last.State.Archive)
-			if why := m.last.State.Outside; why != "" {
-				impaired = append(impaired, m.Address+": "+why)
-			}
+		fenced = cmp.Or(fenced, m.last.State.Archive)
+		if why := m.last.State.Outside; why != "" {
+			impaired = append(impaired, m.Address+": "+why)
 		}
 	}
 	leaders := e.leaders()
 	switch {
-	case sampled < len(e.members):
+	case slices.ContainsFunc(e.members, func(m *member) bool { return !m.hasSample }):
 		// Not all members have been asked yet.
 	case len(leaders) == 0 && e.followed() != nil:
 		// The others follow a member that does not answer.
@@ -314,10 +310,7 @@ func (e *ensemble) missing(of func(*Sample) error) []string {
 // groupBy returns the values of the members that serve, in their order, and the members of each.
 func (e *ensemble) groupBy(of func(*member) (value string, ok bool)) (values []string, members map[string][]string) {
 	members = make(map[string][]string)
-	for _, m := range e.members {
-		if !m.up() {
-			continue
-		}
+	for _, m := range e.serving() {
 		value, ok := of(m)
 		if !ok {
 			continue
@@ -341,16 +334,13 @@ func (m *member) name() string {
 // hot returns the sums of all members, hottest first.
 func (e *ensemble) hot() (h facts.HotSpots, missing []string) {
 	h.Paths, h.Clients = []facts.HotPath{}, []facts.HotClient{}
-	paths := make(map[string]int)
-	for _, m := range e.members {
-		if !m.up() {
-			continue
-		}
+	known := make(map[string]int)
+	for _, m := range e.serving() {
 		for _, p := range m.last.Hot.Paths {
-			i, ok := paths[p.Path]
+			i, ok := known[p.Path]
 			if !ok {
 				i = len(h.Paths)
-				paths[p.Path] = i
+				known[p.Path] = i
 				h.Paths = append(h.Paths, facts.HotPath{Path: p.Path})
 			}
 			h.Paths[i].Reads += p.Reads
@@ -359,7 +349,8 @@ func (e *ensemble) hot() (h facts.HotSpots, missing []string) {
 		h.Clients = append(h.Clients, m.last.Hot.Clients...) // a session is connected to one member
 		h.Window = max(h.Window, m.last.Hot.Window)
 	}
-	slices.SortStableFunc(h.Paths, func(a, b facts.HotPath) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
-	slices.SortStableFunc(h.Clients, func(a, b facts.HotClient) int { return cmp.Compare(b.Reads+b.Writes, a.Reads+a.Writes) })
+	paths, clients := h.Paths, h.Clients
+	sort.SliceStable(paths, func(i, j int) bool { return paths[i].Reads+paths[i].Writes > paths[j].Reads+paths[j].Writes })
+	sort.SliceStable(clients, func(i, j int) bool { return clients[i].Reads+clients[i].Writes > clients[j].Reads+clients[j].Writes })
 	return h, e.missing(func(s *Sample) error { return s.HotErr })
 }

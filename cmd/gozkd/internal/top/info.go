@@ -53,9 +53,9 @@ func (e *ensemble) archive() (note string, bad bool) {
 	var lag time.Duration
 	var writers []string
 	verified, failed := int64(0), false
-	for _, m := range e.members {
+	for _, m := range e.serving() {
 		seconds, ok := m.last.Monitor.Float("gozkd_archive_lag_seconds")
-		if !m.up() || !ok {
+		if !ok {
 			continue
 		}
 		note, lag = "archive", max(lag, time.Duration(seconds*float64(time.Second)))

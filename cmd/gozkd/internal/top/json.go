@@ -181,7 +181,7 @@ func stream(ctx context.Context, w *watcher, o options, out io.Writer) error {
 // text returns everything that is known as plain text of any length.
 func (e *ensemble) text() string {
 	const wide = 200
-	m := newModel(theme{}, 0, nil)
+	m := newModel(theme{}, 0)
 	m.ensemble, m.width, m.height = *e, wide, 2*len(e.members)+2 // room for all members
 	lines := m.head()
 	fixed, rows := m.clientLines()

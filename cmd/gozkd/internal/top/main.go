@@ -10,12 +10,12 @@ import (
 	"sync"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"golang.org/x/term"
 
 	"github.com/gozkd/gozkd/client"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/clientflags"
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/shell/console"
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/wakeup"
 )
@@ -93,7 +93,7 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	if screen, ok := env.Out.(*os.File); o.once || o.json {
 		err = stream(ctx, w, o, env.Out)
 	} else if ok && term.IsTerminal(int(screen.Fd())) {
-		err = show(ctx, w, o, tea.WithInput(env.In), tea.WithOutput(screen), tea.WithEnvironment(environment(env.Getenv)))
+		err = onTerminal(ctx, w, o, env, screen)
 	} else {
 		return c.Misused(errors.New("standard output is not a terminal: use -once or -output json"))
 	}
@@ -107,35 +107,35 @@ func newWatcher(ctx context.Context, o options) *watcher {
 	return &watcher{roster: r, interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout, o.security)}
 }
 
-// show runs the screen until the user or ctx ends it.
-func show(ctx context.Context, w *watcher, o options, terminal ...tea.ProgramOption) error {
-	ctx, cancel := context.WithCancel(ctx)
-	hurry := make(chan struct{}, 1) // capacity 1: later key presses are redundant
-	w.hurry = hurry
-	m := newModel(colors(), o.interval, func() { wakeup.Send(hurry) })
-	// main handles signals and ends ctx.
-	p := tea.NewProgram(m, append(terminal, tea.WithContext(ctx), tea.WithoutSignalHandler())...)
-	var watching sync.WaitGroup
-	// Ended by cancel, and awaited below. Send returns at once when the program has ended.
-	watching.Go(func() { w.run(ctx, func(r Report) { p.Send(r) }) })
-	_, err := p.Run()
-	signalled := ctx.Err() != nil
-	cancel()
-	watching.Wait()
-	if signalled && errors.Is(err, tea.ErrProgramKilled) {
-		return nil
+// onTerminal shows the screen on a terminal, whose mode it restores.
+func onTerminal(ctx context.Context, w *watcher, o options, env cli.Env, screen *os.File) (err error) {
+	if in, ok := env.In.(*os.File); ok && console.IsTerminal(in, screen) {
+		restore, failed := console.Raw(in, screen)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, restore()) }()
 	}
-	return err
+	size := func() (width, height int, err error) { return term.GetSize(int(screen.Fd())) }
+	return show(ctx, w, newModel(colors(env.Getenv), o.interval), &display{keys: env.In, out: screen, size: size})
 }
 
-func environment(getenv func(string) string) []string {
-	var list []string
-	for _, name := range []string{
-		"TERM", "COLORTERM", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM_PROGRAM", "TMUX", "STY", "SSH_TTY", "WT_SESSION", "ConEmuANSI",
-	} {
-		if v := getenv(name); v != "" {
-			list = append(list, name+"="+v)
-		}
-	}
-	return list
+// show runs the screen until the user or ctx ends it.
+func show(ctx context.Context, w *watcher, m *model, d *display) error {
+	hurry := make(chan struct{}, 1) // capacity 1: later key presses are redundant
+	w.hurry, m.refresh = hurry, func() { wakeup.Send(hurry) }
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	reports := make(chan Report)
+	watching.Go(func() { // ended by cancel, and awaited
+		w.run(ctx, func(r Report) {
+			select {
+			case reports <- r:
+			case <-ctx.Done():
+			}
+		})
+	})
+	return d.run(ctx, m, reports)
 }

@@ -6,19 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
-
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/internal/probe"
-	"github.com/gozkd/gozkd/internal/testkit/watchdog"
 )
 
 // watching returns a watcher of a world with a gozkd leader and two members that are down.
@@ -125,97 +119,6 @@ func TestOnce_Fails(t *testing.T) {
 	})
 }
 
-// terminal records what is drawn; tests wait for its content.
-type terminal struct {
-	mu    sync.Mutex
-	drawn bytes.Buffer
-	more  chan struct{} // capacity 1: holds a value after a Write
-}
-
-func (t *terminal) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	select {
-	case t.more <- struct{}{}:
-	default:
-	}
-	return t.drawn.Write(p)
-}
-
-// await waits until text has been drawn and returns all output.
-func (t *terminal) await(tb testing.TB, text string) string {
-	tb.Helper()
-	late := watchdog.After(tb, 20*time.Second)
-	for {
-		t.mu.Lock()
-		drawn := t.drawn.String()
-		t.mu.Unlock()
-		if strings.Contains(drawn, text) {
-			return drawn
-		}
-		select {
-		case <-t.more:
-		case <-late:
-			tb.Fatalf("never drawn: %q in\n%q", text, drawn)
-		}
-	}
-}
-
-// TestShow runs the whole program without a real terminal: it draws, handles keys, exits with q and
-// leaks nothing.
-func TestShow(t *testing.T) {
-	w := newWorld(t)
-	w.thought = time.Millisecond
-	in, keys := io.Pipe()
-	screen := &terminal{more: make(chan struct{}, 1)}
-	ended := make(chan error, 1)
-	// Ended by the key q, and awaited below.
-	go func() {
-		ended <- show(t.Context(), watching(w, 20*time.Millisecond), options{interval: time.Second},
-			tea.WithInput(in), tea.WithOutput(screen), tea.WithWindowSize(100, 30), tea.WithEnvironment([]string{"TERM=xterm"}), tea.WithColorProfile(colorprofile.Ascii))
-	}()
-	screen.await(t, "127.0.0.1:45420")
-	drawn := screen.await(t, "connection refused")
-	for _, color := range []string{"\x1b[31m", "\x1b[32m", "\x1b[1;32m", "\x1b[36m"} {
-		if strings.Contains(drawn, color) {
-			t.Errorf("a color, %q, where none may be", color)
-		}
-	}
-	press := func(key string) {
-		if _, err := io.WriteString(keys, key); err != nil {
-			t.Error(err)
-		}
-	}
-	press("2")
-	screen.await(t, "add hotp to")
-	press("q")
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if err := keys.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A signal ends the program like q.
-func TestShow_Signal(t *testing.T) {
-	w := newWorld(t)
-	w.thought = time.Millisecond
-	ctx, cancel := context.WithCancel(t.Context())
-	screen := &terminal{more: make(chan struct{}, 1)}
-	ended := make(chan error, 1)
-	// Ended by cancel, and awaited below.
-	go func() {
-		ended <- show(ctx, watching(w, 20*time.Millisecond), options{interval: time.Second},
-			tea.WithInput(nil), tea.WithOutput(screen), tea.WithWindowSize(100, 30), tea.WithEnvironment([]string{"TERM=xterm"}))
-	}()
-	screen.await(t, "127.0.0.1:45420")
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestUsage(t *testing.T) {
 	call := func(args string) (status int, out, errs string) {
 		var o, e strings.Builder
@@ -236,13 +139,5 @@ func TestUsage(t *testing.T) {
 	}
 	if status, out, errs := call("-once -interval 100ms -server 127.0.0.1:1"); status != cli.Failed || !strings.Contains(out, "connection refused") || errs != "gozkd top: no member serves\n" {
 		t.Errorf("nobody there: status %d\n%s%s", status, out, errs)
-	}
-}
-
-func TestEnvironment(t *testing.T) {
-	vars := map[string]string{"TERM": "xterm-256color", "NO_COLOR": "1", "SECRET": "x"}
-	got := strings.Join(environment(func(name string) string { return vars[name] }), " ")
-	if got != "TERM=xterm-256color NO_COLOR=1" {
-		t.Error(got)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"math"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/server/facts"
 )
@@ -22,7 +20,7 @@ const (
 
 var panelNames = [panels]string{"clients", "hot", "trends"}
 
-// model is the state of the screen. Update and View are pure, except that a key calls refresh.
+// model is the state of the screen. Its methods are pure, except that a key calls refresh.
 type model struct {
 	ensemble      ensemble
 	theme         theme
@@ -40,29 +38,15 @@ type model struct {
 	refresh func()
 }
 
-func newModel(th theme, interval time.Duration, refresh func()) *model {
-	return &model{theme: th, interval: interval, refresh: refresh, width: 80, height: 24}
+func newModel(th theme, interval time.Duration) *model {
+	return &model{theme: th, interval: interval, refresh: func() {}, width: 80, height: 24}
 }
 
-// Init does nothing: Main starts the watcher.
-func (m *model) Init() tea.Cmd { return nil }
-
-// Update handles a key, the size of the terminal, or a Report.
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-	case tea.KeyPressMsg:
-		if quits := m.key(msg.String()); quits {
-			return m, tea.Quit
-		}
-	case Report:
-		// While paused, reports are dropped; the next rates cover the whole pause.
-		if !m.paused {
-			m.ensemble.observe(msg)
-		}
+// observe shows a Report. While paused, reports are dropped; the next rates cover the whole pause.
+func (m *model) observe(r Report) {
+	if !m.paused {
+		m.ensemble.observe(r)
 	}
-	return m, nil
 }
 
 // key handles a key and reports whether it ends the program.
@@ -115,14 +99,6 @@ func (m *model) show(p panel) {
 	if m.panel != p {
 		m.panel, m.scroll = p, 0
 	}
-}
-
-// View draws the screen.
-func (m *model) View() tea.View {
-	v := tea.NewView(m.screen())
-	v.AltScreen = true
-	v.WindowTitle = "gozkd top"
-	return v
 }
 
 // Sample is the result of asking one member once.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gozkd/gozkd/internal/printable"
 )
@@ -34,9 +34,9 @@ func (m *model) tabs() string {
 	for i, name := range panelNames {
 		text := fmt.Sprintf(" %d %s ", i+1, name)
 		if panel(i) == m.panel {
-			b.WriteString(m.theme.title.Render("[" + text[1:len(text)-1] + "]"))
+			b.WriteString(m.theme.title.Styled("[" + text[1:len(text)-1] + "]"))
 		} else {
-			b.WriteString(m.theme.dim.Render(text))
+			b.WriteString(m.theme.dim.Styled(text))
 		}
 	}
 	return b.String()
@@ -45,7 +45,7 @@ func (m *model) tabs() string {
 func (m *model) notes(list []string) []string {
 	lines := make([]string, len(list))
 	for i, n := range list {
-		lines[i] = m.theme.warn.Render(fit(printable.Dotted(n), m.width, false))
+		lines[i] = m.theme.warn.Styled(fit(printable.Dotted(n), m.width, false))
 	}
 	return lines
 }
@@ -89,10 +89,10 @@ func (m *model) hotLines() []string {
 	}
 	const tablesBeside = 120
 	rate := func(title string, of func(i int) float64) column[int] {
-		return column[int]{title: title, width: 8, right: true, cell: func(i, _ int) (string, lipgloss.Style) { return perSecond(of(i)), lipgloss.Style{} }}
+		return column[int]{title: title, width: 8, right: true, cell: func(i, _ int) (string, ansi.Style) { return perSecond(of(i)), nil }}
 	}
 	name := func(title string, width int, grows bool, of func(i int) string) column[int] {
-		return column[int]{title: title, width: width, grows: grows, rank: 1, cell: func(i, _ int) (string, lipgloss.Style) { return printable.Dotted(of(i)), lipgloss.Style{} }}
+		return column[int]{title: title, width: width, grows: grows, rank: 1, cell: func(i, _ int) (string, ansi.Style) { return printable.Dotted(of(i)), nil }}
 	}
 	table := func(width, n int, columns []column[int]) []string {
 		columns = lay(columns, width)
@@ -117,12 +117,19 @@ func (m *model) hotLines() []string {
 		return append(lines, table(m.width, len(h.Clients), clients)...)
 	}
 	half := (m.width - 2) / 2
-	return append(lines, beside(table(half, len(h.Paths), paths), table(half, len(h.Clients), clients))...)
+	return append(lines, beside(half, table(half, len(h.Paths), paths), table(half, len(h.Clients), clients))...)
 }
 
-func beside(left, right []string) []string {
-	text := lipgloss.JoinHorizontal(lipgloss.Top, strings.Join(left, "\n"), "  ", strings.Join(right, "\n"))
-	return strings.Split(text, "\n")
+// beside returns the lines of two blocks next to each other. Those of left are padded to width.
+func beside(width int, left, right []string) []string {
+	lines := append(left, make([]string, max(0, len(right)-len(left)))...)
+	for i, l := range lines {
+		lines[i] = fit(l, width, false)
+		if i < len(right) {
+			lines[i] += "  " + right[i]
+		}
+	}
+	return lines
 }
 
 // trends are the charts of the trends panel, each with a common scale for all members.
@@ -150,14 +157,14 @@ func (m *model) trendLines() []string {
 		if top > 0 {
 			title += ", up to " + t.text(top)
 		}
-		block := []string{m.theme.heading.Render(fit(title, width, false))}
+		block := []string{m.theme.heading.Styled(fit(title, width, false))}
 		for _, mem := range m.ensemble.members {
 			values := mem.values(t.of)
 			now := unknown
 			if len(values) > 0 {
 				now = values[len(values)-1]
 			}
-			block = append(block, fit(idText(mem), name-1, true)+" "+m.theme.trend.Render(sparkline(values, width-number-name, top))+fit(t.text(now), number, true))
+			block = append(block, fit(idText(mem), name-1, true)+" "+m.theme.trend.Styled(sparkline(values, width-number-name, top))+fit(t.text(now), number, true))
 		}
 		return block
 	}
@@ -167,7 +174,7 @@ func (m *model) trendLines() []string {
 			continue
 		}
 		half := (m.width - 2) / 2
-		lines = append(append(lines, beside(draw(half, i), draw(half, i+1))...), "")
+		lines = append(append(lines, beside(half, draw(half, i), draw(half, i+1))...), "")
 	}
 	return lines
 }

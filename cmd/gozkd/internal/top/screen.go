@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gozkd/gozkd/internal/printable"
@@ -30,7 +29,7 @@ func (m *model) screen() string {
 	room := m.height - len(lines) - len(footer)
 	rows = rows[max(0, min(m.scroll, len(rows)-room)):]
 	if more := len(rows) - room; more > 0 && room > 0 {
-		rows = append(rows[:room-1:room-1], m.theme.dim.Render(fmt.Sprintf("… %d more", more+1)))
+		rows = append(rows[:room-1:room-1], m.theme.dim.Styled(fmt.Sprintf("… %d more", more+1)))
 	}
 	return m.frame(append(lines, rows...), footer)
 }
@@ -56,7 +55,7 @@ func (m *model) head() []string {
 	e, th := &m.ensemble, m.theme
 	lines := []string{m.titleLine(), m.totalsLine()}
 	for _, p := range e.problems() {
-		lines = append(lines, th.bad.Render("! "+printable.Dotted(p)))
+		lines = append(lines, th.bad.Styled("! "+printable.Dotted(p)))
 	}
 	lines = append(lines, m.notes(e.info())...)
 	lines = append(lines, memberLines(e, th, m.width, max(3, m.height/2))...)
@@ -94,7 +93,7 @@ func (m *model) titleLine() string {
 		clock = "PAUSED  " + clock
 	}
 	left := max(0, m.width-len(clock)-1)
-	return m.theme.title.Render(fit(fit(text, left, false)+" "+clock, m.width, false))
+	return m.theme.title.Styled(fit(fit(text, left, false)+" "+clock, m.width, false))
 }
 
 // totalsLine returns as many totals as fit, the most important first.
@@ -124,7 +123,7 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 	lines := []string{heading(columns, th.heading, "", false)}
 	for i, m := range e.members {
 		if i == most-1 && len(e.members) > most {
-			lines = append(lines, th.dim.Render(fmt.Sprintf("… %d more", len(e.members)-i)))
+			lines = append(lines, th.dim.Styled(fmt.Sprintf("… %d more", len(e.members)-i)))
 			break
 		}
 		if m.up() {
@@ -135,7 +134,7 @@ func memberLines(e *ensemble, th theme, width, most int) []string {
 		named := columns[:min(3, len(columns))]
 		text := line(named, m)
 		_, style := m.role(e, th)
-		lines = append(lines, text+" "+style.Render(fit(causeText(e, m), width-lipgloss.Width(text)-gap, false)))
+		lines = append(lines, text+" "+style.Styled(fit(causeText(e, m), width-ansi.StringWidth(text)-gap, false)))
 	}
 	return lines
 }
@@ -159,16 +158,15 @@ func (m *model) footer() string {
 	keys := []struct{ key, does string }{
 		{"1-3 tab", "panel"}, {"s", "sort"}, {"r", "reverse"}, {"↑↓", "scroll"}, {"p", "pause"}, {"space", "now"}, {"?", "help"}, {"q", "quit"},
 	}
-	var b strings.Builder
-	used := 0
+	text := ""
 	for _, k := range keys {
-		n := len([]rune(k.key)) + 1 + len(k.does) + 2
-		if used += n; used > m.width+2 {
+		longer := text + m.theme.key.Styled(k.key) + " " + k.does + "  "
+		if ansi.StringWidth(longer) > m.width+2 {
 			break
 		}
-		b.WriteString(m.theme.key.Render(k.key) + " " + k.does + "  ")
+		text = longer
 	}
-	return strings.TrimRight(b.String(), " ")
+	return strings.TrimRight(text, " ")
 }
 
 func helpLines(th theme) []string {
@@ -195,27 +193,26 @@ func helpLines(th theme) []string {
 		"  A gap in a trend: the member was down, or its counters were reset.",
 		"  If data is missing: 4lw.commands.whitelist=srvr,mntr,cons,conf,hotp in zoo.cfg",
 	}
-	text[0] = th.title.Render(text[0])
-	return append(text, "", th.dim.Render("  any key: back"))
+	text[0] = th.title.Styled(text[0])
+	return append(text, "", th.dim.Styled("  any key: back"))
 }
 
 // theme holds the styles. The zero value is plain text.
 type theme struct {
-	title, heading, dim, bad, warn, leader, trend, key lipgloss.Style
+	title, heading, dim, bad, warn, leader, trend, key ansi.Style
 }
 
-// colors returns the theme for a terminal, in the sixteen colors that its user has configured. The
-// output writer removes what the terminal or NO_COLOR does not allow.
-func colors() theme {
-	s := lipgloss.NewStyle
-	return theme{
-		title:   s().Bold(true),
-		heading: s().Reverse(true),
-		dim:     s().Faint(true),
-		bad:     s().Foreground(lipgloss.Red).Bold(true),
-		warn:    s().Foreground(lipgloss.Yellow),
-		leader:  s().Foreground(lipgloss.Green).Bold(true),
-		trend:   s().Foreground(lipgloss.Cyan),
-		key:     s().Bold(true),
+// colors returns the theme for a terminal, in the sixteen colors that its user has configured, or
+// without colors if NO_COLOR is set.
+func colors(getenv func(string) string) theme {
+	if getenv("TERM") == "dumb" {
+		return theme{}
 	}
+	const bold, faint, reverse = "1", "2", "7"
+	th := theme{title: ansi.Style{bold}, heading: ansi.Style{reverse}, dim: ansi.Style{faint}, bad: ansi.Style{bold}, leader: ansi.Style{bold}, key: ansi.Style{bold}}
+	if getenv("NO_COLOR") == "" {
+		const red, green, yellow, cyan = "31", "32", "33", "36"
+		th.bad, th.warn, th.leader, th.trend = ansi.Style{bold, red}, ansi.Style{yellow}, ansi.Style{bold, green}, ansi.Style{cyan}
+	}
+	return th
 }

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/gozkd/gozkd/internal/probe"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
@@ -110,17 +109,17 @@ func scenes() []scene {
 
 // play runs a scene of 20 seconds and returns the model.
 func (s scene) play(th theme, width, height int) *model {
-	m := newModel(th, time.Second, func() {})
-	m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	m := newModel(th, time.Second)
+	m.width, m.height = width, height
 	fakes := s.fakes()
 	if s.happens == nil { // only one member has been asked
-		m.Update(Report{Sample: fakes[0].sample(0), Roster: rosterOf(fakes)})
+		m.observe(Report{Sample: fakes[0].sample(0), Roster: rosterOf(fakes)})
 		return m
 	}
 	for second := range 20 {
 		s.happens(second, fakes)
 		for _, f := range fakes {
-			m.Update(Report{Sample: f.sample(float64(second)), Roster: rosterOf(fakes)})
+			m.observe(Report{Sample: f.sample(float64(second)), Roster: rosterOf(fakes)})
 		}
 	}
 	for _, k := range s.keys {
@@ -158,17 +157,17 @@ func TestScreen(t *testing.T) {
 // without colors.
 func TestScreen_Fits(t *testing.T) {
 	for _, s := range scenes() {
-		for _, th := range []theme{{}, colors()} {
+		for _, th := range []theme{{}, colors(func(string) string { return "" })} {
 			m := s.play(th, 80, 24)
 			for _, width := range exhaustive.Or([]int{1, 40, 79, 80, 120, 300}, []int{1, 7, 20, 40, 79, 80, 81, 99, 100, 119, 120, 200, 300}) {
 				for _, height := range exhaustive.Or([]int{1, 3, 10, 24, 60}, []int{1, 2, 3, 5, 10, 24, 33, 60}) {
-					m.Update(tea.WindowSizeMsg{Width: width, Height: height})
+					m.width, m.height = width, height
 					lines := strings.Split(m.screen(), "\n")
 					if len(lines) != height {
 						t.Fatalf("%s at %dx%d has %d lines", s.name, width, height, len(lines))
 					}
 					for _, l := range lines {
-						if w := lipgloss.Width(l); w > width {
+						if w := ansi.StringWidth(l); w > width {
 							t.Fatalf("%s at %dx%d has a line of %d:\n%q", s.name, width, height, w, l)
 						}
 					}
@@ -189,12 +188,13 @@ func TestScreen_Clean(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	refreshed := 0
-	m := newModel(theme{}, time.Second, func() { refreshed++ })
+	m := newModel(theme{}, time.Second)
+	m.refresh = func() { refreshed++ }
 	fakes := loaded()
 	for second := range 3 {
 		busy(second, fakes)
 		for _, f := range fakes {
-			m.Update(Report{Sample: f.sample(float64(second)), Roster: rosterOf(fakes)})
+			m.observe(Report{Sample: f.sample(float64(second)), Roster: rosterOf(fakes)})
 		}
 	}
 	press := func(keys ...string) (quits bool) {
@@ -236,13 +236,13 @@ func TestKeys(t *testing.T) {
 	press("p")
 	still := m.screen()
 	fakes[0].work(3000)
-	m.Update(Report{Sample: fakes[0].sample(5), Roster: rosterOf(fakes)})
+	m.observe(Report{Sample: fakes[0].sample(5), Roster: rosterOf(fakes)})
 	if m.screen() != still {
 		t.Error("the screen moves while it is paused")
 	}
 	press("p")
 	fakes[0].work(3000)
-	m.Update(Report{Sample: fakes[0].sample(6), Roster: rosterOf(fakes)})
+	m.observe(Report{Sample: fakes[0].sample(6), Roster: rosterOf(fakes)})
 	if got := m.ensemble.members[0].rates.Requests; got != 1500 {
 		t.Errorf("%v requests/s over a pause", got)
 	}
@@ -254,9 +254,6 @@ func TestKeys(t *testing.T) {
 		if !press(k) || !press("?", k) {
 			t.Errorf("%s does not quit", k)
 		}
-	}
-	if _, cmd := m.Update(tea.KeyPressMsg{Code: 'q', Text: "q"}); cmd == nil {
-		t.Error("q does nothing")
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -129,11 +128,11 @@ func fit(s string, width int, right bool) string {
 	if width <= 0 {
 		return ""
 	}
-	if over := lipgloss.Width(s) - width; over > 0 && right {
+	if over := ansi.StringWidth(s) - width; over > 0 && right {
 		s = ansi.TruncateLeft(s, over+1, "…")
 	}
 	s = ansi.Truncate(s, width, "…")
-	fill := strings.Repeat(" ", width-lipgloss.Width(s)) // a wide character may leave a cell
+	fill := strings.Repeat(" ", width-ansi.StringWidth(s)) // a wide character may leave a cell
 	if right {
 		return fill + s
 	}

@@ -108,7 +108,7 @@ func (c *Console) ReadLine(ctx context.Context, prompt func() string) (line stri
 func (c *Console) begin(ctx context.Context, prompt func() string) (restore func() error, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	back, err := raw(c.cfg.In, c.cfg.Out)
+	back, err := Raw(c.cfg.In, c.cfg.Out)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/term"
 )
 
-// raw sets raw mode, in which keys are delivered immediately. restore undoes the change.
-func raw(in, _ *os.File) (restore func() error, err error) {
+// Raw sets raw mode, in which keys are delivered immediately. restore undoes the change.
+func Raw(in, _ *os.File) (restore func() error, err error) {
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
