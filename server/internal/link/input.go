@@ -361,7 +361,8 @@ func (in *Input) Release() {
 	if in.few != nil {
 		smallInputs.Put(in.few)
 	}
-	if long := in.buf; len(long) > InputBytes {
+	if len(in.buf) > InputBytes {
+		long := in.buf // not declared before: its address puts it on the heap
 		longInputs.Put(&long)
 	}
 	in.buf, in.pooled, in.few, in.r, in.w = nil, nil, nil, 0, 0

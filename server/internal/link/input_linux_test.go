@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/invariants"
 	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 )
@@ -254,4 +255,19 @@ func newSockets(t *testing.T) (l *Link, client net.Conn) {
 		_ = client.Close()
 	})
 	return l, client
+}
+
+// A reader takes and gives back its buffer for each burst of requests without an allocation.
+func TestInput_BuffersAllocateNothing(t *testing.T) {
+	if invariants.Enabled {
+		t.Skip("Release overwrites the buffer")
+	}
+	l, _ := newSocketLink(t)
+	in := Input{host: l.host}
+	for _, small := range []bool{true, false} {
+		in.SetSmall(small)
+		if n := testing.AllocsPerRun(1000, func() { in.borrow(); in.Release() }); n != 0 {
+			t.Errorf("small %v: %v allocations", small, n)
+		}
+	}
 }

@@ -270,15 +270,12 @@ func (l *Link) awaitUntil(moment time.Time) {
 func (l *Link) AwaitFlushed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.closeAfter && !l.closed {
-		if !l.flushing {
-			if l.Out.Len() == 0 {
-				return
-			}
+	for l.closeAfter && !l.closed && (l.flushing || l.Out.Len() > 0) {
+		if l.flushing {
+			l.room.Wait()
+		} else {
 			l.writeOut(false)
-			continue
 		}
-		l.room.Wait()
 	}
 }
 
