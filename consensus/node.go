@@ -147,8 +147,8 @@ func (n *Node) random() uint64 {
 // Propose appends a request to this server's stream and returns at once. When the request is
 // applied, the state machine gets ref with the request, or Config.OnLost gets ref if the request
 // comes as part of another member's checkpoint. A node that stops earlier never hands ref over; the
-// request may be in the log, so whether it takes effect is then unknown. The payload belongs to the
-// node and must not be nil.
+// request may be in the log, so whether it takes effect is then unknown. The payload must
+// not be nil, nor change before ref is handed over.
 func (n *Node) Propose(payload []byte, ref any) {
 	n.Enqueue(payload, ref)
 	if !n.wakeups.proposals.delays() {

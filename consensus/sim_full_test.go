@@ -45,7 +45,7 @@ func (m *simMember) proposeLimit(weight int64) {
 func (c *simChecks) limitApplied(m *simMember, req *simRequest, first bool) (judge func(res *datatree.Result)) {
 	w, t := m.w, m.machine.tree
 	limit, weight := t.Limit(), t.Weight()
-	r := datatree.CommittedRequest(req.body)
+	r := datatree.CommittedRequest(req.body, datatree.Identities{})
 	const statBytes = 16
 	grows := limit.Weight != 0 && m.machine.grows(&r)
 	return func(res *datatree.Result) {

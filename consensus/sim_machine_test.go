@@ -110,7 +110,7 @@ func (s *simMachine) apply(timeMs int64, r *simRequest) (datatree.Result, error)
 	if err := datatree.ValidateRequest(r.body); err != nil {
 		return datatree.Result{}, err
 	}
-	req := datatree.CommittedRequest(r.body)
+	req := datatree.CommittedRequest(r.body, datatree.Identities{})
 	res, _ := s.tree.Apply(datatree.Header{Zxid: s.tree.LastZxid().Next(), TimeMs: timeMs}, &req)
 	return res, nil
 }

@@ -1,6 +1,9 @@
 package datatree
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gozkd/gozkd/proto"
@@ -42,5 +45,35 @@ func TestAllocations(t *testing.T) {
 		if got := testing.AllocsPerRun(100, o.do); got > o.want {
 			t.Errorf("%s: %v allocations, want %v", o.name, got, o.want)
 		}
+	}
+}
+
+// Requests share the identities of earlier requests, whatever other clients there are, and of so
+// many clients that not all are kept.
+func TestCommittedRequest_SharesIdentities(t *testing.T) {
+	encode := func(ids ...proto.ID) []byte {
+		return (&Request{Op: proto.OpSetData, IDs: ids, Body: []byte("body")}).Append(nil)
+	}
+	known := make(Identities)
+	long := proto.ID{Scheme: "digest", ID: strings.Repeat("x", maxIdentityBytes)}
+	for i := range 3 * maxIdentities {
+		ids := []proto.ID{{Scheme: "ip", ID: fmt.Sprint(i)}, {Scheme: "super"}, long}[: i%4 : i%4]
+		for range 2 {
+			if r := CommittedRequest(encode(ids...), known); !slices.Equal(r.IDs, ids) || string(r.Body) != "body" {
+				t.Fatalf("%+v, want the identities %+v", r, ids)
+			}
+		}
+	}
+	if len(known) == 0 || len(known) > maxIdentities {
+		t.Errorf("%d lists are kept, at most %d should be", len(known), maxIdentities)
+	}
+	for list := range known {
+		if len(list) > maxIdentityBytes {
+			t.Errorf("a list of %d bytes is kept", len(list))
+		}
+	}
+	one := encode(proto.ID{Scheme: "ip", ID: "10.0.0.1"}, proto.ID{Scheme: "digest", ID: "u:h"})
+	if n := testing.AllocsPerRun(100, func() { _ = CommittedRequest(one, known) }); n != 0 {
+		t.Errorf("%v allocations for a client that is known", n)
 	}
 }

@@ -1,6 +1,7 @@
 package datatree
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -100,16 +101,13 @@ func (c *Changes) Range(yield func(key, value []byte) error) error {
 			return err
 		}
 	}
-	var mem arena
-	// Sorted as unsigned, like the bytes of the keys.
-	for _, id := range slices.SortedFunc(maps.Keys(c.sessions), compareUnsigned) {
-		mem.b = appendSessionKey(mem.b, id)
-		key, value := mem.cut(), []byte(nil)
+	unsigned := func(a, b proto.SessionID) int { return cmp.Compare(uint64(a), uint64(b)) } // like the bytes of the keys
+	for _, id := range slices.SortedFunc(maps.Keys(c.sessions), unsigned) {
+		var value []byte
 		if rec := c.sessions[id]; rec != nil {
-			mem.b = appendSession(mem.b, rec)
-			value = mem.cut()
+			value = appendSession(nil, rec)
 		}
-		if err := yield(key, value); err != nil {
+		if err := yield(appendSessionKey(nil, id), value); err != nil {
 			return err
 		}
 	}
@@ -142,20 +140,6 @@ func (c *Changes) sortedZnodes() []note {
 		})
 	})
 	return c.znodes
-}
-
-// arena allocates pieces of larger blocks that are never reused.
-type arena struct{ b []byte }
-
-const arenaBlock = 64 << 10
-
-// cut returns the bytes appended to a.b since the last cut.
-func (a *arena) cut() []byte {
-	piece := a.b[:len(a.b):len(a.b)]
-	if a.b = a.b[len(a.b):]; cap(a.b) < arenaBlock/64 {
-		a.b = make([]byte, 0, arenaBlock)
-	}
-	return piece
 }
 
 func (st *state) meta() meta {

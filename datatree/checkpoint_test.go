@@ -113,20 +113,20 @@ func TestRequest_Golden(t *testing.T) {
 		t.Errorf("written is %s, want %s", got, want)
 	}
 	b, _ := hex.DecodeString(want)
-	got, err := decodeRequest(b, true)
+	got, err := decodeRequest(b, Identities{})
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(r) {
 		t.Errorf("read is %+v, %v", got, err)
 	}
 	for i := range b {
-		if _, err := decodeRequest(b[:i], true); !errors.Is(err, ErrRequest) {
+		if _, err := decodeRequest(b[:i], Identities{}); !errors.Is(err, ErrRequest) {
 			t.Errorf("the first %d bytes: %v", i, err)
 		}
 	}
-	if _, err := decodeRequest(append(b, 0), true); !errors.Is(err, ErrRequest) {
+	if _, err := decodeRequest(append(b, 0), Identities{}); !errors.Is(err, ErrRequest) {
 		t.Errorf("a byte too many: %v", err)
 	}
 	b[0] = 2
-	if _, err := decodeRequest(b, true); !errors.Is(err, ErrRequest) {
+	if _, err := decodeRequest(b, Identities{}); !errors.Is(err, ErrRequest) {
 		t.Errorf("another version: %v", err)
 	}
 }

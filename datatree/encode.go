@@ -168,8 +168,6 @@ func appendSessionKey(b []byte, id proto.SessionID) []byte {
 	return binary.BigEndian.AppendUint64(append(b, sessionPrefix), uint64(id))
 }
 
-func compareUnsigned(a, b proto.SessionID) int { return cmp.Compare(uint64(a), uint64(b)) }
-
 func appendSession(b []byte, r *sessionRecord) []byte {
 	b = binary.AppendVarint(b, int64(r.timeoutMs))
 	b = binary.AppendUvarint(b, uint64(r.connEpoch))

@@ -28,14 +28,14 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add(r.Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := decodeRequest(b, true)
+		r, err := decodeRequest(b, Identities{})
 		if refused := ValidateRequest(b); err != nil && refused == nil || err == nil && (refused == nil) != r.Op.Info().Write {
 			t.Fatalf("ValidateRequest returns %v, DecodeRequest returns %+v, %v", refused, r, err)
 		}
 		if err != nil {
 			return
 		}
-		again, err := decodeRequest(r.Append(nil), true)
+		again, err := decodeRequest(r.Append(nil), Identities{})
 		if err != nil || again.Op != r.Op || again.Session != r.Session || again.ConnEpoch != r.ConnEpoch ||
 			again.MaxBuffer != r.MaxBuffer || len(again.IDs) != len(r.IDs) || !bytes.Equal(again.Body, r.Body) {
 			t.Fatalf("%+v, again %+v: %v", r, again, err)
@@ -62,10 +62,10 @@ func TestValidateRequest_KnowsTheOperations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	short := Request{Op: proto.OpCreate, IDs: make([]proto.ID, 9)} // two bytes each
-	if again, err := decodeRequest(short.Append(nil), true); err != nil || len(again.IDs) != len(short.IDs) {
+	if again, err := decodeRequest(short.Append(nil), Identities{}); err != nil || len(again.IDs) != len(short.IDs) {
 		t.Errorf("identities without text: %+v, %v", again, err)
 	}
-	zero := CommittedRequest([]byte{0xff})
+	zero := CommittedRequest([]byte{0xff}, nil)
 	tree := New(Options{})
 	if res, _ := tree.Apply(Header{tree.LastZxid() + 1, 1}, &zero); res.Err != proto.ErrUnimplemented {
 		t.Errorf("a record that cannot be decoded: %v", res.Err)

@@ -333,7 +333,7 @@ func (s *machine) request(t *rapid.T, from conn, op proto.OpCode, body []byte, d
 // apply encodes and decodes the request, applies it to the tree and compares the outcome.
 func (s *machine) apply(t *rapid.T, h datatree.Header, req *datatree.Request, want outcome) {
 	encoded := req.Append(nil)
-	decoded := datatree.CommittedRequest(encoded)
+	decoded := datatree.CommittedRequest(encoded, datatree.Identities{})
 	if decoded.Op != req.Op {
 		t.Fatalf("%v: decode what was encoded: %v", req.Op, datatree.ValidateRequest(encoded))
 	}

@@ -70,39 +70,27 @@ func (r *Request) Append(b []byte) []byte {
 	return append(b, r.Body...)
 }
 
-// CommittedRequest decodes a request that is in the log. Body shares b; the rest is copied. Every
-// member must treat such a record in the same way, so a record that ValidateRequest refuses is the
-// zero Request, which Apply refuses with ErrUnimplemented.
-func CommittedRequest(b []byte) Request {
-	r, err := decodeRequest(b, true)
-	if err != nil {
-		return Request{}
-	}
+// CommittedRequest decodes a request that is in the log. Body shares b, and IDs may be shared with
+// other requests in known; if known is nil, IDs is left out, and nothing is allocated. Every member
+// must treat such a record in the same way, so a record that ValidateRequest refuses is the zero
+// Request, which Apply refuses with ErrUnimplemented.
+func CommittedRequest(b []byte, known Identities) Request {
+	r, _ := decodeRequest(b, known)
 	return r
-}
-
-// CommittedBody returns operation and body of a request that is in the log, or 0 and nil where
-// [CommittedRequest] returns the zero Request.
-func CommittedBody(b []byte) (proto.OpCode, []byte) {
-	r, err := decodeRequest(b, false)
-	if err != nil {
-		return 0, nil
-	}
-	return r.Op, r.Body
 }
 
 // ValidateRequest returns an error if b is no record of Append, or if Apply does not know
 // its operation. The body is not examined: Apply answers a bad body with an error of its operation.
 func ValidateRequest(b []byte) error {
-	r, err := decodeRequest(b, false)
+	r, err := decodeRequest(b, nil)
 	if err == nil && !r.Op.Info().Write {
 		err = fmt.Errorf("%w: operation %d is unknown", ErrRequest, int32(r.Op))
 	}
 	return err
 }
 
-// decodeRequest decodes Append's output. Without ids it skips the identities and allocates nothing.
-func decodeRequest(b []byte, ids bool) (Request, error) {
+// decodeRequest is CommittedRequest with an error if the request is zero.
+func decodeRequest(b []byte, known Identities) (Request, error) {
 	d := reader{b: b}
 	if v := d.byte(); d.err == nil && v != requestVersion {
 		return Request{}, fmt.Errorf("%w: version %d, known is %d", ErrRequest, v, requestVersion)
@@ -112,20 +100,41 @@ func decodeRequest(b []byte, ids bool) (Request, error) {
 	r.Session = proto.SessionID(d.fixed64())
 	r.ConnEpoch = proto.Zxid(d.uvarint())
 	r.MaxBuffer = int32(d.uint32())
-	// An id takes at least two bytes, so the input bounds the allocation.
-	n := d.count(2)
-	if ids && n > 0 {
-		r.IDs = make([]proto.ID, n)
+	ids := d.b
+	for range d.count(2) {
+		_, _ = d.bytes(), d.bytes()
 	}
-	for i := range n {
-		scheme, id := d.bytes(), d.bytes()
-		if ids {
-			r.IDs[i] = proto.ID{Scheme: string(scheme), ID: string(id)}
-		}
-	}
+	ids = ids[:len(ids)-len(d.b)]
 	r.Body = d.bytes()
 	if err := d.end(); err != nil {
 		return Request{}, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
+	r.IDs = known.decode(ids)
 	return r, nil
+}
+
+// Identities holds the identities of requests by their encoding. Many requests are of few clients,
+// so most share the identities of an earlier request.
+type Identities map[string][]proto.ID
+
+// An Identities has at most maxIdentities lists of at most maxIdentityBytes: clients choose them.
+const maxIdentities, maxIdentityBytes = 64, 256
+
+// decode returns the identities with an encoding, which is valid. Without k there are none.
+func (k Identities) decode(list []byte) []proto.ID {
+	ids, known := k[string(list)]
+	if known || k == nil {
+		return ids
+	}
+	d := reader{b: list}
+	for range d.count(2) { // an id takes at least two bytes, so the input bounds the allocation
+		ids = append(ids, proto.ID{Scheme: d.text(), ID: d.text()})
+	}
+	if len(k) == maxIdentities {
+		clear(k)
+	}
+	if len(list) <= maxIdentityBytes {
+		k[string(list)] = ids
+	}
+	return ids
 }

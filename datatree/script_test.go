@@ -259,7 +259,7 @@ func (s *script) client(t *testing.T, out *strings.Builder, line string, c *clie
 // apply encodes r, decodes it and applies it.
 func (s *script) apply(out *strings.Builder, line string, r *Request) Result {
 	r.Flags, r.MaxBuffer = s.req.Flags, s.req.MaxBuffer
-	decoded, err := decodeRequest(r.Append(nil), true)
+	decoded, err := decodeRequest(r.Append(nil), Identities{})
 	if err != nil {
 		panic(err)
 	}

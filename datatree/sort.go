@@ -83,8 +83,5 @@ func number(path string) uint64 {
 
 // comparePaths compares two notes by reading both paths.
 func comparePaths(a, b numbered) int {
-	if order := strings.Compare(a.blob().path(), b.blob().path()); order != 0 {
-		return order
-	}
-	return cmp.Compare(b.id, a.id)
+	return cmp.Or(strings.Compare(a.blob().path(), b.blob().path()), cmp.Compare(b.id, a.id))
 }

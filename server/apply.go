@@ -19,9 +19,10 @@ type applier struct {
 	batch          meter.BatchStats
 	trace          meter.ApplyTrace
 	decoded        datatree.Request // the request that is being applied, if it came from another member
-	free           []*clientWrite   // writes that can be reused
-	replied        []*conn          // touched by replies
-	notified       []*conn          // touched by events
+	identities     datatree.Identities
+	free           []*clientWrite // writes that can be reused
+	replied        []*conn        // touched by replies
+	notified       []*conn        // touched by events
 	watchers       []watch.ConnID
 	reconfigs      map[proto.Zxid]*clientWrite // by serial: clients that wait for a change of the ensemble
 	membersChanged bool
@@ -32,7 +33,7 @@ const maxLoggedReason = 2 << 10
 
 func newApplier(s *Server) *applier {
 	return &applier{
-		s: s, reconfigs: make(map[proto.Zxid]*clientWrite),
+		s: s, reconfigs: make(map[proto.Zxid]*clientWrite), identities: make(datatree.Identities),
 		batch: meter.NewBatchStats(&s.meter), trace: meter.NewApplyTrace(&s.meter),
 	}
 }
@@ -124,8 +125,7 @@ func (a *applier) traceOwn(b *consensus.Batch, r *consensus.Request) {
 // reuse gives away the writes that were answered.
 func (a *applier) reuse() {
 	for _, w := range a.free {
-		*w = clientWrite{}
-		freeWrites.Put(w)
+		w.recycle()
 	}
 	clear(a.free)
 	a.free = a.free[:0]
@@ -144,7 +144,7 @@ func (a *applier) request(r *consensus.Request) *datatree.Request {
 	if w, ok := r.Ref.(*serverWrite); ok {
 		return &w.req
 	}
-	a.decoded = datatree.CommittedRequest(r.Payload)
+	a.decoded = datatree.CommittedRequest(r.Payload, a.identities)
 	return &a.decoded
 }
 

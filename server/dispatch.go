@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/internal/printable"
@@ -378,8 +379,8 @@ func (c *conn) write(r *received) pause {
 		return pauseNone
 	}
 	w := freeWrites.Get().(*clientWrite)
-	*w = clientWrite{clientRequest: clientRequest{conn: c, xid: r.Xid, heard: c.LastBytes(), received: r.now}, place: place}
-	w.req = c.writeRequest(r)
+	w.clientRequest = clientRequest{conn: c, xid: r.Xid, heard: c.LastBytes(), received: r.now}
+	w.req, w.place = c.writeRequest(r), place
 	code, why := s.state.tree.Refusal(&w.req, s.cfg.MaxBuffer)
 	switch {
 	case code != proto.OK:
@@ -395,14 +396,13 @@ func (c *conn) write(r *received) pause {
 	if code != proto.OK {
 		s.writes.Release(len(body), place)
 		c.refuseRequest(r, code)
-		*w = clientWrite{}
-		freeWrites.Put(w)
+		w.recycle()
 		return pauseNone
 	}
-	payload := w.req.Append(make([]byte, 0, len(body)+64))
-	w.req.Body = payload[len(payload)-len(body):] // the record ends with the body; the frame's buffer is not kept
+	w.record = w.req.Append(slices.Grow(w.record, len(body)+64))
+	w.req.Body = w.record[len(w.record)-len(body):] // the record ends with the body; the frame's buffer is not kept
 	c.queue.push(w)
-	s.node.Enqueue(payload, w)
+	s.node.Enqueue(w.record, w)
 	c.proposed = true
 	return pauseNone
 }

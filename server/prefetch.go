@@ -50,7 +50,8 @@ func (s *state) prefetchWrites(requests []consensus.Request) {
 		if w := clientRequestOf(r.Ref); w != nil {
 			paths[i], _ = meter.RequestPath(w.req.Op, w.req.Body)
 		} else {
-			paths[i], _ = meter.RequestPath(datatree.CommittedBody(r.Payload))
+			committed := datatree.CommittedRequest(r.Payload, nil)
+			paths[i], _ = meter.RequestPath(committed.Op, committed.Body)
 		}
 	}
 	s.tree.Prefetch(paths[:n])

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/invariants"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/internal/bounds"
 	"github.com/gozkd/gozkd/server/internal/trail"
@@ -70,6 +71,7 @@ func (r *clientRequest) audited(req *datatree.Request, res *datatree.Result, now
 type clientWrite struct {
 	clientRequest
 	place  *bounds.Place // of its frame, or nil
+	record []byte        // of req for the log; the next request has its memory
 	closes bool          // the connection closes after the reply
 
 	// Set by Apply.
@@ -150,6 +152,18 @@ func (r *queuedStatus) unordered() bool { return !r.heard.IsZero() }
 
 // freeWrites are reused. Nearly all are answered at once, and free when Apply no longer needs them.
 var freeWrites = sync.Pool{New: func() any { return new(clientWrite) }}
+
+// recycle gives w away with its record. Nothing may refer to either any more.
+func (w *clientWrite) recycle() {
+	if invariants.Enabled {
+		clear(w.record) // as if the next request had it already
+	}
+	if cap(w.record) > 4<<10 { // too much memory for short requests to keep
+		w.record = nil
+	}
+	*w = clientWrite{record: w.record[:0]}
+	freeWrites.Put(w)
+}
 
 // queue holds the requests of a connection that are not answered yet, in their order.
 type queue struct {

@@ -136,10 +136,7 @@ func peerConns() int {
 
 // maxConns returns the bound on all connections; 0 or negative: none.
 func (p *serverPorts) maxConns() int {
-	if n := p.live.Load().MaxConns; n != 0 {
-		return n
-	}
-	return p.sockets
+	return cmp.Or(p.live.Load().MaxConns, p.sockets)
 }
 
 // move makes the ports for clients and members follow this server's line in the committed members,

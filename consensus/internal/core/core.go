@@ -135,7 +135,7 @@ func New(cfg Config) (_ *Core, err error) {
 	return c, c.Clock.begin()
 }
 
-// Propose appends a request to this server's stream. The payload must not change afterwards.
+// Propose appends a request to this server's stream. Until it is applied, payload must not change.
 func (c *Core) Propose(payload []byte, ref any) {
 	c.own.add(pendingRequest{payload, ref})
 }

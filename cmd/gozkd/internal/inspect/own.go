@@ -74,12 +74,12 @@ func ofLog(read func(path string) (consensus.SavedLog, error)) func(path, _ stri
 
 func (s *saved) transactions(f func(*replica.Txn) bool) error {
 	s.Committed = max(s.log.Committed, 1) // 0 would mean that all are
-	numbers := s.number()
+	numbers, identities := s.number(), datatree.Identities{}
 	for i := range s.log.Earlier {
 		b := &s.log.Earlier[i]
 		s.Term = b.Term
 		for j := range b.Requests {
-			r := datatree.CommittedRequest(b.Requests[j].Payload)
+			r := datatree.CommittedRequest(b.Requests[j].Payload, identities)
 			t := s.Txn(&b.Batch, &r)
 			if numbers[i] != 0 {
 				t.Zxid = numbers[i] + proto.Zxid(j) + 1

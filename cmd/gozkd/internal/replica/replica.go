@@ -61,6 +61,7 @@ func (d *Digest) SetTerm(uint64) {}
 
 // Apply implements consensus.StateMachine.
 func (r *Replica) Apply(batches []consensus.Batch) {
+	identities := make(datatree.Identities)
 	for i := range batches {
 		b := &batches[i]
 		if b.NewTerm && r.within(r.Tree.LastZxid().NextEpoch()) {
@@ -71,7 +72,7 @@ func (r *Replica) Apply(batches []consensus.Batch) {
 			if !r.within(zxid) {
 				return
 			}
-			request := datatree.CommittedRequest(b.Requests[j].Payload)
+			request := datatree.CommittedRequest(b.Requests[j].Payload, identities)
 			result, events := r.Tree.Apply(datatree.Header{Zxid: zxid, TimeMs: b.TimeMs}, &request)
 			if r.handOut == nil {
 				continue
