@@ -31,7 +31,7 @@ type command struct {
 // ended_sessions, expire_session, hot, reload and transfer_leadership are not in ZooKeeper.
 var commands = []command{
 	{name: "configuration", aliases: []string{"conf", "config"}, run: facts(configuration)},
-	{name: "connection_stat_reset", aliases: []string{"crst"}, access: changes, run: facts(resetConnectionStats)},
+	{name: "connection_stat_reset", aliases: []string{"crst"}, access: changes, run: resets((*server.Facts).ResetConnectionStats)},
 	{name: "connections", aliases: []string{"cons"}, access: local, run: facts(func(s *server.Facts) object { return connectionLists(s, true) })},
 	{name: "dirs", run: facts(dirs)},
 	{name: "dump", access: local, run: facts(dump)},
@@ -56,7 +56,7 @@ var commands = []command{
 	{name: "set_trace_mask", aliases: []string{"stmk"}, access: changes, always: true, run: setTraceMask},
 	{name: "shed_connections", aliases: []string{"shed"}, access: administrators, posts: true, run: shed},
 	{name: "snapshot", aliases: []string{"snap"}, access: administrators, streams: (*handler).snapshot},
-	{name: "stat_reset", aliases: []string{"srst"}, access: changes, run: facts(resetStats)},
+	{name: "stat_reset", aliases: []string{"srst"}, access: changes, run: resets((*server.Facts).ResetStats)},
 	{name: "stats", aliases: []string{"stat"}, access: local, run: facts(stats)},
 	{name: "system_properties", aliases: []string{"sysp"}, access: local, always: true, run: systemProperties},
 	{name: "transfer_leadership", access: administrators, posts: true, run: transferLeadership},
@@ -83,6 +83,10 @@ func nothing(*server.Facts) object { return nil }
 // facts makes a command's run from a function that needs only the server and cannot fail.
 func facts(f func(*server.Facts) object) func(*handler, *http.Request) (object, error) {
 	return func(h *handler, _ *http.Request) (object, error) { return f(h.server.Facts()), nil }
+}
+
+func resets(f func(*server.Facts)) func(*handler, *http.Request) (object, error) {
+	return func(h *handler, _ *http.Request) (object, error) { f(h.server.Facts()); return nil, nil }
 }
 
 // Options configure the handler of New. Names in parentheses are ZooKeeper's keys.

@@ -57,11 +57,6 @@ func connectionLists(s *server.Facts, full bool) object {
 	return object{{"connections", list}, {"secure_connections", secure}}
 }
 
-func resetConnectionStats(s *server.Facts) object {
-	s.ResetConnectionStats()
-	return nil
-}
-
 // expireSession ends a session as if its client had not been heard from for too long. The parameter
 // id is in hexadecimal, as the words show it, or as dump does, in 17 decimal digits or more.
 func expireSession(h *handler, r *http.Request) (object, error) {

@@ -79,11 +79,6 @@ func stats(s *server.Facts) object {
 	return append(serverStats(s), connectionLists(s, false)...)
 }
 
-func resetStats(s *server.Facts) object {
-	s.ResetStats()
-	return nil
-}
-
 func environment(s *server.Facts) (answer object) {
 	for _, setting := range s.Environment() {
 		answer = append(answer, field{setting.Key, setting.Value})

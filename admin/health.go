@@ -66,6 +66,7 @@ func (h *handler) ready(r *http.Request) []check {
 		{name: "connections", note: stats.Crowd.String()},
 		{name: "archive", note: stats.Fenced},
 		{name: "membership", note: stats.Outside},
+		{name: "certificates", note: stats.Certificates},
 	} {
 		if c.note != "" {
 			checks = append(checks, c)

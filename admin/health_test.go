@@ -61,7 +61,7 @@ func TestHealth_Full(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := server.New(server.Config{DataLimit: 1, InProcess: true, ArchiveStats: func() server.ArchiveStats {
 			return server.ArchiveStats{Fenced: "closed"}
-		}})
+		}, Certificates: func() server.Certificates { return server.Certificates{Warning: "a.pem ends"} }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestHealth_Full(t *testing.T) {
 		probe(t, "full", h, "/readyz", 200, "ok")
 		const text, paths, end = "data limit reached: 426 B of 1 B; least memory: server 1; growth is refused, because that leaves no room for data; ",
 			"largest subtrees: /zookeeper 333 B, / 93 B; ", "raise gozkd.dataLimitKB or the memory of that server"
-		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\n[+]archive warning: closed\nreadyz check passed\n")
+		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\n[+]archive warning: closed\n[+]certificates warning: a.pem ends\nreadyz check passed\n")
 		for from, want := range map[string]string{"127.0.0.1:4711": text + paths + end, "10.0.0.1:4711": text + end} {
 			for path, key := range map[string]string{"/readyz": "note", "/commands/monitor": "gozkd_data_status"} {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)

@@ -69,7 +69,7 @@ func Connect(ctx context.Context, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, done: make(chan struct{}), left: make(chan struct{}), watches: newWatchTable()}
 	c.lastZxid = cfg.LastZxid
-	c.events.init()
+	c.events.change.L = &c.events.mu
 	for _, a := range cfg.Auths {
 		c.auths = append(c.auths, newAuth(a.Scheme, a.Credential))
 	}

@@ -314,8 +314,6 @@ type queuedEvent struct {
 	reached chan struct{}
 }
 
-func (q *eventQueue) init() { q.change.L = &q.mu }
-
 // push appends an event without waiting. After close it does nothing.
 func (q *eventQueue) push(e Event) {
 	q.mu.Lock()

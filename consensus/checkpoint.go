@@ -139,8 +139,6 @@ func (c checkpointFile) write(base uint64, meta core.Meta, changes Changes) erro
 
 func (c checkpointFile) replace(path string) error { return checkpoint.Replace(c.disk, path, c.path) }
 
-func (c checkpointFile) revert() error { return checkpoint.Revert(c.disk, c.path) }
-
 // stream writes the file as a checkpoint stream. At a damaged page it returns ErrCorruptCheckpoint.
 func (c checkpointFile) stream(w io.Writer, term uint64) (err error) {
 	r, err := checkpoint.Open(c.disk, c.path, checkpoint.Newest)

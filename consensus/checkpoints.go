@@ -59,7 +59,7 @@ func (c *checkpoints) write(base uint64, meta core.Meta) {
 	// Ends when the checkpoint is written or, while others prevent that, when the loop ends.
 	c.background.Go(func() {
 		start := time.Now()
-		err := c.place.checkDir() // or the changes would go to a file that somebody else has put there
+		err := moved(c.place.lock.InPlace()) // or the changes would go to a file that somebody else has put there
 		if err == nil {
 			err = c.file.write(base, meta, changes)
 		}

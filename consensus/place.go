@@ -38,9 +38,6 @@ func moved(err error) error {
 		"put them back before the next start or, %s", err, remedy)
 }
 
-// checkDir returns an error unless the data directory is in its place.
-func (p *place) checkDir() error { return moved(p.lock.InPlace()) }
-
 func (p *place) check() error {
 	p.checked = time.Now()
 	for _, inPlace := range []func() error{p.lock.InPlace, p.log.InPlace, p.checkpoint} {

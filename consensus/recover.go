@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/gozkd/gozkd/consensus/internal/checkpoint"
 	"github.com/gozkd/gozkd/consensus/internal/core"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/vfs"
@@ -84,20 +85,15 @@ func (n *Node) recover(r *recovered) error {
 		return err
 	}
 	if loaded.damage != nil {
-		if err := n.revertCheckpoint(loaded, r); err != nil {
+		// The next checkpoint must be based on the state that this start begins with.
+		n.cfg.Logger.Error("the newest checkpoint is damaged: started from the previous checkpoint and the log, which hold everything; check the disk",
+			"damage", loaded.damage, "checkpoint", r.meta.Index, "log", r.meta.Index+uint64(len(r.entries)))
+		n.reverted = true
+		if err := checkpoint.Revert(n.checkpoints.file.disk, n.checkpoints.file.path); err != nil {
 			return err
 		}
 	}
 	return log.Append(r.begin(n.clockIncarnation(), n.random()))
-}
-
-// revertCheckpoint makes the previous checkpoint the newest, so that the next checkpoint is based
-// on the state that this start begins with.
-func (n *Node) revertCheckpoint(loaded loadedCheckpoint, r *recovered) error {
-	n.cfg.Logger.Error("the newest checkpoint is damaged: started from the previous checkpoint and the log, which hold everything; check the disk",
-		"damage", loaded.damage, "checkpoint", r.meta.Index, "log", r.meta.Index+uint64(len(r.entries)))
-	n.reverted = true
-	return n.checkpoints.file.revert()
 }
 
 // checkAlone refuses, if no other members are configured, the state of one of several members, and

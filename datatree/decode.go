@@ -31,11 +31,6 @@ type sealed struct {
 	kind     kind
 }
 
-func (b *Batch) recycle() {
-	b.others, b.znodes, b.limits = b.others[:0], b.znodes[:0], b.limits[:0]
-	b.pool.Put(b)
-}
-
 // Decode yields the records of a checkpoint, whose keys and values kv holds in key order, for
 // [Build]. A key and its value need to be valid only during their step. After a record that cannot
 // be decoded nothing more is read.

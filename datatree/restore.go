@@ -76,7 +76,8 @@ func (b *builder) add(batch *Batch) error {
 	if batch.err != nil {
 		return batch.err
 	}
-	batch.recycle()
+	batch.others, batch.znodes, batch.limits = batch.others[:0], batch.znodes[:0], batch.limits[:0]
+	batch.pool.Put(batch)
 	return nil
 }
 

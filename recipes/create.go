@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/proto"
 )
 
@@ -62,8 +64,10 @@ func (c *Client) Create(ctx context.Context, path string, data []byte, o CreateO
 		o.ACL = k.cfg.acl
 	}
 	n := &createCall{client: c, path: c.absolute(path), data: nonNil(data), opts: o, before: k.conn.seenZxid()}
-	if o.Protected {
-		n.protect()
+	if o.Protected { // findProtected finds the znode by a GUID in its name
+		n.prefix = protectedPrefix + guid.New() + "-"
+		i := strings.LastIndexByte(n.path, '/') + 1
+		n.path = n.path[:i] + n.prefix + n.path[i:]
 	}
 	err = c.retry(ctx, "create", path, func(ctx context.Context, _ bool) (err error) {
 		created, err = n.tryOnce(ctx)

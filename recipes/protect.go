@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/gozkd/gozkd/internal/guid"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/recipes/internal/znodepath"
 )
@@ -12,13 +11,6 @@ import (
 // protectedPrefix begins the name of a protected znode, as Curator forms it: "_c_", a GUID, "-",
 // and the requested name.
 const protectedPrefix = "_c_"
-
-// protect adds a GUID to the znode's name, by which findProtected finds the znode.
-func (n *createCall) protect() {
-	n.prefix = protectedPrefix + guid.New() + "-"
-	i := strings.LastIndexByte(n.path, '/') + 1
-	n.path = n.path[:i] + n.prefix + n.path[i:]
-}
 
 // findProtected returns the znode that an earlier attempt created, or "". A sync comes first: after
 // a reconnect the present server may lag. Creates below one parent whose answers were lost together

@@ -33,6 +33,19 @@ func TestArchiveStats_Words(t *testing.T) {
 	}
 }
 
+// srvr and stat name certificates that end soon, as the program that embeds the server knows them.
+func TestCertificates_Words(t *testing.T) {
+	for warning, want := range map[string]string{"": "", "a.pem ends": "Certificates: a.pem ends\n"} {
+		certificates := func() server.Certificates { return server.Certificates{Warning: warning} }
+		s := start(t, server.Config{Words: []string{"stat"}, Certificates: certificates})
+		for _, word := range []string{"srvr", "stat"} {
+			if _, got, _ := strings.Cut(ask(t, s.ConnectString(), word), "Node count: 5\n"); got != want {
+				t.Errorf("%s ends with %q, want %q", word, got, want)
+			}
+		}
+	}
+}
+
 // The members that take turns are counted whether a leader is known or not.
 func TestLogPosition_WithoutALeader(t *testing.T) {
 	withEnsemble(t, 3, func(t *testing.T, e *ensemble) {

@@ -148,8 +148,8 @@ type Config struct {
 	// When it is reached, a host with fewer of them than another takes the place of the oldest of
 	// the other's; otherwise its connection is closed. Default: 250. Negative: no limit.
 	HandshakeLimit int `reload:"live"`
-	// Certificates tells the metrics about the certificates of TLS and PeerTLS. It is called for
-	// each answer, from any goroutine. Nil: there are no such metrics.
+	// Certificates tells the metrics, srvr and probes about the certificates of TLS and PeerTLS. It
+	// is called for each answer, from any goroutine. Nil: they say nothing about certificates.
 	Certificates func() Certificates `reload:"handed in"`
 	// ListenBacklog is how many connections of Listen may wait to be accepted
 	// (clientPortListenBacklog). The system may have a lower limit. Default: the system's limit.

@@ -85,15 +85,6 @@ func (s *Server) membersKnown(voters []uint64) bool {
 	return s.alone() || s.configured.done.Load() || !slices.Equal(voters, s.members.Voters())
 }
 
-// beginEnsemble proposes the first membership of a new ensemble, or of an ensemble that grows out
-// of a standalone server, which must wait for others: the membership that this leader is configured
-// with.
-func (s *Server) beginEnsemble() {
-	if !s.alone() && !s.configured.begun.Load() && s.quorumConnected(s.members) {
-		s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
-	}
-}
-
 // reconciled is called by consensus, on the leader, when raft has adopted the pending members, or
 // cannot adopt them.
 func (s *Server) reconciled(done consensus.Reconciled) {

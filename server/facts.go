@@ -74,6 +74,9 @@ func (f *Facts) Stats() facts.Stats {
 	if f.cfg.ArchiveStats != nil {
 		st.Fenced = f.cfg.ArchiveStats().Fenced
 	}
+	if f.cfg.Certificates != nil {
+		st.Certificates = f.cfg.Certificates().Warning
+	}
 	if f.life.Accepting.Load() {
 		st.Outside = f.outside(f.state.membership())
 		st.Mode, st.Uptime = f.mode(), max(0, f.cfg.Now().Sub(f.startedWall))

@@ -31,6 +31,8 @@ type Certificates struct {
 	Reloads, Refused int64
 	// Expires is when the first certificate of this server ends; zero if there is none.
 	Expires time.Time
+	// Warning names the certificates that end soon or have expired, and says what to do; "": none.
+	Warning string
 }
 
 // ensureTLS sets zero fields for TLS to their defaults, and returns the errors in the others.

@@ -192,7 +192,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 	s.cfg.Logger.Info("serving clients", append(ports, "data", s.dataName(), "mode", s.facts.mode(),
 		"znodes", st.Znodes, "sessions", st.Sessions, "zxid", proto.Zxid(st.Zxid).String(),
 		"start_ms", s.cfg.Now().Sub(s.startedWall).Milliseconds())...)
-	s.state.warnOfLongLists()
+	// The checkpoint and the log may hold other long lists, shortened before the previous end.
+	s.state.RLock()
+	defer s.state.RUnlock()
+	s.state.tree.LongLists(s.state.options.LongList)
 	return nil
 }
 

@@ -102,8 +102,10 @@ func (s *Server) followLeader(st consensus.Status) {
 	s.endings.Led(st.Leader, s.cfg.Now())
 	s.leader.watch(st)
 	s.leader.greet(st)
-	if st.Leading {
-		s.beginEnsemble()
+	if st.Leading && !s.alone() && !s.configured.begun.Load() && s.quorumConnected(s.members) {
+		// The first membership of a new ensemble, or of one that grows out of a standalone server,
+		// which must wait for others: the membership that this leader is configured with.
+		s.propose(datatree.Request{Op: proto.OpInitConfig, Body: []byte(s.members.Text(0))}, nil)
 	}
 	s.leader.sendAway(st)
 	s.state.wake()

@@ -107,20 +107,12 @@ func (s *state) init(cfg *Config, serving func() bool) {
 	s.watches = watch.New()
 	s.history.Limit = int(cfg.WatchReplay)
 	s.options = datatree.Options{TrackDirty: cfg.Dir != "", ListBytes: int(cfg.MaxBuffer), LongList: func(path string, bytes int) {
-		if serving() { // otherwise the log is applied again, and warnOfLongLists warns later
+		if serving() { // otherwise the log is applied again, and serve warns later
 			cfg.Logger.Warn("a list of children is longer than jute.maxbuffer: clients with this limit cannot read it",
 				"path", printable.Shortened(path, maxLoggedReason), "bytes", bytes, "limit", cfg.MaxBuffer)
 		}
 	}}
 	s.tree = datatree.New(s.options)
-}
-
-// warnOfLongLists warns of the lists that are long when the server begins to serve. The checkpoint
-// and the log may hold others, which were shortened before the previous end.
-func (s *state) warnOfLongLists() {
-	s.RLock()
-	defer s.RUnlock()
-	s.tree.LongLists(s.options.LongList)
 }
 
 // install replaces the tree, and calls meanwhile with the write lock held.

@@ -191,11 +191,6 @@ func askAdmin(ctx context.Context, where *url.URL, authorization string, securit
 	if err != nil {
 		return "", err
 	}
-	return readAnswer(resp, authorization)
-}
-
-// readAnswer reads an answer, and closes its body.
-func readAnswer(resp *http.Response, authorization string) (answer string, err error) {
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	text, err := io.ReadAll(resp.Body)
 	if err == nil && (resp.StatusCode != http.StatusOK || adminclient.Failure(text) != "") {

@@ -205,6 +205,9 @@ func (sh *guideShell) try(command string) (output, status string) {
 	if err != nil {
 		sh.t.Fatal(err)
 	}
+	if strings.Contains(string(content), "No such process") { // a process that has ended is for the page to explain
+		sh.t.Errorf("%s\nprints\n%s", command, content)
+	}
 	return string(content), status
 }
 

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -159,9 +158,8 @@ func tuneGC(ctx context.Context) {
 // the container or machine. A tenth is for what the runtime does not count, such as buffers of the
 // kernel, and at least systemMemory, for garbage that is made faster than collected.
 func limitMemory() {
-	if available := memlimit.Available(); available < math.MaxInt64 {
-		debug.SetMemoryLimit(available - max(available/10, min(systemMemory, available/4)))
-	}
+	available := memlimit.Available()
+	debug.SetMemoryLimit(available - max(available/10, min(systemMemory, available/4)))
 }
 
 const systemMemory = 12 << 20

@@ -85,7 +85,7 @@ func TestMistakes(t *testing.T) {
 		{"restore --into data --from passwd", 1, []string{inUse}},
 		{"init --data-dir data", 1, []string{inUse}},
 		{"import --into data passwd", 1, []string{inUse}},
-		{"restore file:///d --at 2999-01-01T00:00:00Z --into d", 2, []string{"--at 2999-01-01T00:00:00Z is in the future: leave it out for the last state"}},
+		{"restore file:///d --at 2999-01-01T00:00:00Z --into d", 1, []string{"gozkd restore: --at 2999-01-01T00:00:00Z is in the future: leave it out for the last state\n"}},
 		{"check-config data", 1, []string{"data: cannot be read: is a directory: name a file; --data-dir names the directory of the data"}},
 		{"check-config data/checkpoint.db", 1, []string{"data/checkpoint.db: cannot be read: is no text in UTF-8; a backup is for gozkd restore"}},
 		{"verify passwd", 1, []string{`gozkd verify: "passwd" is neither file:///DIRECTORY nor s3://`}},

@@ -10,6 +10,7 @@ import (
 	"net/http/pprof"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,6 @@ const (
 type endpoints struct {
 	admin, metrics string
 	web            *web.Handler // nil: not served
-	temporary      string       // the directory with the token of a server in memory, or ""
 	servers        []*http.Server
 	serving        sync.WaitGroup
 	conns          sync.WaitGroup // open connections, including their running handlers
@@ -61,7 +61,7 @@ func openEndpoints(
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
-		if u := e.open(ctx, at, adminHandler(inv, c, s, e.web, e.localToken(c, log), r, log), log); u != "" {
+		if u := e.open(ctx, at, adminHandler(inv, c, s, e.web, localToken(c, log), r, log), log); u != "" {
 			e.admin = u + c.AdminCommandURL
 			if e.web != nil {
 				log.Info("serving REST and the explorer", "url", u+"/ui/", "anonymous", c.Web)
@@ -149,7 +149,7 @@ func newHTTPServer(h http.Handler, idle time.Duration, log hclog.Logger) *http.S
 	}
 }
 
-// close stops the servers, waits until all handlers have cleaned up, and removes e.temporary.
+// close stops the servers, and waits until all handlers have cleaned up.
 func (e *endpoints) close() error {
 	var errs []error
 	for _, s := range e.servers {
@@ -157,7 +157,7 @@ func (e *endpoints) close() error {
 	}
 	e.serving.Wait()
 	e.conns.Wait()
-	return errors.Join(append(errs, os.RemoveAll(e.temporary))...)
+	return errors.Join(errs...)
 }
 
 func adminHandler(
@@ -215,11 +215,12 @@ func adminHandler(
 }
 
 // localToken returns the file with the token for callers on this machine, or "" if it cannot be.
-func (e *endpoints) localToken(c config.Config, log hclog.Logger) (path string) {
+// The servers in memory of a user share a file: one of their own would stay if they are killed.
+func localToken(c config.Config, log hclog.Logger) (path string) {
 	dir, err := c.Server.Dir, error(nil)
 	if c.Memory {
-		e.temporary, err = os.MkdirTemp("", "gozkd-admin-")
-		dir = e.temporary
+		dir, err = os.UserCacheDir()
+		dir = filepath.Join(dir, "gozkd")
 	}
 	if err == nil {
 		path, err = admintoken.Ensure(dir)
@@ -227,7 +228,7 @@ func (e *endpoints) localToken(c config.Config, log hclog.Logger) (path string) 
 	if err != nil {
 		log.Warn("no token for admin commands from this machine: only the superuser and gozkd.admin.tokenFile authorize", "error", err)
 	} else if c.Memory {
-		log.Info("admin commands from this machine need the token in a file, until the server ends", "auth-file", path)
+		log.Info("admin commands from this machine need the token in a file", "auth-file", path)
 	}
 	return path
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,6 +55,30 @@ func request(t *testing.T, method, url string, headers ...string) (status int, b
 		t.Fatal(err)
 	}
 	return response.StatusCode, string(text)
+}
+
+// At an address that is not that of the loopback interface nobody counts as on this machine, as
+// docs/guide/rest.md says, also not a process there.
+func TestServe_NobodyOnThisMachine(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(addresses, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast()
+	})
+	if i < 0 {
+		t.Skip("this machine has only the loopback interface")
+	}
+	for address, want := range map[string]int{"127.0.0.1": 200, addresses[i].(*net.IPNet).IP.String(): 401} {
+		p := launch(t, "--memory", "--client-port", "0", "-o", "admin.serverPort=0", "-o", "admin.serverAddress="+address)
+		for path, want := range map[string]int{"/commands/hot": want, "/commands/initial_configuration": want, "/znodes/v2/": want, "/commands/ruok": 200, "/readyz": 200} {
+			if status, body := fetch(t, strings.TrimSuffix(p.ports.Admin, "/commands")+path); status != want {
+				t.Errorf("%s%s: %d %s, want %d", address, path, status, body, want)
+			}
+		}
+	}
 }
 
 // The configured endpoints are served, and the port file contains their URLs.

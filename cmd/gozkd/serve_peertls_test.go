@@ -127,6 +127,47 @@ func TestPortTLS_SharedStores(t *testing.T) {
 	}
 }
 
+// Each port with a certificate that ends soon is named, with its file, as long as it is served.
+func TestPortTLS_WarnsOfExpiry(t *testing.T) {
+	ca := testca.New(t, "root")
+	files := ca.Issue(t, testca.Spec{NotAfter: time.Now().Add(240 * time.Hour)}).Files(t)
+	key, trust := filepath.ToSlash(files.Key), filepath.ToSlash(files.CA)
+	stores := func(prefix string) string {
+		return "\n" + prefix + "keyStore.location=" + key + "\n" + prefix + "trustStore.location=" + trust + "\n"
+	}
+	const prometheus = "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n"
+	for lines, want := range map[string][]string{
+		"": nil,
+		"sslQuorum=true\nadmin.forceHttps=true\nadmin.serverPort=8443": {
+			"ssl.quorum.keyStore.location: " + key + ": the certificate of the port for other servers, a:1 expires in ",
+			"ssl.quorum.keyStore.location: " + key + ": the certificate of admin.serverPort 8443 expires in ",
+		},
+		"secureClientPort=2281" + stores("ssl."):                                            {"ssl.keyStore.location: " + key + ": the certificate of secureClientPort 2281 expires in "},
+		"clientPort=1\nclient.portUnification=true" + stores("ssl."):                        {"the certificate of clientPort 1 expires in "},
+		"secureClientPort=2281\nclient.portUnification=true\nclientPort=1" + stores("ssl."): {"the certificate of clientPort 1, secureClientPort 2281 expires in "},
+		prometheus + "metricsProvider.httpsPort=7443" + stores("metricsProvider.ssl."): {
+			"metricsProvider.ssl.keyStore.location: " + key + ": the certificate of metricsProvider.httpsPort 7443 expires in ",
+		},
+	} {
+		ports := &portTLS{log: hclog.NewNullLogger()}
+		if err := used(ports.prepare(peersConfig(t, files, lines), new(server.Config))); err != nil {
+			t.Fatal(err)
+		}
+		warning := ports.certificates().Warning
+		if got := strings.Count(warning, " days, at "); got != len(want) {
+			t.Errorf("%s\n%d certificates are named, want %d: %s", lines, got, len(want), warning)
+		}
+		for _, w := range want {
+			if !strings.Contains(warning, w) {
+				t.Errorf("%s\n%q lacks %q", lines, warning, w)
+			}
+		}
+		if ports.close(); ports.certificates().Warning != "" {
+			t.Errorf("%s\nafter the end: %s", lines, ports.certificates().Warning)
+		}
+	}
+}
+
 // A member's certificate is judged as the other members do, by its own server line and URI:
 // check-config warns of one that they refuse, and neither a replaced file nor a reload takes it in
 // place of a better one, at any port.

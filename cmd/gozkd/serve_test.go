@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
+	"github.com/gozkd/gozkd/cmd/gozkd/internal/admintoken"
 	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/tcpport"
 	"github.com/gozkd/gozkd/internal/testkit/program"
@@ -111,8 +111,8 @@ func TestServe_LogUnread(t *testing.T) {
 	}
 }
 
-// An ensemble in memory serves, and can be backed up: its log and refusals name the files with the
-// tokens for administrators, of which nothing is left.
+// An ensemble in memory serves, and can be backed up: its log and refusals name the file with the
+// token for administrators.
 func TestServe_Ensemble(t *testing.T) {
 	p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "tickTime=200", "-o", "4lw.commands.whitelist=conf", "-o", "admin.serverPort=0")
 	var all []string
@@ -147,8 +147,36 @@ func TestServe_Ensemble(t *testing.T) {
 	if status := p.Stop(os.Interrupt); status != 0 {
 		t.Errorf("exit status %d", status)
 	}
-	if _, err := os.Stat(filepath.Dir(token)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the directory of a token is left: %v", err)
+}
+
+// Servers in memory that are killed leave one file, the token, which the next servers of the same
+// user have, too, and nobody else can read.
+func TestServe_MemoryIsKilled(t *testing.T) {
+	cache := t.TempDir()
+	t.Setenv("XDG_CACHE_HOME", cache)
+	t.Setenv("HOME", cache)
+	token, file := "", ""
+	for range 3 {
+		temporary := t.TempDir()
+		t.Setenv("TMPDIR", temporary)
+		p := launch(t, "serve", "--memory", "--client-port", "0", "--ensemble", "3", "-o", "tickTime=200", "-o", "admin.serverPort=0")
+		_, text, _ := strings.Cut(p.Stderr.String(), "auth-file=")
+		file, _, _ = strings.Cut(text, "\n")
+		now, shared, err := admintoken.Read(file)
+		if err != nil || shared != "" || token != "" && now != token {
+			t.Fatalf("%s holds %s, before it was %s: %s %v", file, now, token, shared, err)
+		}
+		if token = now; !strings.HasPrefix(file, cache) {
+			t.Errorf("the token is in %s", file)
+		}
+		must(t, "admin", "--url", strings.Split(p.ports.Admin, ",")[1], "--auth-file", file, "stat_reset")
+		p.Stop(os.Kill)
+		if left, err := filepath.Glob(filepath.Join(temporary, "gozkd*")); err != nil || len(left) > 0 {
+			t.Errorf("left are %q, %v", left, err)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*")); err != nil || len(left) != 1 {
+		t.Errorf("left are %q, %v", left, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -72,7 +73,11 @@ type portTLS struct {
 
 // prepare completes cfg. Nothing else changes until the caller calls use, when the server has cfg.
 func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err error) {
-	source, useClients, err := t.clients.prepare(c.ServesTLS(), c.ClientTLS, t.log.Named("tls"))
+	o := c.ClientTLS
+	if o.Ports = fmt.Sprint("secureClientPort ", c.SecureClientPort); c.Server.PortUnification {
+		o.Ports = strings.TrimSuffix(fmt.Sprintf("clientPort %d, %s", c.ClientPort, o.Ports), ", secureClientPort 0")
+	}
+	source, useClients, err := t.clients.prepare(c.ServesTLS(), o, t.log.Named("tls"))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +86,9 @@ func (t *portTLS) prepare(c config.Config, cfg *server.Config) (use func(), err 
 		clients = source.Server()
 	}
 	cfg.TLS, cfg.Certificates = clients, t.certificates
-	mode, o := peerTLSMode(c), c.PeerTLS
+	mode := peerTLSMode(c)
+	o = c.PeerTLS
+	o.Ports = "the port for other servers, " + c.PeerListenAddress()
 	// The server compares certificates with server lines by itself.
 	o.HostnameVerification, o.ClientHostnameVerification = false, false
 	o.Own = ownCertificate(c)
@@ -158,6 +165,7 @@ func used(use func(), err error) error {
 
 // certificates adds up what is known about the certificates of all ports, at any time.
 func (t *portTLS) certificates() (all server.Certificates) {
+	var warnings []string
 	add := func(files ...*tlsFiles) { // of the same stores, so that a change counts once
 		var reloads, refused int64
 		for _, f := range files {
@@ -167,8 +175,14 @@ func (t *portTLS) certificates() (all server.Certificates) {
 			}
 			s := source.Stats()
 			reloads, refused = max(reloads, s.Reloads), max(refused, s.Failures)
-			if !f.unused.Load() && (all.Expires.IsZero() || s.Expires.Before(all.Expires)) {
+			if f.unused.Load() {
+				continue
+			}
+			if all.Expires.IsZero() || s.Expires.Before(all.Expires) {
 				all.Expires = s.Expires
+			}
+			if text := source.Expiry(); text != "" {
+				warnings = append(warnings, text)
 			}
 		}
 		all.Reloads, all.Refused = all.Reloads+reloads, all.Refused+refused
@@ -176,6 +190,7 @@ func (t *portTLS) certificates() (all server.Certificates) {
 	add(&t.clients)
 	add(&t.peers, &t.admin)
 	add(&t.metrics)
+	all.Warning = strings.Join(warnings, "; ")
 	return all
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -34,6 +35,42 @@ func secureWord(t *testing.T, address, word string, cfg *tls.Config) (string, er
 	}
 	answer, err := io.ReadAll(c)
 	return string(answer), err
+}
+
+// A certificate that ends within a week is named by status, top and the probes of a server that
+// serves, until the file is replaced. The exit status of status does not change.
+func TestServe_CertificateEnds(t *testing.T) {
+	ca := testca.New(t, "root")
+	files := ca.Issue(t, testca.Spec{Hosts: []string{"127.0.0.1"}, NotAfter: time.Now().Add(60 * time.Hour)}).Files(t)
+	secure := strconv.Itoa(reserveRange(t, 1))
+	p := launch(t, "--memory", "--client-port", "0", "-o", "secureClientPort="+secure, "-o", "admin.serverPort=0",
+		"-o", "ssl.keyStore.location="+files.Key, "-o", "ssl.trustStore.location="+files.CA)
+	want := "critical: ssl.keyStore.location: " + files.Key + ": the certificate of secureClientPort " + secure + " expires in 2.5 days, at "
+	says := func() map[string]string {
+		_, probe := ask(t, nil, http.MethodGet, strings.TrimSuffix(p.ports.Admin, "/commands")+"/readyz?verbose")
+		status, text, errs := runCommand("status", "-server", p.ports.Client)
+		_, inJSON, _ := runCommand("status", "-server", p.ports.Client, "-output", "json")
+		_, top, _ := runCommand("top", "-once", "-interval", "100ms", "-server", p.ports.Client)
+		if status != 0 || errs != "" {
+			t.Errorf("status %d: %s", status, errs)
+		}
+		return map[string]string{"readyz": probe, "status": text, "JSON": inJSON, "top": top}
+	}
+	for what, text := range says() {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s says\n%s\nwant %s", what, text, want)
+		}
+	}
+	next := ca.Issue(t, testca.Spec{Hosts: []string{"127.0.0.1"}})
+	testca.WriteFile(t, files.Key, next.KeyPEM(t), next.CertPEM())
+	await(t, "the new certificate", func() error {
+		for what, text := range says() {
+			if strings.Contains(text, "certificate") {
+				return errors.New(what + " says " + text)
+			}
+		}
+		return nil
+	})
 }
 
 // Clients with a certificate connect to the secure port and to the unified port, and the subject of

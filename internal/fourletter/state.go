@@ -27,11 +27,12 @@ func writeStats(w *bufio.Writer, st *facts.Stats) {
 		p := st.ProposalBytes
 		say(w, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)
 	}
-	if st.Fenced != "" {
-		say(w, "Archive: %s\n", st.Fenced)
-	}
-	if st.Outside != "" {
-		say(w, "Membership: %s\n", st.Outside)
+	for _, warning := range []struct{ about, text string }{
+		{"Archive", st.Fenced}, {"Membership", st.Outside}, {"Certificates", st.Certificates},
+	} {
+		if warning.text != "" {
+			say(w, "%s: %s\n", warning.about, warning.text)
+		}
 	}
 }
 

@@ -37,9 +37,11 @@ type State struct {
 	Mode   string `json:"-"`
 	Znodes int64  `json:"znodes"`
 	// Archive says that the archive is closed to a gozkd, Outside why it is not a member of its
-	// ensemble, and both what to do; otherwise they are empty.
-	Archive string `json:"-"`
-	Outside string `json:"-"`
+	// ensemble, Certificates which of its certificates end soon or have expired, and all of them
+	// what to do; otherwise they are empty.
+	Archive      string `json:"-"`
+	Outside      string `json:"-"`
+	Certificates string `json:"certificates,omitempty"`
 }
 
 // Latency is minimum, average and maximum, in milliseconds.
@@ -85,6 +87,8 @@ func ParseState(srvr string) (State, error) {
 			s.Archive = safeUpTo(1000, value)
 		case "Membership":
 			s.Outside = safeUpTo(1000, value)
+		case "Certificates":
+			s.Certificates = safeUpTo(1000, value)
 		default:
 			if count := counts[key]; count != nil {
 				*count = number(value)

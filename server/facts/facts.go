@@ -58,6 +58,7 @@ type Stats struct {
 	Growth                     Growth
 	Crowd                      Crowd
 	Fenced                     string // of ArchiveStats
+	Certificates               string // of this server that end soon or have expired, and what to do
 	Outside                    string // why this server is not a member of its ensemble, and what to do; "": it is
 }
 

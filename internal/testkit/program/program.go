@@ -75,6 +75,7 @@ func (p *Process) launch(t *testing.T, ports any, stderr io.Writer, args []strin
 	p.t, p.file, p.done = t, filepath.Join(dir, "ports.json"), make(chan struct{})
 	p.cmd = Command(append(args, "--port-file", p.file)...)
 	p.cmd.Dir, p.cmd.Stderr = dir, stderr
+	p.cmd.Env = append([]string{"XDG_CACHE_HOME=" + dir}, p.cmd.Env...) // the last one counts
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

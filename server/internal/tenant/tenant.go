@@ -116,7 +116,8 @@ func put[K comparable](m *map[K]*budget, key K, ops, bytes float64, now time.Tim
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settle(now)
+	b.ops.Missing(limit(b.opsLimit), now) // adds the tokens that have come until now
+	b.bytes.Missing(limit(b.byteRate), now)
 	b.opsLimit, b.byteRate = ops, bytes
 	if ops == 0 {
 		b.ops = fair.Bucket{}
@@ -127,12 +128,6 @@ func put[K comparable](m *map[K]*budget, key K, ops, bytes float64, now time.Tim
 }
 
 func limit(perSecond float64) fair.Limit { return fair.Limit{Size: perSecond, PerSecond: perSecond} }
-
-// settle adds the tokens that have come until now. b.mu is held.
-func (b *budget) settle(now time.Time) {
-	b.ops.Missing(limit(b.opsLimit), now)
-	b.bytes.Missing(limit(b.byteRate), now)
-}
 
 // reserve takes the tokens due within the time that is left to the claim, and returns when.
 // Otherwise the claim takes the place, if that is free or its client has not waited for so long,

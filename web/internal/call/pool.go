@@ -157,7 +157,7 @@ func (p *Pool) take(who *access.Caller) (*Session, error) {
 		return nil, answer.Errorf(http.StatusServiceUnavailable, "requests of %d users are being answered: try again later", maxSessions)
 	}
 	s := &Session{pool: p, key: key, who: *who, ready: make(chan struct{}), refs: 1, used: time.Now()}
-	s.streams.init(s)
+	s.streams.session, s.streams.rings = s, make(map[Watch]*ring)
 	p.sessions[key] = s
 	// Ends after connectTimeout at the latest; Close waits for it.
 	p.closing.Go(s.connect)

@@ -102,8 +102,6 @@ type event struct {
 	text string
 }
 
-func (t *streams) init(of *Session) { t.session, t.rings = of, make(map[Watch]*ring) }
-
 // Stream is a reader of the events of a Watch. Only one goroutine may use it. Close must be called.
 type Stream struct {
 	streams *streams

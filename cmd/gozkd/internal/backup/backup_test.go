@@ -35,6 +35,26 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(watchdog.Watch(m)) }
 
+// A directory counts as empty with the files that a server without data has, also if a server was
+// killed while it wrote its token, and not with files of other names.
+func TestCheckEmpty(t *testing.T) {
+	for name, empty := range map[string]bool{
+		"myid": true, "initialize": true, "lost+found": true, "admin.token": true, "admin.token.4103824562": true,
+		"admin.token.old": false, "admin.tokens": false, "wal": false, "snapshot.0": false, "other": false,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckEmpty(dir); (err == nil) != empty {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := CheckEmpty(filepath.Join(t.TempDir(), "missing")); err != nil {
+		t.Error(err)
+	}
+}
+
 // sessionTimeout is so long that no client disconnects, and no session expires, because the machine
 // is slow.
 const sessionTimeout = time.Hour

@@ -118,7 +118,10 @@ func loadRestore(args []string, env cli.Env) (from moment, into string, server c
 func (c *command) reader(ctx context.Context, m moment) (func() (*source, error), error) {
 	switch {
 	case m.at.Time.After(time.Now()):
-		return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", m.at.Time.Format(time.RFC3339))
+		return func() (*source, error) {
+			at := m.at.Time.Format(time.RFC3339)
+			return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", at)
+		}, nil
 	case store.IsURL(m.url):
 		return func() (*source, error) {
 			a, err := archive.OpenURL(ctx, m.url, m.ensemble, c.Env.Getenv)
@@ -247,7 +250,8 @@ func newCluster(old uint64) uint64 {
 }
 
 // CheckEmpty refuses a directory that holds anything except myid, initialize (both of which gozkd
-// init writes), admin.token, lost+found, and what is named besides. A missing directory is empty.
+// init writes), admin.token and its unfinished copies, lost+found, and what is named besides. A
+// missing directory is empty.
 func CheckEmpty(dir string, besides ...string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -258,8 +262,9 @@ func CheckEmpty(dir string, besides ...string) error {
 	}
 	found := ""
 	for _, e := range entries {
+		unfinished, _ := filepath.Match("admin.token.[0-9]*", e.Name()) // a process was killed while it wrote the token
 		other := !slices.Contains(append(besides, "myid", "initialize", "admin.token", "lost+found"), e.Name())
-		if other && (found == "" || found == "LOCK") { // of a stopped server
+		if other && !unfinished && (found == "" || found == "LOCK") { // of a stopped server
 			found = e.Name()
 		}
 	}

@@ -134,7 +134,13 @@ func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.override(&options)
+	const pem = "PEM"
+	if f.caCert != "" {
+		options.TrustStore = tlsconf.Store{Location: f.caCert, Type: pem}
+	}
+	if f.cert != "" {
+		options.KeyStore = tlsconf.Store{Location: f.cert, Type: pem, Key: f.key}
+	}
 	s.hasCert = options.KeyStore.Location != ""
 	log := hclog.New(&hclog.LoggerOptions{Name: "gozkd", Level: hclog.Warn, Output: env.Err})
 	if s.source, err = tlsconf.Load(options, log); err != nil {
@@ -146,16 +152,6 @@ func (f *Flags) Resolve(env cli.Env) (*Security, error) {
 // WantTLS reports whether a flag asks for TLS, not only a property.
 func (f *Flags) WantTLS() bool {
 	return f.tls || f.insecure || f.caCert != "" || f.cert != "" || f.serverName != ""
-}
-
-func (f *Flags) override(o *tlsconf.Options) {
-	const pem = "PEM"
-	if f.caCert != "" {
-		o.TrustStore = tlsconf.Store{Location: f.caCert, Type: pem}
-	}
-	if f.cert != "" {
-		o.KeyStore = tlsconf.Store{Location: f.cert, Type: pem, Key: f.key}
-	}
 }
 
 // inFlags replaces the keys of properties in an error by the flags that were given instead.

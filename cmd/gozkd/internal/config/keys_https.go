@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -94,6 +95,7 @@ func clientAuth(need, want bool, o *tlsconf.Options) string {
 func (c Config) AdminTLS() (o tlsconf.Options, ok bool) {
 	o = c.PeerTLS
 	o.Prefix, o.Role, o.ClientHostnameVerification = peerTLS, tlsconf.Server, false
+	o.Ports = fmt.Sprint("admin.serverPort ", c.AdminPort)
 	// Without identities that need a certificate, a browser must not ask its user for one.
 	wanted := len(c.AdminIdentities()) > 0 || strings.Contains(c.WebRoles, "x509:")
 	o.ClientAuth = clientAuth(c.AdminNeedCert, wanted, &o)
@@ -143,6 +145,7 @@ func (r *resolver) identities(c *Config) {
 func (c Config) MetricsTLSOptions() (o tlsconf.Options, ok bool) {
 	o = c.MetricsTLS
 	o.Prefix, o.Role = metricsTLS, tlsconf.Server
+	o.Ports = fmt.Sprint("metricsProvider.httpsPort ", c.MetricsHTTPSPort)
 	o.ClientAuth = clientAuth(c.MetricsNeedCert, c.MetricsWantCert, &o)
 	return o, c.Prometheus() && c.MetricsHTTPSPort >= 0
 }

@@ -416,3 +416,29 @@ JVMFLAGS="$JVMFLAGS \
 		t.Error(inv.Warnings, err)
 	}
 }
+
+// A value that a key cannot have is one problem, whatever depends on that key, of a server alone
+// and of a member of an ensemble.
+func TestLoad_OneProblemPerMistake(t *testing.T) {
+	const bad = "no such value"
+	const members = "server.1=127.0.0.1:2888:3888;127.0.0.1:2182\nserver.2=127.0.0.2:2888:3888;127.0.0.2:2182\nserver.3=127.0.0.3:2888:3888;127.0.0.3:2182\n"
+	tried := 0
+	for _, k := range table(new(Config)) {
+		if _, ok := k.kind.parse(bad); ok || k.field == nil || strings.Contains(k.name, "*") {
+			continue
+		}
+		for _, others := range []string{"", "secureClientPort=2281\nssl.keyStore.location=a\nssl.trustStore.location=b\n", members} {
+			if tried++; k.name != "myid" {
+				others += "myid=1\n"
+			}
+			_, err := in(t, "dataDir=d\n"+others+k.name+"="+bad+"\n", nil)
+			var e *Error
+			if errors.As(err, &e) && len(e.Problems) > 1 {
+				t.Errorf("%s with\n%s\nis reported as\n%v", k.name, others, err)
+			}
+		}
+	}
+	if tried < 300 {
+		t.Errorf("only %d configurations", tried)
+	}
+}

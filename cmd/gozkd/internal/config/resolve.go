@@ -264,6 +264,9 @@ func (r *resolver) check(name string) {
 			hint = " (a comment needs a line of its own)"
 		}
 		r.keyProblem(w, "is %q%s; allowed: %s%s", shown, why, w.row.kind.allowed, hint)
+		if name != "myid" && name != "dataDir" { // these two would be missing
+			delete(r.won, name) // one mistake is one problem
+		}
 		return
 	}
 	if k := w.row.kind; k.lenient && !strings.EqualFold(w.value, v) {

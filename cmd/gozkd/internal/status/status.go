@@ -63,8 +63,11 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	answers, silent, settings := answers(servers)
 	others, data := probe.OtherPeers(answers, silent, settings), probe.DataStatus(answers)
 	problems := judge(servers, others)
-	archive := ""
+	archive, warnings := "", []string{data}
 	for i := range servers {
+		if text := servers[i].state.Certificates; text != "" {
+			warnings = append(warnings, servers[i].address+": "+text)
+		}
 		archive = cmp.Or(archive, servers[i].state.Archive)
 	}
 	var err error
@@ -76,7 +79,7 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	default:
 		err = writeTable(env.Out, servers, others)
 	}
-	for _, warning := range []string{data, archive} {
+	for _, warning := range append(warnings, archive) {
 		if !json && warning != "" && err == nil {
 			_, err = fmt.Fprintln(env.Out, warning)
 		}

@@ -210,14 +210,15 @@ func TestStatus_JSON(t *testing.T) {
 func TestStatus_Warnings(t *testing.T) {
 	servers := serveWords(t, func(word string) string {
 		if word == "srvr" {
-			return member("standalone") + "Archive: closed: \x1b\n"
+			return member("standalone") + "Archive: closed: \x1b\nCertificates: a.pem \x1b ends\n"
 		}
 		return "zk_gozkd_data_status\tdata limit reached: \x1b\nzk_gozkd_data_full\t1\n"
 	})
 	for want, args := range map[string][]string{
-		"Mode: standalone\ndata limit reached: ·\nclosed: ·\n": {"-server", servers},
-		"\"data_status\": \"data limit reached: ·\",":          {"-server", servers, "--output", "json"},
-		"\"archive_status\": \"closed: ·\",":                   {"-server", servers, "--output", "json"},
+		"Mode: standalone\ndata limit reached: ·\n" + servers + ": a.pem · ends\nclosed: ·\n": {"-server", servers},
+		`"certificates": "a.pem · ends"`:              {"-server", servers, "--output", "json"},
+		"\"data_status\": \"data limit reached: ·\",": {"-server", servers, "--output", "json"},
+		"\"archive_status\": \"closed: ·\",":          {"-server", servers, "--output", "json"},
 	} {
 		if status, out, _ := call(t, Main, nil, args...); status != 0 || !strings.Contains(out, want) {
 			t.Errorf("status %d, %s\nwant %s", status, out, want)

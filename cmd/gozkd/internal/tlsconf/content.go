@@ -76,18 +76,27 @@ func (c *content) base() *tls.Config {
 	}
 }
 
-// expiryWarning is how long before its end a certificate is worth a line per day.
-const expiryWarning = 14 * 24 * time.Hour
-
-// expiry returns a warning about a certificate of this side that ends soon, or "".
+// expiry returns a warning about a certificate of this side that ends in less than 30 days, or "".
+// With less than 7 days the warning is critical. A certificate with a short life is renewed later:
+// the limits are a third and a twelfth of that life at most.
 func (c *content) expiry(now time.Time) string {
-	switch {
-	case c.cert == nil || now.Before(c.cert.Leaf.NotAfter.Add(-expiryWarning)):
+	if c.cert == nil {
 		return ""
-	case now.After(c.cert.Leaf.NotAfter):
-		return fmt.Sprintf("%s: the certificate has expired at %v, so others refuse it: replace it", c.keyStore(), c.cert.Leaf.NotAfter)
 	}
-	return fmt.Sprintf("%s: the certificate expires at %v: replace it", c.keyStore(), c.cert.Leaf.NotAfter)
+	const day = 24 * time.Hour
+	end := c.cert.Leaf.NotAfter
+	left, life := end.Sub(now), end.Sub(c.cert.Leaf.NotBefore)
+	grade, when := "", fmt.Sprintf("expires in %.1f days, at %v", left.Hours()/24, end)
+	switch {
+	case left >= min(30*day, life/3):
+		return ""
+	case left < 0:
+		grade, when = "critical: ", fmt.Sprintf("has expired at %v, so others refuse it", end)
+	case left < min(7*day, life/12):
+		grade = "critical: "
+	}
+	return fmt.Sprintf("%s%s: the certificate of %s %s: replace it; a restart is not needed",
+		grade, c.keyStore(), c.options.Ports, when)
 }
 
 // keyStore names the key store, and its keys, in messages.

@@ -45,9 +45,10 @@ const (
 
 // Options are the ssl.* keys. A zero value is not always ZooKeeper's default: see Defaults.
 type Options struct {
-	// Prefix is the beginning of the keys in messages: "ssl." or "ssl.quorum.".
-	Prefix string
-	Role   Role
+	// Prefix is the beginning of the keys in messages: "ssl." or "ssl.quorum.". Ports names the
+	// ports that show the certificate.
+	Prefix, Ports string
+	Role          Role
 
 	KeyStore, TrustStore Store
 	// Protocol is the only version to use; EnabledProtocols wins over it. Empty and TLS mean

@@ -209,16 +209,16 @@ func TestRun_TicketsSurviveADay(t *testing.T) {
 func TestRun_WarnsOfExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ca, log := testca.New(t, "root"), &lines{}
-		f := ca.Issue(t, testca.Spec{NotAfter: time.Now().Add(16 * 24 * time.Hour)}).Files(t)
+		f := ca.Issue(t, testca.Spec{NotAfter: time.Now().Add(32 * 24 * time.Hour)}).Files(t)
 		s, err := Load(options(Server, f), hclog.New(&hclog.LoggerOptions{Output: log}))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for day := range 18 {
+		for day := range 34 {
 			if err := s.Check(); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := strings.Count(log.String(), "replace it"), max(0, day-1); got != want {
+			if got, want := strings.Count(log.String(), "replace it"), max(0, day-2); got != want {
 				t.Errorf("day %d: %d lines, want %d", day, got, want)
 			}
 			time.Sleep(24 * time.Hour)
@@ -227,6 +227,36 @@ func TestRun_WarnsOfExpiry(t *testing.T) {
 			t.Errorf("%s", log)
 		}
 	})
+}
+
+// A certificate that lives for years is worth a warning for 30 days, and a critical one for 7. One
+// that lives for weeks or hours, and is renewed when two thirds of that are over, has other limits.
+func TestExpiry(t *testing.T) {
+	const day, year = 24 * time.Hour, 365 * 24 * time.Hour
+	now := time.Now()
+	for _, c := range []struct {
+		life, left time.Duration
+		want       string // the beginning and the end of the dated sentence; "": no warning
+	}{
+		{year, 30*day + time.Minute, ""},
+		{year, 30*day - time.Minute, "ssl.keyStore.location: FILE: the certificate of secureClientPort 2281 expires in 30.0 days, at "},
+		{year, 7*day + time.Minute, "ssl.keyStore.location: FILE: the certificate of secureClientPort 2281 expires in 7.0 days, at "},
+		{year, 7*day - time.Minute, "critical: ssl.keyStore.location: FILE: the certificate of secureClientPort 2281 expires in 7.0 days, at "},
+		{year, -time.Minute, "critical: ssl.keyStore.location: FILE: the certificate of secureClientPort 2281 has expired at "},
+		{90 * day, 30*day + time.Minute, ""},
+		{90 * day, 30*day - time.Minute, "ssl."},
+		{day, 8*time.Hour + time.Minute, ""},
+		{day, 8*time.Hour - time.Minute, "ssl."},
+		{day, 2*time.Hour + time.Minute, "ssl."},
+		{day, 2*time.Hour - time.Minute, "critical: ssl."},
+	} {
+		leaf := &x509.Certificate{NotAfter: now.Add(c.left), NotBefore: now.Add(c.left - c.life)}
+		o := Options{Prefix: "ssl.", KeyStore: Store{Location: "FILE"}, Ports: "secureClientPort 2281"}
+		got := (&content{options: o, cert: &tls.Certificate{Leaf: leaf}}).expiry(now)
+		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || got != "" && !strings.HasSuffix(got, ": replace it; a restart is not needed") {
+			t.Errorf("%v of %v left: %q, want %q", c.left, c.life, got, c.want)
+		}
+	}
 }
 
 func TestReload_KeepsTheOldAfterAnError(t *testing.T) {

@@ -130,6 +130,9 @@ func (s *Source) warnOfExpiry(now time.Time) {
 	}
 }
 
+// Expiry returns a warning about a certificate of this side that ends soon or has expired, or "".
+func (s *Source) Expiry() string { return s.current.Load().expiry(time.Now()) }
+
 // Stats returns the present counts.
 func (s *Source) Stats() Stats { return *s.shown.Load() }
 

@@ -246,8 +246,10 @@ func (e *ensemble) problems() []string {
 			impaired = append(impaired, m.Address+": serves only reads: "+m.last.Monitor.WhyReadOnly())
 		}
 		fenced = cmp.Or(fenced, m.last.State.Archive)
-		if why := m.last.State.Outside; why != "" {
-			impaired = append(impaired, m.Address+": "+why)
+		for _, why := range []string{m.last.State.Outside, m.last.State.Certificates} {
+			if why != "" {
+				impaired = append(impaired, m.Address+": "+why)
+			}
 		}
 	}
 	leaders := e.leaders()

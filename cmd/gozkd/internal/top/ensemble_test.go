@@ -110,9 +110,11 @@ func TestEnsemble_Problems(t *testing.T) {
 			t.Errorf("%q: %q, want %q", c.modes, got, c.want)
 		}
 		e := told(fakes, nil, 0)
-		e.members[0].last.State.Outside = "it was removed"
-		if got := strings.Join(e.problems(), "|"); strings.Contains(got, "10.0.0.1:2181: it was removed") != (c.modes[0] != "") {
-			t.Errorf("%q: %q", c.modes, got)
+		e.members[0].last.State.Outside, e.members[0].last.State.Certificates = "it was removed", "a.pem ends"
+		for _, want := range []string{"10.0.0.1:2181: it was removed", "10.0.0.1:2181: a.pem ends"} {
+			if got := strings.Join(e.problems(), "|"); strings.Contains(got, want) != (c.modes[0] != "") {
+				t.Errorf("%q: %q", c.modes, got)
+			}
 		}
 		half := new(ensemble)
 		half.observe(Report{Sample: fakes[0].sample(0), Roster: append(rosterOf(fakes), Entry{Address: "late:1"})})
