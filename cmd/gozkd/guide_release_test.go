@@ -85,8 +85,8 @@ test -f "$OLDPWD/dist/SHA256SUMS" || test -f dist/SHA256SUMS`,
 	}
 }
 
-// The commands of docs/guide/container.md fit the files in deploy, except those of Helm and
-// kubectl, which begin with $, and objects of Kubernetes.
+// The commands of docs/guide/container.md fit the files in deploy. Those for Kubernetes, which
+// begin with $, and the objects there are for TestGuide of tools/chart, which has Helm's code.
 func TestGuide_Container(t *testing.T) {
 	sh := startGuide(t)
 	blocks := slices.DeleteFunc(readGuide(t, "container.md", strings.Clone), func(b guideBlock) bool {
