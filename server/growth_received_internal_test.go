@@ -31,7 +31,8 @@ func TestGrowth_LimitAsPercentage(t *testing.T) {
 		{Config{DataLimitPercent: -1}, 0}, {Config{DataLimitPercent: 101}, 0},
 	} {
 		s, err := New(c.cfg)
-		if (err == nil) != (c.want != 0) || err == nil && s.growth.gauge.Allowed != c.want {
+		// With ulimit -v the memory depends a little on what the process has reserved.
+		if (err == nil) != (c.want != 0) || err == nil && max(s.growth.gauge.Allowed-c.want, c.want-s.growth.gauge.Allowed) > c.want/100 {
 			t.Errorf("%+v: %v, want %d", c.cfg, err, c.want)
 		}
 	}
