@@ -49,9 +49,9 @@ func runAdmin(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "admin", Usage: adminUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	var target adminTarget
-	words, status, done := target.parse(c, fs, args)
-	if done {
-		return status
+	words, err := target.parse(env, fs, args)
+	if err != nil {
+		return c.End(err)
 	}
 	query, wrong := adminParameters(words)
 	if wrong != nil {
@@ -73,25 +73,24 @@ type adminTarget struct {
 	env                cli.Env
 }
 
-// parse adds the flags to fs and parses args. If done is true, the command must return status.
-func (t *adminTarget) parse(c cli.Command, fs *flag.FlagSet, args []string) (words []string, status int, done bool) {
-	t.env = c.Env
+// parse adds the flags to fs and parses args. Its error is for cli.Command.End.
+func (t *adminTarget) parse(env cli.Env, fs *flag.FlagSet, args []string) (words []string, err error) {
+	t.env = env
 	fs.StringVar(&t.endpoint, "url", "", "")
 	cli.Alias(fs, "server", "url")
 	zooCfg := fs.String("config", "", "")
 	fs.StringVar(&t.authFile, "auth-file", "", "")
 	var secure clientflags.Flags
 	secure.RegisterTLS(fs)
-	if words, t.security, status, done = secure.Parse(c, fs, args); done {
-		return nil, status, true
+	if words, t.security, err = secure.Parse(env, fs, args); err != nil {
+		return nil, err
 	}
-	var err error
 	if *zooCfg != "" {
 		t.serve = []string{*zooCfg}
 	}
 	if t.endpoint == "" {
-		if t.endpoint, err = adminEndpoint(c.Env, t.serve); err != nil {
-			return nil, c.Fail(err), true
+		if t.endpoint, err = adminEndpoint(env, t.serve); err != nil {
+			return nil, err
 		}
 	}
 	for endpoint := range strings.SplitSeq(t.endpoint, ",") {
@@ -100,10 +99,10 @@ func (t *adminTarget) parse(c cli.Command, fs *flag.FlagSet, args []string) (wor
 			err = errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080")
 		}
 		if err != nil {
-			return nil, c.Misused(err), true
+			return nil, cli.UsageError{Err: err}
 		}
 	}
-	return words, cli.OK, false
+	return words, nil
 }
 
 // ask runs a command at an endpoint.

@@ -53,10 +53,10 @@ func initialize(_ context.Context, args []string, env cli.Env) int {
 	flags.Func("found-until", "", func(text string) error { until = &text; return nil })
 	flags.Bool("force", false, "")
 	cli.Alias(flags, "myid", "id", "configfile", "config", "until", "found-until")
-	words, status, done := c.Parse(flags, args)
+	words, err := cli.ParseFlags(flags, args)
 	switch {
-	case done:
-		return status
+	case err != nil:
+		return c.End(err)
 	case len(words) > 0:
 		return c.Misused(fmt.Errorf("unexpected argument %q", words[0]))
 	}

@@ -46,10 +46,10 @@ func runWhy(ctx context.Context, args []string, env cli.Env) int {
 	var asJSON bool
 	cli.OutputFlag(fs, &asJSON)
 	var target adminTarget
-	words, status, done := target.parse(c, fs, args)
+	words, err := target.parse(env, fs, args)
 	switch {
-	case done:
-		return status
+	case err != nil:
+		return c.End(err)
 	case len(words) != 1 || words[0] == "":
 		return c.Misused(errors.New("name one session, address or path"))
 	case *limit < 1:

@@ -47,10 +47,10 @@ func Backup(ctx context.Context, args []string, env cli.Env) int {
 	authFile := flags.String("auth-file", "", "")
 	var secure clientflags.Flags
 	secure.RegisterTLS(flags)
-	words, security, status, done := secure.Parse(c.Command, flags, args)
+	words, security, err := secure.Parse(env, flags, args)
 	switch {
-	case done:
-		return status
+	case err != nil:
+		return c.End(err)
 	case secure.WantTLS() && !isURL(*from), security.TLS() && strings.HasPrefix(*from, "http://"):
 		return c.Misused(errors.New("the flags of TLS are for an admin endpoint at https://HOST:8080"))
 	case *from == "":

@@ -83,10 +83,10 @@ func Verify(ctx context.Context, args []string, env cli.Env) int {
 	asJSON := flags.Bool("json", false, "") // the former name of --output json
 	cli.OutputFlag(flags, asJSON)
 	cli.Alias(flags, "ensemble", "ensemble-id")
-	words, status, done := c.Parse(flags, args)
+	words, err := cli.ParseFlags(flags, args)
 	switch {
-	case done:
-		return status
+	case err != nil:
+		return c.End(err)
 	case len(words) != 1:
 		return c.Misused(errors.New("name one URL"))
 	}

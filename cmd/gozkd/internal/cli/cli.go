@@ -79,13 +79,16 @@ const (
 func Version() string { return "gozkd " + version.Get().Line() }
 
 // ParseFlags parses args and returns the words that are not flags. Flags may stand before, between
-// and after the words. The caller must print errors and usage texts.
+// and after the words. The error is for Command.End: flag.ErrHelp, or a UsageError.
 func ParseFlags(fs *flag.FlagSet, args []string) (words []string, err error) {
 	fs.Init(fs.Name(), flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	for {
-		if err := fs.Parse(args); err != nil {
+		switch err := fs.Parse(args); {
+		case errors.Is(err, flag.ErrHelp):
 			return nil, err
+		case err != nil:
+			return nil, UsageError{err}
 		}
 		if args = fs.Args(); len(args) == 0 {
 			return words, nil
@@ -101,31 +104,17 @@ type Command struct {
 	Usage string // the usage text, with a final newline
 }
 
-// Parse is ParseFlags for a subcommand. If done is true, the subcommand must return status: the
-// user asked for help, or the flags are wrong. Parse has printed the help or the error.
-func (c Command) Parse(fs *flag.FlagSet, args []string) (words []string, status int, done bool) {
-	words, err := ParseFlags(fs, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		Print(c.Env.Out, c.Usage)
-		return nil, OK, true
-	case err != nil:
-		return nil, c.Misused(err), true
-	}
-	return words, OK, false
-}
-
 // Do parses args, and has check look at the words that are not flags. If the command line is right,
 // run does the work. Do prints the error of any of them, and returns the exit status.
 func (c Command) Do(fs *flag.FlagSet, args []string, check, run func(words []string) error) int {
-	words, status, done := c.Parse(fs, args)
-	if done {
-		return status
+	words, err := ParseFlags(fs, args)
+	if err == nil {
+		if err = check(words); err != nil {
+			return c.Misused(err)
+		}
+		err = run(words)
 	}
-	if err := check(words); err != nil {
-		return c.Misused(err)
-	}
-	return c.End(run(words))
+	return c.End(err)
 }
 
 // UsageError is an error of the command line.
@@ -137,10 +126,14 @@ func (e UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e UsageError) Unwrap() error { return e.Err }
 
-// End prints an error, if there is one, and returns the exit status. A UsageError is Misused.
+// End prints an error, if there is one, and returns the exit status. A UsageError is Misused. For
+// flag.ErrHelp End prints the usage text: the user asked for it.
 func (c Command) End(err error) int {
 	switch {
 	case err == nil:
+		return OK
+	case errors.Is(err, flag.ErrHelp):
+		Print(c.Env.Out, c.Usage)
 		return OK
 	case errors.As(err, new(UsageError)):
 		return c.Misused(err)

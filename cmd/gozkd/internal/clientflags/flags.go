@@ -95,18 +95,12 @@ func (f *Flags) empty() (name string) {
 	return name
 }
 
-// Parse is c.Parse of a flag set that has f's flags, and Resolve.
-func (f *Flags) Parse(
-	c cli.Command, fs *flag.FlagSet, args []string,
-) (words []string, s *Security, status int, done bool) {
-	words, status, done = c.Parse(fs, args)
-	if !done {
-		var err error
-		if s, err = f.Resolve(c.Env); err != nil {
-			status, done = c.End(err), true
-		}
+// Parse is cli.ParseFlags of a flag set that has f's flags, and Resolve.
+func (f *Flags) Parse(env cli.Env, fs *flag.FlagSet, args []string) (words []string, s *Security, err error) {
+	if words, err = cli.ParseFlags(fs, args); err == nil {
+		s, err = f.Resolve(env)
 	}
-	return words, s, status, done
+	return words, s, err
 }
 
 // Resolve reads the named files. The error is a cli.UsageError if flags contradict each other.

@@ -40,11 +40,10 @@ func History(ctx context.Context, args []string, env cli.Env) int {
 	var o options
 	below := fs.Bool("below", false, "")
 	o.shared(fs)
-	words, status, done := c.Parse(fs, args)
-	if done {
-		return status
-	}
+	words, err := cli.ParseFlags(fs, args)
 	switch {
+	case err != nil:
+		return c.End(err)
 	case len(words) < 2:
 		return c.Misused(errors.New("name a znode, and a data directory or a file of its log"))
 	case o.logDir != "" && len(words) > 2:

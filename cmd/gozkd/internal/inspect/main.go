@@ -76,9 +76,9 @@ func (o *options) shared(fs *flag.FlagSet) {
 	cli.Alias(fs, "from", "since", "to", "until", "ensemble", "ensemble-id")
 }
 
-// parse reads the command line. If done is true, the command must return status.
-func (o *options) parse(c cli.Command, args []string) (words []string, status int, done bool) {
-	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+// parse reads the command line. Its error is for cli.Command.End.
+func (o *options) parse(args []string) (words []string, err error) {
+	fs := flag.NewFlagSet("inspect", flag.ContinueOnError)
 	fs.BoolVar(&o.log, "log", false, "")
 	fs.BoolVar(&o.znodes, "znodes", false, "")
 	fs.BoolVar(&o.sessions, "sessions", false, "")
@@ -87,10 +87,9 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 	fs.StringVar(&o.below, "subtree", "", "")
 	cli.Alias(fs, "path", "subtree")
 	o.shared(fs)
-	if words, status, done = c.Parse(fs, args); done {
-		return nil, status, true
+	if words, err = cli.ParseFlags(fs, args); err != nil {
+		return nil, err
 	}
-	var err error
 	switch {
 	case o.below != "" && proto.ValidatePath(o.below) != nil:
 		err = proto.ValidatePath(o.below)
@@ -104,18 +103,18 @@ func (o *options) parse(c cli.Command, args []string) (words []string, status in
 		err = errors.New("--depth must be 0 or more")
 	}
 	if err != nil {
-		return nil, c.Misused(err), true
+		err = cli.UsageError{Err: err}
 	}
-	return words, cli.OK, false
+	return words, err
 }
 
 // Main runs `gozkd inspect`.
 func Main(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "inspect", Usage: usage}
 	var o options
-	words, status, done := o.parse(c, args)
-	if done {
-		return status
+	words, err := o.parse(args)
+	if err != nil {
+		return c.End(err)
 	}
 	if o.modes() == 0 {
 		describe, err := describes(words)

@@ -56,8 +56,8 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	var json bool
 	cli.OutputFlag(fs, &json)
-	if status, done := t.parse(c, fs, args); done {
-		return status
+	if err := t.parse(env, fs, args); err != nil {
+		return c.End(err)
 	}
 	servers := ask(ctx, t, true)
 	answers, silent, settings := answers(servers)
@@ -96,8 +96,8 @@ func Ruok(ctx context.Context, args []string, env cli.Env) int {
 	c := cli.Command{Env: env, Name: "ruok", Usage: ruokUsage}
 	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
 	ready := fs.Bool("ready", false, "")
-	if status, done := t.parse(c, fs, args); done {
-		return status
+	if err := t.parse(env, fs, args); err != nil {
+		return c.End(err)
 	}
 	var problems []string
 	servers := ask(ctx, t, *ready)

@@ -30,41 +30,38 @@ type targets struct {
 	security *clientflags.Security
 }
 
-// parse adds the common flags to fs and parses args. If done, the command must return status.
-func (t *targets) parse(c cli.Command, fs *flag.FlagSet, args []string) (status int, done bool) {
+// parse adds the common flags to fs and parses args. Its error is for cli.Command.End.
+func (t *targets) parse(env cli.Env, fs *flag.FlagSet, args []string) error {
 	servers := fs.String("server", "", "")
 	fs.DurationVar(&t.asker.Timeout, "timeout", probe.DefaultTimeout, "")
 	var secure clientflags.Flags
 	secure.Register(fs)
-	files, security, status, done := secure.Parse(c, fs, args)
+	files, security, err := secure.Parse(env, fs, args)
 	switch {
-	case done:
-		return status, true
+	case err != nil:
+		return err
 	case t.asker.Timeout <= 0:
-		return c.Misused(errors.New("-timeout must be a positive duration, such as 5s")), true
+		return cli.UsageError{Err: errors.New("-timeout must be a positive duration, such as 5s")}
 	case len(files) > 1:
-		return c.Misused(fmt.Errorf("at most one zoo.cfg is allowed, not %q", files)), true
+		return cli.UsageError{Err: fmt.Errorf("at most one zoo.cfg is allowed, not %q", files)}
 	case *servers != "" && len(files) > 0:
-		return c.Misused(errors.New("give either -server or a zoo.cfg")), true
+		return cli.UsageError{Err: errors.New("give either -server or a zoo.cfg")}
 	}
 	t.security, t.asker.Dial, t.asker.Advise = security, security.Dial, security.Advice
 	if *servers == "" {
-		if err := t.configured(files, c.Env); err != nil {
-			return c.Fail(err), true
-		}
-		return 0, false
+		return t.configured(files, env)
 	}
 	// Clients' connect strings are accepted: four-letter words ignore a chroot.
 	addresses, _, err := client.ParseServers(*servers)
 	if err != nil {
-		return c.Misused(err), true
+		return cli.UsageError{Err: err}
 	}
 	for _, address := range addresses { // a repeated address would count as two leaders
 		if !slices.Contains(t.addresses, address) {
 			t.addresses = append(t.addresses, address)
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // configured sets the address of the server that zoo.cfg and the environment configure, as serve

@@ -49,9 +49,9 @@ type options struct {
 // minRoundInterval limits the load on the servers.
 const minRoundInterval = 100 * time.Millisecond
 
-// parse reads the flags. If done is true, the command must return status.
-func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
-	fs := flag.NewFlagSet(c.Name, flag.ContinueOnError)
+// parse reads the flags. Its error is for cli.Command.End.
+func (o *options) parse(env cli.Env, args []string) error {
+	fs := flag.NewFlagSet("top", flag.ContinueOnError)
 	servers := fs.String("server", "localhost:2181", "")
 	fs.DurationVar(&o.interval, "interval", 2*time.Second, "")
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Second, "")
@@ -59,10 +59,11 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 	cli.OutputFlag(fs, &o.json)
 	var secure clientflags.Flags
 	secure.Register(fs)
-	var words []string
-	if words, o.security, status, done = secure.Parse(c, fs, args); done {
-		return status, true
+	words, security, err := secure.Parse(env, fs, args)
+	if err != nil {
+		return err
 	}
+	o.security = security
 	// Clients' connect strings are accepted: four-letter words ignore a chroot.
 	addresses, _, err := client.ParseServers(*servers)
 	slices.Sort(addresses)
@@ -76,17 +77,17 @@ func (o *options) parse(c cli.Command, args []string) (status int, done bool) {
 		err = errors.New("-timeout must be a positive duration, such as 3s")
 	}
 	if err != nil {
-		return c.Misused(err), true
+		err = cli.UsageError{Err: err}
 	}
-	return 0, false
+	return err
 }
 
 // Main is gozkd top.
 func Main(ctx context.Context, args []string, env cli.Env) int {
 	var o options
 	c := cli.Command{Env: env, Name: "top", Usage: usage}
-	if status, done := o.parse(c, args); done {
-		return status
+	if err := o.parse(env, args); err != nil {
+		return c.End(err)
 	}
 	w := newWatcher(ctx, o)
 	var err error
