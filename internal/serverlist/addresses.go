@@ -1,7 +1,6 @@
 package serverlist
 
 import (
-	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -25,19 +24,19 @@ func (a address) String() string {
 // AddressSeparator stands between the addresses of a member that has several.
 const AddressSeparator = "|"
 
-// parsePeers parses the part of a server line that is for other members. The problem is empty if
-// there is none. Source: ZooKeeper QuorumPeer.QuorumServer.initializeWithAddressString.
-func (m *Member) parsePeers(text string, complete, several bool) (code proto.ErrCode, problem string) {
+// parsePeers parses the part of a server line that is for other members. Source: ZooKeeper
+// QuorumPeer.QuorumServer.initializeWithAddressString.
+func (m *Member) parsePeers(text string, complete, several bool) *Error {
 	parts := strings.Split(strings.TrimRight(text, AddressSeparator), AddressSeparator)
 	if len(parts) > 1 && !several {
-		return proto.ErrBadArguments, "several addresses for one server need multiAddress.enabled=true"
+		return refusal(proto.ErrBadArguments, "several addresses for one server need multiAddress.enabled=true")
 	}
 	var all []address
 	roles := make(map[string]bool)
 	for _, part := range parts {
-		a, role, code, problem := parseAddress(part, complete)
-		if problem != "" {
-			return code, problem
+		a, role, err := parseAddress(part, complete)
+		if err != nil {
+			return err
 		}
 		if role != "" {
 			roles[role] = true
@@ -47,7 +46,7 @@ func (m *Member) parsePeers(text string, complete, several bool) (code proto.Err
 		}
 	}
 	if len(roles) > 1 {
-		return proto.ErrBadArguments, "the addresses have different roles"
+		return refusal(proto.ErrBadArguments, "the addresses have different roles")
 	}
 	if roles[Observer.String()] {
 		m.Role = Observer
@@ -61,44 +60,41 @@ func (m *Member) parsePeers(text string, complete, several bool) (code proto.Err
 		more = append(more, a.String())
 	}
 	m.More = strings.Join(more, AddressSeparator)
-	return proto.OK, ""
+	return nil
 }
 
 // parseAddress parses host:peerPort:electionPort:role. The role is empty if there is none.
-func parseAddress(text string, complete bool) (a address, role string, code proto.ErrCode, problem string) {
-	bad := func(code proto.ErrCode, format string, args ...any) (address, string, proto.ErrCode, string) {
-		return address{}, "", cmp.Or(code, proto.ErrBadArguments), fmt.Sprintf(format, args...)
-	}
+func parseAddress(text string, complete bool) (a address, role string, err *Error) {
 	host, fields, ok := splitAddress(text)
 	switch {
 	case !ok:
-		return bad(0, "the host is neither a name, an IPv4 address, nor an IPv6 address in [ ]")
+		return a, "", refusal(proto.ErrBadArguments, "the host is neither a name, an IPv4 address, nor an IPv6 address in [ ]")
 	case len(fields) == 0:
-		return bad(0, "there is no peer port")
+		return a, "", refusal(proto.ErrBadArguments, "there is no peer port")
 	case len(fields) == 1 && complete:
-		return bad(0, "there is no election port")
+		return a, "", refusal(proto.ErrBadArguments, "there is no election port")
 	case len(fields) > 3:
-		return bad(0, "there is too much after the host")
+		return a, "", refusal(proto.ErrBadArguments, "there is too much after the host")
 	}
 	a.host = host
-	if a.peerPort, code = parsePort(fields[0]); a.peerPort == 0 {
-		return bad(code, "the peer port %q is not between 1 and 65535", fields[0])
+	if a.peerPort, err = parsePort(fields[0], 1, "peer"); err != nil {
+		return a, "", err
 	}
 	if len(fields) > 1 {
-		if a.election, code = parsePort(fields[1]); code != proto.OK {
-			return bad(code, "the election port %q is not between 0 and 65535", fields[1])
+		if a.election, err = parsePort(fields[1], 0, "election"); err != nil {
+			return a, "", err
 		}
 		if a.election == a.peerPort {
-			return bad(0, "the peer port and the election port are both %d", a.peerPort)
+			return a, "", refusal(proto.ErrBadArguments, "the peer port and the election port are both %d", a.peerPort)
 		}
 	}
 	if len(fields) > 2 {
 		role = strings.ToLower(strings.TrimSpace(fields[2]))
 		if role != Participant.String() && role != Observer.String() {
-			return bad(0, "the role %q is neither participant nor observer", fields[2])
+			return a, "", refusal(proto.ErrBadArguments, "the role %q is neither participant nor observer", fields[2])
 		}
 	}
-	return a, role, proto.OK, ""
+	return a, role, nil
 }
 
 func (m Member) peers() []address {
@@ -107,9 +103,9 @@ func (m Member) peers() []address {
 		return all
 	}
 	for part := range strings.SplitSeq(m.More, AddressSeparator) {
-		a, _, _, problem := parseAddress(part, true)
-		if problem != "" {
-			panic(fmt.Sprintf("serverlist: %s has the further address %q: %s", m.Key(), part, problem)) // only parsePeers sets it
+		a, _, err := parseAddress(part, true)
+		if err != nil {
+			panic(fmt.Sprintf("serverlist: %s has the further address %q: %s", m.Key(), part, err.Problem)) // only parsePeers sets it
 		}
 		all = append(all, a)
 	}

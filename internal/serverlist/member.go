@@ -93,69 +93,70 @@ func Parse(key, value string) (Member, error) { return parse(key, value, false, 
 // parse implements Parse. With complete, the election port and the client port are mandatory, as in
 // a reconfig request. A line may have several addresses only with several.
 func parse(key, value string, complete, several bool) (Member, error) {
-	bad := func(code proto.ErrCode, format string, args ...any) (Member, error) {
-		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf(format, args...), code: code}
+	m, err := parseLine(key, value, complete, several)
+	if err != nil {
+		err.Key, err.Value = key, value
+		return Member{}, err
 	}
+	return m, nil
+}
+
+func parseLine(key, value string, complete, several bool) (m Member, err *Error) {
 	number, ok := strings.CutPrefix(key, "server.")
 	if !ok {
-		return bad(proto.ErrBadArguments, "the key of a server line is server.N")
+		return m, refusal(proto.ErrBadArguments, "the key of a server line is server.N")
 	}
-	var m Member
-	id, err := strconv.ParseInt(number, 10, 64)
+	id, notNumber := strconv.ParseInt(number, 10, 64)
 	switch {
-	case err != nil:
-		return bad(proto.ErrMarshallingError, "the id %q is not a number", number)
+	case notNumber != nil:
+		return m, refusal(proto.ErrMarshallingError, "the id %q is not a number", number)
 	case memberid.Of(id) == 0:
-		return Member{}, &Error{Key: key, Value: value, Problem: fmt.Sprintf("the id %d is not between 0 and %d",
-			id, memberid.MaxNumber), code: proto.ErrBadArguments, ours: true}
+		err = refusal(proto.ErrBadArguments, "the id %d is not between 0 and %d", id, memberid.MaxNumber)
+		err.ours = true
+		return m, err
 	}
 	m.ID = memberid.Of(id)
 
 	// As in Java's split, a semicolon at the end begins no further part.
 	peers, clients, _ := strings.Cut(strings.TrimRight(strings.TrimSpace(value), ";"), ";")
 	client, secure, _ := strings.Cut(clients, ";")
-	code, problem := m.parsePeers(peers, complete, several)
-	if problem == "" && client != "" {
-		m.ClientHost, m.ClientPort, code, problem = parseClient("client", client)
+	err = m.parsePeers(peers, complete, several)
+	if err == nil && client != "" {
+		m.ClientHost, m.ClientPort, err = parseClient("client", client)
 	}
-	if problem == "" && strings.TrimSpace(secure) != "" {
-		m.SecureHost, m.SecurePort, code, problem = parseClient("secure client", secure)
+	if err == nil && strings.TrimSpace(secure) != "" {
+		m.SecureHost, m.SecurePort, err = parseClient("secure client", secure)
 	}
-	switch {
-	case problem != "":
-		return bad(code, "%s", problem)
-	case m.ClientPort == 0 && complete:
-		return bad(proto.ErrBadArguments, "there is no client port")
+	if err == nil && m.ClientPort == 0 && complete {
+		err = refusal(proto.ErrBadArguments, "there is no client port")
 	}
-	return m, nil
+	return m, err
 }
 
 // parseClient parses [host:]port for clients.
-func parseClient(kind, text string) (host string, port int, code proto.ErrCode, problem string) {
+func parseClient(kind, text string) (host string, port int, err *Error) {
 	if !strings.Contains(text, ":") {
 		text = anyAddress + ":" + text
 	}
 	host, fields, ok := splitAddress(text)
 	if !ok || len(fields) != 1 {
-		return "", 0, proto.ErrBadArguments, "the " + kind + " address is not [host:]port"
+		return "", 0, refusal(proto.ErrBadArguments, "the %s address is not [host:]port", kind)
 	}
-	if port, code = parsePort(fields[0]); port == 0 {
-		problem = fmt.Sprintf("the %s port %q is not between 1 and 65535", kind, fields[0])
-		return "", 0, cmp.Or(code, proto.ErrBadArguments), problem
-	}
-	return host, port, proto.OK, ""
+	port, err = parsePort(fields[0], 1, kind)
+	return host, port, err
 }
 
-// parsePort parses a port from 0 to 65535. For other text it returns ZooKeeper's error code.
-func parsePort(s string) (int, proto.ErrCode) {
+// parsePort parses a port from low, 0 or 1, to 65535.
+func parsePort(s string, low int64, kind string) (int, *Error) {
 	n, err := strconv.ParseInt(s, 10, 32)
+	code := proto.ErrBadArguments
 	switch {
-	case err != nil:
-		return 0, proto.ErrBadArguments
-	case n < 0 || n > 65535:
-		return 0, proto.ErrMarshallingError // as in ZooKeeper, which does not expect its exception here
+	case err == nil && low <= n && n <= 65535:
+		return int(n), nil
+	case err == nil && n != 0:
+		code = proto.ErrMarshallingError // as in ZooKeeper, which does not expect its exception here
 	}
-	return int(n), proto.OK
+	return 0, refusal(code, "the %s port %q is not between %d and 65535", kind, s, low)
 }
 
 // splitAddress splits "host:a:b" into the host, in the form of Host, and the fields after it.

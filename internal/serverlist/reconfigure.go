@@ -62,8 +62,8 @@ func Answer(err error) (code proto.ErrCode, ours bool) {
 	return proto.OK, false
 }
 
-// refusal returns the error of a request whose lines are right one by one.
-func refusal(code proto.ErrCode, format string, args ...any) error {
+// refusal returns an Error without a line, for a request whose lines are right one by one.
+func refusal(code proto.ErrCode, format string, args ...any) *Error {
 	return &Error{Problem: fmt.Sprintf(format, args...), code: code}
 }
 
