@@ -16,7 +16,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -68,7 +67,7 @@ type options struct {
 	stdin      bool
 
 	// Of run, which has a command.
-	flags   []string // as they were given, without --seed and --runs
+	flags   []string // that were given, without --seed and --runs
 	command []string
 	faults  []string
 	seed    uint64
@@ -146,7 +145,19 @@ func parse(args []string) (*options, error) {
 		return nil, err
 	}
 	if run {
-		o.command, o.flags = fs.Args(), withoutDraws(args[:len(args)-fs.NArg()])
+		o.command = fs.Args()
+		fs.Visit(func(f *flag.Flag) {
+			switch f.Name {
+			case "seed", "runs", "fault": // which may have several values
+			case "log-json": // a flag without a word after it
+				o.flags = append(o.flags, "--log-json="+f.Value.String())
+			default:
+				o.flags = append(o.flags, "--"+f.Name, f.Value.String())
+			}
+		})
+		for _, spec := range o.faults {
+			o.flags = append(o.flags, "--fault", spec)
+		}
 		if o.runs > 1 {
 			o.seed = cmp.Or(o.seed, rand.Uint64N(1<<32), 1)
 		}
@@ -208,21 +219,4 @@ func serve(
 	defer where.Remove(o.portFile)
 	defer log.Info("stopping")
 	return use(ctx, c, faults)
-}
-
-// withoutDraws returns flags without those that say which faults are drawn, and without "--".
-func withoutDraws(flags []string) (rest []string) {
-	for i := 0; i < len(flags); i++ {
-		name, _, joined := strings.Cut(flags[i], "=")
-		switch name {
-		case "--":
-		case "-seed", "--seed", "-runs", "--runs":
-			if !joined { // the next argument is the value
-				i++
-			}
-		default:
-			rest = append(rest, flags[i])
-		}
-	}
-	return rest
 }
