@@ -84,10 +84,5 @@ func (c *changes) take() todo {
 	return t
 }
 
-// paths returns the argument of subtree.Mirror.Run.
-func (t *todo) paths() []string {
-	if t.whole {
-		return nil
-	}
-	return slices.AppendSeq(make([]string, 0, len(t.rels)), maps.Keys(t.rels))
-}
+// paths returns the argument of subtree.Mirror.Run, which is nil for the whole subtrees.
+func (t *todo) paths() []string { return slices.Collect(maps.Keys(t.rels)) }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -137,28 +138,19 @@ func (v controlQuoter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// quoteControls returns p itself if there is nothing to quote.
-func quoteControls(p []byte) []byte {
-	var out []byte
-	from := 0 // everything before it is in out
-	for i := 0; i < len(p); {
-		r, n := utf8.DecodeRune(p[i:])
-		quoted := ""
+func quoteControls(p []byte) (out []byte) {
+	for n := 0; len(p) > 0; p = p[n:] {
+		var r rune
+		r, n = utf8.DecodeRune(p)
+		passes := r == '\n' || r == '\t' || bytes.HasPrefix(p, []byte("\r\n"))
 		switch {
 		case r == utf8.RuneError && n == 1:
-			quoted = fmt.Sprintf(`\x%02x`, p[i])
-		case r == '\n' || r == '\t' || r == '\r' && i+1 < len(p) && p[i+1] == '\n':
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			quoted = fmt.Sprintf(`\u%04x`, r)
+			out = fmt.Appendf(out, `\x%02x`, p[0])
+		case !passes && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			out = append(out, p[:n]...)
 		}
-		if quoted != "" {
-			out = append(append(out, p[from:i]...), quoted...)
-			from = i + n
-		}
-		i += n
 	}
-	if from == 0 {
-		return p
-	}
-	return append(out, p[from:]...)
+	return out
 }
