@@ -56,7 +56,9 @@ func TestFail_ServerDoesNotSeeIt(t *testing.T) {
 		c.expect(r.reply)
 	}
 	expectCount(t, a, 2, true)
-	if len(w.rules.armed()) != 0 {
+	w.rules.mu.Lock()
+	defer w.rules.mu.Unlock()
+	if len(w.rules.list) != 0 {
 		t.Error("a rule that is used up is still looked at")
 	}
 }

@@ -177,7 +177,9 @@ func standIn(xid int32) []byte {
 // find returns the first rule that takes the request, and the body of the reply if the rule fails
 // the request. There is no result if req.more is set.
 func (r *Rules) find(req *request) (rule *Armed, body []byte) {
-	for _, a := range r.armed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.list {
 		is := a.selects(req)
 		if is && a.fault.Kind == Fail {
 			body = failedMulti(req, a.fault.PathPrefix, a.fault.Code)
@@ -185,7 +187,8 @@ func (r *Rules) find(req *request) (rule *Armed, body []byte) {
 		if req.more {
 			return nil, nil
 		}
-		if is && a.take() {
+		if is && (a.times < 0 || a.taken < a.times) {
+			a.taken++
 			return a, body
 		}
 	}

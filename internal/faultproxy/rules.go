@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -16,8 +15,8 @@ import (
 // Rules are the armed faults, in the order of Add. The first that matches a request applies to it.
 // The zero value has no rules. Several gates may share Rules. Safe for concurrent use.
 type Rules struct {
-	mu   sync.Mutex // guards the counts of all rules, and writes to list
-	list atomic.Pointer[[]*Armed]
+	mu   sync.Mutex // guards list, and the counts of all rules
+	list []*Armed
 }
 
 // Add arms a fault. The error lists everything that is wrong with it.
@@ -30,8 +29,7 @@ func (r *Rules) Add(f Fault) (*Armed, error) {
 	a.times = cmp.Or(a.times, 1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := append(slices.Clone(r.armed()), a)
-	r.list.Store(&list)
+	r.list = append(r.list, a)
 	return a, nil
 }
 
@@ -39,17 +37,9 @@ func (r *Rules) Add(f Fault) (*Armed, error) {
 func (r *Rules) Clear() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, a := range r.armed() {
+	for _, a := range slices.Clone(r.list) {
 		a.removeLocked()
 	}
-}
-
-// armed returns the rules. The slice is immutable.
-func (r *Rules) armed() []*Armed {
-	if list := r.list.Load(); list != nil {
-		return *list
-	}
-	return nil
 }
 
 // Armed is a fault in Rules. Safe for concurrent use.
@@ -84,8 +74,7 @@ func (a *Armed) removeLocked() {
 }
 
 func (a *Armed) unlist() {
-	list := slices.DeleteFunc(slices.Clone(a.rules.armed()), func(b *Armed) bool { return a == b })
-	a.rules.list.Store(&list)
+	a.rules.list = slices.DeleteFunc(a.rules.list, func(b *Armed) bool { return a == b })
 }
 
 // Count returns how often the fault has happened.
@@ -104,17 +93,6 @@ func (a *Armed) Gone() <-chan struct{} { return a.gone }
 
 // String describes the fault and how often it has happened.
 func (a *Armed) String() string { return fmt.Sprintf("%v; happened %d times", a.fault, a.Count()) }
-
-// take claims a request for the rule. It returns false if the rule may not claim any more requests.
-func (a *Armed) take() bool {
-	a.rules.mu.Lock()
-	defer a.rules.mu.Unlock()
-	if a.removed || a.times > 0 && a.taken >= a.times {
-		return false
-	}
-	a.taken++
-	return true
-}
 
 // giveBack returns a claim for a request that will not be answered.
 func (a *Armed) giveBack() {

@@ -90,7 +90,7 @@ func TestAdd_RefusesNonsense(t *testing.T) {
 		if a != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, %v; want an error with %q", f, a, err, want)
 		}
-		if len(rules.armed()) != 0 {
+		if len(rules.list) != 0 {
 			t.Errorf("%+v is armed", f)
 		}
 	}

@@ -51,7 +51,8 @@ type explorer struct {
 	long    *fair.Gauge // requests that walk through a subtree
 }
 
-// request is one that its caller may send. Its methods note in err that a parameter is malformed.
+// request is one that its caller may send. Its methods note in err that a parameter is malformed:
+// then err is the answer, whatever the handler returns.
 type request struct {
 	*http.Request
 	*call.Call
@@ -122,6 +123,7 @@ func serve(w http.ResponseWriter, r *http.Request, limit time.Duration, may perm
 	err := may(q.Call)
 	if err == nil {
 		v, err = f(q)
+		err = cmp.Or(q.err, err)
 	}
 	if err == nil && v != nil {
 		err = q.JSON(w, v)
@@ -155,7 +157,7 @@ func (q *request) rows() int {
 	if err != nil || n < 1 {
 		q.bad("limit is %.20q, allowed is a number from 1 to %d", text, maxRows)
 	}
-	return min(n, maxRows)
+	return min(max(n, 1), maxRows)
 }
 
 // znode returns a parameter that is the path of a znode; missing is its default, "" for none.

@@ -29,9 +29,6 @@ type session struct {
 
 func (e *explorer) sessions(q *request) (any, error) {
 	limit, only := q.rows(), q.hex("id", q.query.Get("id"), 64, 0)
-	if q.err != nil {
-		return nil, q.err
-	}
 	conns := e.connections()
 	known := e.server.Facts().Sessions()
 	global := make(map[int64]bool, len(known))
@@ -109,9 +106,6 @@ const maxDeleted = 10
 // session, address and path choose, of which the story or a deleted path contains filter.
 func (e *explorer) ended(q *request) (any, error) {
 	limit, get := q.rows(), q.query.Get
-	if q.err != nil {
-		return nil, q.err
-	}
 	filter := get("filter")
 	contains := func(text string) bool { return strings.Contains(text, filter) }
 	list := e.server.Facts().EndedSessions(func(s *server.EndedSession) bool {
@@ -144,9 +138,6 @@ type watchRow struct {
 // watches answers with the watches here, of a path (and below: path=/a/*), session, address.
 func (e *explorer) watches(q *request) (any, error) {
 	limit, only := q.rows(), q.hex("session", q.query.Get("session"), 64, 0)
-	if q.err != nil {
-		return nil, q.err
-	}
 	want, address := q.query.Get("path"), q.query.Get("address")
 	below, subtree := strings.CutSuffix(want, "/*")
 	conns := e.connections()
