@@ -12,8 +12,8 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 110_814, goal: 97_000}
-	neverBudget   = budget{limit: 35_749, goal: 34_000}
+	shippedBudget = budget{limit: 110_748, goal: 97_000}
+	neverBudget   = budget{limit: 35_744, goal: 34_000}
 )
 
 // shippedRoots are what users run and import. With all that they import they are what is shipped.
