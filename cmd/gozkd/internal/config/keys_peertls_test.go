@@ -28,7 +28,8 @@ func TestLoad_PeerTLS(t *testing.T) {
 		{lines: members + stores + "sslQuorum=true\nssl.quorum.ocsp=true", problem: "ssl.quorum.ocsp=true is not supported"},
 		{lines: members + stores + "sslQuorum=true\nssl.quorum.context.supplier.class=x", problem: `ssl.quorum.context.supplier.class: is "x", which this version does not support`},
 		{lines: members + stores + "sslQuorum=true\nssl.quorum.sslProvider=OPENSSL", serves: true},
-		{lines: members + stores + "sslQuorum=true\nssl.quorum.something=x", problem: `ssl.quorum.something: is "(hidden)", which this version does not support`},
+		{lines: members + stores + "sslQuorum=true\nssl.quorum.something=x", serves: true, warning: "ssl.quorum.something: (hidden) has no effect"},
+		{lines: members + stores + "sslQuorum=true\nssl.quorum.clr=true", problem: "ssl.quorum.clr: is not a key of gozkd; did you mean ssl.quorum.crl?"},
 		{lines: members + stores + "sslQuorum=true\nssl.quorum.hostnameVerification=false", serves: true, warning: "the certificates are not compared with the server lines"},
 		{lines: members + stores + "sslQuorum=true\nssl.quorum.clientAuth=want", serves: true, warning: "servers without a certificate are not refused"},
 	} {

@@ -123,8 +123,11 @@ func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
 		other("handshakeDetectionTimeoutMillis", anything, harmless, "use nio.sessionlessCnxnTimeout"),
 		other("client.*", anything, harmless, "a property of the Java client"),
 		other("endpoint.identification.algorithm", anything, harmless, "a property of Kafka"),
-		other("*", anything, refused, "not a key of ZooKeeper 3.9, perhaps of security"),
+		other("*", anything, later, "not a key of ZooKeeper 3.9"),
 	}...)
+	if prefix == metricsTLS {
+		rows[len(rows)-1].status = refused // it may be one of the others, such as crl
+	}
 	rows[len(rows)-1].secret = true // a password, if a letter of its key is wrong
 	crl := row("crlLocation", text, "", &o.CRLLocation, "file or directory with revocation lists, PEM or DER")
 	crl.name = "gozkd." + crl.name

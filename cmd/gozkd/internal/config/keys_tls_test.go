@@ -72,13 +72,12 @@ func TestTLS_Problems(t *testing.T) {
 		"ssl.protocol=TLSv1.4":                 "ssl.protocol: is",
 		"ssl.context.supplier.class=com.Foo":   "ssl.context.supplier.class: is",
 		"ssl.sslProvider=com.Foo":              "ssl.sslProvider: is",
-		"ssl.somethingNew=1":                   "ssl.somethingNew: is",
 		"gozkd.x509.id=o":                      "gozkd.x509.id: is",
 		// A password whose key has a wrong letter must not be in the log.
-		"ssl.keystore.password=planted": `ssl.keystore.password: is "(hidden)"`,
-		"ssl.trustStore.passwd=planted": `ssl.trustStore.passwd: is "(hidden)"`,
-		"metricsProvider.className=" + prometheusProvider + "\nmetricsProvider.httpsPort=0\nmetricsProvider.ssl.keystore.password=planted": `metricsProvider.ssl.keystore.password: is "(hidden)"`,
-		"sslQuorum=true\nssl.quorum.keystore.password=planted\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1":                     `ssl.quorum.keystore.password: is "(hidden)"`,
+		"ssl.keystore.password=planted": "ssl.keystore.password: is not a key of gozkd; did you mean",
+		"ssl.trustStore.passwd=planted": "ssl.trustStore.passwd: is not a key of gozkd; did you mean",
+		"metricsProvider.className=" + prometheusProvider + "\nmetricsProvider.httpsPort=0\nmetricsProvider.ssl.keystore.password=planted": "metricsProvider.ssl.keystore.password: is not a key of gozkd; did you mean",
+		"sslQuorum=true\nssl.quorum.keystore.password=planted\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nmyid=1":                     "ssl.quorum.keystore.password: is not a key of gozkd; did you mean",
 	} {
 		got := strings.Join(problems(t, secured+more+"\n", nil), "\n")
 		if !strings.Contains(got, want) || strings.Contains(got, "planted") {
@@ -180,4 +179,16 @@ func TestContainer_TLS(t *testing.T) {
 	if c := good(t, "", env).Config; c.ServesTLS() || c.ClientTLS.KeyStore.Location != "" {
 		t.Errorf("%+v", c.ClientTLS)
 	}
+}
+
+// ZooKeeper starts with any key. One that may be a mistyped key of security prevents the start.
+func TestLoad_UnknownTLSKeys(t *testing.T) {
+	const served = "dataDir=/d\nsecureClientPort=2281\nssl.keyStore.location=/k.pem\nssl.clientAuth=none\n"
+	inv := good(t, served+"ssl.provider.of.a.vendor=fast\nssl.quorum.later.version.key=1\n", nil)
+	wantLines(t, inv.Warnings,
+		"zoo.cfg:5: ssl.provider.of.a.vendor: (hidden) has no effect: not a key of ZooKeeper 3.9",
+		"zoo.cfg:6: ssl.quorum.later.version.key: (hidden) has no effect: not a key of ZooKeeper 3.9")
+	wantLines(t, problems(t, served+"ssl.clr=true\nssl.keystore.location=/k.jks\n", nil),
+		"zoo.cfg:5: ssl.clr: is not a key of gozkd; did you mean ssl.crl?",
+		"zoo.cfg:6: ssl.keystore.location: is not a key of gozkd; did you mean ssl.keyStore.location?")
 }

@@ -281,8 +281,10 @@ func (r *resolver) check(name string) {
 	switch {
 	case w.row.status == harmless && near != "":
 		r.warn(w.from, w.key, "is not a key of gozkd and has no effect%s", near)
+	case near != "": // it may be of security
+		r.keyProblem(w, "is not a key of gozkd%s", near)
 	case w.row.status == refused && !fine:
-		allowed := near
+		allowed := ""
 		if len(w.row.fine) > 0 {
 			allowed = "; allowed: " + strings.Join(w.row.fine, ", ")
 		}
