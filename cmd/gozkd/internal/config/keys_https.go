@@ -36,13 +36,14 @@ func metricsTLSKeys(c *Config) []key {
 	stores := slices.DeleteFunc(tlsKeys(metricsTLS, false, &c.MetricsTLS), func(k key) bool {
 		name, ours := strings.CutPrefix(k.name, metricsTLS)
 		store := strings.HasPrefix(name, "keyStore.") || strings.HasPrefix(name, "trustStore.")
-		return !ours || !store && !slices.Contains([]string{"enabledProtocols", "ciphersuites", "*"}, name)
+		return !ours || !store && !slices.Contains([]string{"enabledProtocols", "ciphersuites"}, name)
 	})
 	return append([]key{
 		row("metricsProvider.httpsPort", integer(-1, 65535), "-1", &c.MetricsHTTPSPort,
 			"port for Prometheus with HTTPS; -1: none. With it, httpPort is open only if set; equal to it, the port serves both").of(metricsKeys),
 		live(metricsTLS+"need.client.auth", boolean, "true", &c.MetricsNeedCert,
 			"callers by HTTPS need a certificate for the trust store").of(metricsTLS),
+		{name: metricsTLS + "*", group: metricsTLS, kind: anything, status: refused, note: "not a key of ZooKeeper 3.10, perhaps of security", secret: true},
 		live(metricsTLS+"want.client.auth", boolean, "true", &c.MetricsWantCert,
 			"any caller's certificate is verified; needs a trust store").of(metricsTLS),
 	}, stores...)

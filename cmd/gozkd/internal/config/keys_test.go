@@ -150,7 +150,7 @@ func TestKeys_Values(t *testing.T) {
 				}
 			}
 			for _, p := range r.ofGroups { // as if TLS were served
-				r.problems = append(r.problems, p.Problem)
+				r.problems = append(r.problems, p)
 			}
 			if len(r.problems) == 0 {
 				t.Errorf("%s=%s was accepted", name, value)

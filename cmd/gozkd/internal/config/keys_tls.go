@@ -125,9 +125,6 @@ func tlsKeys(prefix string, hosts bool, o *tlsconf.Options) []key {
 		other("endpoint.identification.algorithm", anything, harmless, "a property of Kafka"),
 		other("*", anything, later, "not a key of ZooKeeper 3.9"),
 	}...)
-	if prefix == metricsTLS {
-		rows[len(rows)-1].status = refused // it may be one of the others, such as crl
-	}
 	rows[len(rows)-1].secret = true // a password, if a letter of its key is wrong
 	crl := row("crlLocation", text, "", &o.CRLLocation, "file or directory with revocation lists, PEM or DER")
 	crl.name = "gozkd." + crl.name

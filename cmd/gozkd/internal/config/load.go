@@ -326,6 +326,8 @@ type Problem struct {
 	What string
 	// Missing is set if a file or directory does not exist, which a late mount may still bring.
 	Missing bool
+
+	group string // of the key, or empty
 }
 
 func (p Problem) String() string {

@@ -35,14 +35,8 @@ type resolver struct {
 	flagProperties []string
 	users          sasl.DigestUsers // of ZOO_SERVER_USERS
 	problems       []Problem
-	table          []key // its fields point into the Config that resolve builds
-	// ofGroups are problems of keys that have a group.
-	ofGroups []groupProblem
-}
-
-type groupProblem struct {
-	Problem
-	group string
+	table          []key     // its fields point into the Config that resolve builds
+	ofGroups       []Problem // of keys that have a group
 }
 
 // won is the effective setting of a key.
@@ -308,7 +302,7 @@ func (r *resolver) groupProblems(group string, used bool, why string) {
 		switch {
 		case p.group != group:
 		case used:
-			r.problems = append(r.problems, p.Problem)
+			r.problems = append(r.problems, p)
 		default:
 			r.warn(p.From, p.Key, "%s; it has no effect, because %s", p.What, why)
 		}
@@ -321,7 +315,7 @@ func (r *resolver) keyProblem(w won, format string, args ...any) {
 		r.problem(w.from, w.key, format, args...)
 		return
 	}
-	r.ofGroups = append(r.ofGroups, groupProblem{Problem{From: w.from, Key: w.key, What: fmt.Sprintf(format, args...)}, w.row.group})
+	r.ofGroups = append(r.ofGroups, Problem{From: w.from, Key: w.key, What: fmt.Sprintf(format, args...), group: w.row.group})
 }
 
 func (r *resolver) directories(c *Config) {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -77,20 +78,29 @@ func runReconfig(ctx context.Context, c *call) error {
 			return usageError("Error processing " + c.value("file") + ": " + err.Error())
 		}
 	}
+	add, remove := strings.ToLower(c.value("add")), strings.ToLower(c.value("remove"))
 	before, _, _ := c.zk.Config(ctx, false) // only for remarks
-	data, st, err := c.zk.Reconfig(ctx, strings.ToLower(c.value("add")), strings.ToLower(c.value("remove")), list, version)
+	old, _, _ := serverlist.ParseConfig(string(before))
+	data, st, err := c.zk.Reconfig(ctx, add, remove, list, version)
 	if err != nil {
+		r := serverlist.Request{Joining: &add, Leaving: &remove, MultiAddress: true}
+		if whole {
+			r.NewMembers = &list
+		}
+		_, why := serverlist.Reconfigure(old, r)
+		if code, _ := serverlist.Answer(why); code != proto.OK && errors.Is(err, code) {
+			c.say(c.err, why.Error())
+		}
 		return err
 	}
-	c.remarkMembers(ctx, before, data)
+	c.remarkMembers(ctx, old, data)
 	return c.printConfig(string(data), "Committed new configuration:\n", st)
 }
 
 // remarkMembers tells, on standard error, what a reconfig does not refuse: to remove a server that
 // is no member, and to add a server that does not run.
-func (c *call) remarkMembers(ctx context.Context, before, after []byte) {
-	old, _, err := serverlist.ParseConfig(string(before))
-	if err != nil || len(old) == 0 {
+func (c *call) remarkMembers(ctx context.Context, old serverlist.Set, after []byte) {
+	if len(old) == 0 {
 		return // not known
 	}
 	for word := range strings.SplitSeq(c.value("remove"), ",") {

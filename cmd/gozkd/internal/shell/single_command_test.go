@@ -200,6 +200,15 @@ func TestReconfig(t *testing.T) {
 	if want := "version No is not valid : \n"; got.status != cli.Failed || got.err != want {
 		t.Errorf("reconfig of another version: %+v, want %q", got, want)
 	}
+	// The server's code does not say why; ZooKeeper's shell prints the last line alone.
+	for what, arguments := range map[string][]string{
+		"server.5=127.0.0.1:1": {"-add", "server.5=127.0.0.1:1"}, "participants would be left": {"-members", lines[0]}, "server.6": {"-remove", "server.6"},
+	} {
+		got = runCLI(t, "", nil, append([]string{"-server", at, "reconfig"}, arguments...)...)
+		if reason, answer, _ := strings.Cut(got.err, "\n"); got.status != cli.Failed || !strings.Contains(reason, what) || answer == "" {
+			t.Errorf("reconfig %v: %+v", arguments, got)
+		}
+	}
 	got = runCLI(t, "", nil, "-server", at, "reconfig", "-add", lines[2])
 	if got.status != cli.OK || !strings.Contains(got.out, lines[2]) || got.err != "" {
 		t.Errorf("reconfig -add: %+v", got)
