@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func (t *TLS) checkLeaf(
 	case err != nil:
 		return false, refuse(RefusedCertificate, "the certificate of member %d is not accepted: %w", id, err)
 	case len(named) > 0 && !bound:
-		return false, refuse(RefusedCertificate, "the certificate of member %d names %s: it must name gozkd://%s", id, strings.Join(named, ", "), memberPath(t.Ensemble, id))
+		return false, refuse(RefusedCertificate, "the certificate of member %d names %s: it must name gozkd://%s", id, strings.Join(named, ", "), path.Join(t.Ensemble, strconv.FormatUint(memberid.Number(id), 10)))
 	}
 	if !host || address == "" {
 		return bound, nil
@@ -72,15 +73,6 @@ func (n *Network) checkCaller(ctx context.Context, v *visitor, from uint64, addr
 	ctx, cancel := context.WithDeadline(ctx, v.until)
 	defer cancel()
 	return n.checkCertificate(ctx, v.enc, s, from, address, !v.enc.AnyHost && !v.enc.AnyCallerHost)
-}
-
-// memberPath returns the part of a URI after gozkd://.
-func memberPath(ensemble string, id uint64) string {
-	number := strconv.FormatUint(memberid.Number(id), 10)
-	if ensemble == "" {
-		return number
-	}
-	return ensemble + "/" + number
 }
 
 // uriScheme is that of a certificate's URIs that name a member: gozkd://ensemble/id, or gozkd://id.

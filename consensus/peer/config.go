@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -38,6 +39,7 @@ const (
 	// maxIncoming is the default of Config.MaxIncoming. Each of at most 255 members has a
 	// connection for frames, for a moment two, and some for checkpoints.
 	maxIncoming = 1024
+	maxReached  = 1024 // see dialer
 	// bufferBytes is the maximum of a read or write, unless a frame is larger.
 	bufferBytes = 64 << 10
 )
@@ -51,8 +53,8 @@ type Config struct {
 	// Peers are the peers before the first SetPeers. Default: none.
 	Peers map[uint64]string
 	// Dial connects to an address passed to SetPeers. It must return when ctx ends. If nobody
-	// listens there, its error must wrap syscall.ECONNREFUSED. Default: net.Dialer, which resolves
-	// names at each dial.
+	// listens there, its error must wrap syscall.ECONNREFUSED. Default: TCP. A name is resolved at
+	// each dial. If that fails, the address counts at which it was reached last.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 	// Handler receives frames, checkpoints and events.
 	Handler Handler
@@ -129,9 +131,7 @@ func (c *Config) ensureDefaults() error {
 		errs = append(errs, fmt.Errorf("peer: Secret has %d bytes, it must have at least %d", len(c.Secret), MinSecret))
 	}
 	if c.Dial == nil {
-		c.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", address)
-		}
+		c.Dial = (&dialer{reached: make(map[string]string)}).dial
 	}
 	if c.AddressPatience <= 0 {
 		c.AddressPatience = time.Second
@@ -150,4 +150,36 @@ func (c *Config) ensureDefaults() error {
 	}
 	c.Logger = cmp.Or(c.Logger, hclog.NewNullLogger())
 	return errors.Join(append(errs, c.TLS.Check())...)
+}
+
+// dialer is the default of Config.Dial. While the DNS is down, dialer connects to where a name was
+// reached last, as ZooKeeper does (MultipleAddresses.recreateSocketAddresses).
+type dialer struct {
+	net.Dialer
+	mu      sync.Mutex
+	reached map[string]string // by address; at most maxReached, as strangers may name addresses
+}
+
+func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
+	d.mu.Lock()
+	to := d.reached[address]
+	d.mu.Unlock()
+	if to != "" {
+		end, _ := ctx.Deadline() // set by with and ask; a DNS that is silent takes no more than half
+		within, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+		_, err := d.Resolver.LookupHost(within, hostOfAddress(address))
+		if cancel(); err == nil {
+			to = address
+		}
+	}
+	conn, err := d.DialContext(ctx, "tcp", cmp.Or(to, address))
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.reached) >= maxReached {
+			clear(d.reached)
+		}
+		d.reached[address] = conn.RemoteAddr().String()
+	}
+	return conn, err
 }

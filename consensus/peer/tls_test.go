@@ -128,8 +128,11 @@ func TestTLS_LongFrames(t *testing.T) {
 
 // The URI of server 0 has its number, and no certificate names the id.
 func TestMemberURI_Zero(t *testing.T) {
-	if got := memberPath("e", memberid.Zero) + " " + memberPath("", memberid.Zero); got != "e/0 0" {
-		t.Errorf("it must name %s", got)
+	other := &x509.Certificate{URIs: []*url.URL{{Scheme: uriScheme, Host: "f", Path: "/1"}}}
+	for ensemble, want := range map[string]string{"e": "gozkd://e/0", "": "gozkd://0"} {
+		if err := (&TLS{Ensemble: ensemble}).CheckOwn(other, memberid.Zero, ""); err == nil || !strings.HasSuffix(err.Error(), "it must name "+want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	for text, want := range map[string]uint64{"gozkd://0": memberid.Zero, "gozkd://e/0": memberid.Zero, "gozkd://1": 1, "gozkd://255": 0, "gozkd://e/-1": 0} {
 		u, err := url.Parse(text)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"strconv"
+	"strings"
 
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -203,11 +204,7 @@ func appendTables(b []byte, sessions []Session, acls [][]proto.ACL) []byte {
 
 // Append appends a znode of a snapshot.
 func (z *Znode) Append(b []byte) []byte {
-	path := z.Path
-	if path == "/" {
-		path = ""
-	}
-	b = jute.AppendBuffer(jute.AppendString(b, path), z.Data)
+	b = jute.AppendBuffer(jute.AppendString(b, strings.TrimSuffix(z.Path, "/")), z.Data) // the root is ""
 	b = jute.AppendLong(b, z.ACL)
 	return z.Stat.append(b)
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/gozkd/gozkd/proto"
-	"github.com/gozkd/gozkd/proto/jute"
 )
 
 // Session is an entry of a snapshot's session table. ZooKeeper computes its [Password].
@@ -27,35 +26,24 @@ type Znode struct {
 const OpenKey = -1
 
 // Stat is the part of a Stat that ZooKeeper stores. Cversion counts the creations of children, and
-// is the next sequence number; a client sees 2*Cversion-children.
+// is the next sequence number; a client sees 2*Cversion-children. The fields are in the order of
+// the encoding.
 type Stat struct {
-	Czxid, Mzxid, Pzxid         proto.Zxid
+	Czxid, Mzxid                proto.Zxid
 	CtimeMs, MtimeMs            int64
 	Version, Cversion, Aversion int32
 	Owner                       int64 // see Kind
+	Pzxid                       proto.Zxid
 }
 
 const statBytes = 6*8 + 3*4
 
 func (s *Stat) append(b []byte) []byte {
-	b = jute.AppendLong(b, int64(s.Czxid))
-	b = jute.AppendLong(b, int64(s.Mzxid))
-	b = jute.AppendLong(b, s.CtimeMs)
-	b = jute.AppendLong(b, s.MtimeMs)
-	b = jute.AppendInt(b, s.Version)
-	b = jute.AppendInt(b, s.Cversion)
-	b = jute.AppendInt(b, s.Aversion)
-	b = jute.AppendLong(b, s.Owner)
-	return jute.AppendLong(b, int64(s.Pzxid))
+	b, _ = binary.Append(b, binary.BigEndian, s) // all sizes are fixed
+	return b
 }
 
-func (s *Stat) decode(b []byte) {
-	d := jute.NewDecoder(b)
-	s.Czxid, s.Mzxid = proto.Zxid(d.Long()), proto.Zxid(d.Long())
-	s.CtimeMs, s.MtimeMs = d.Long(), d.Long()
-	s.Version, s.Cversion, s.Aversion = d.Int(), d.Int(), d.Int()
-	s.Owner, s.Pzxid = d.Long(), proto.Zxid(d.Long())
-}
+func (s *Stat) decode(b []byte) { _, _ = binary.Decode(b, binary.BigEndian, s) }
 
 // Kind says when ZooKeeper deletes a znode by itself.
 type Kind uint8
@@ -114,22 +102,13 @@ func ZnodeDigest(path string, data []byte, s *Stat) uint64 {
 	if strings.HasPrefix(path, "/zookeeper/") {
 		return 0
 	}
-	if path == "/" {
-		path = ""
-	}
 	var stat [statBytes]byte
-	b := binary.BigEndian.AppendUint64(stat[:0], uint64(s.Czxid))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.Mzxid))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.Pzxid))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.CtimeMs))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.MtimeMs))
-	b = binary.BigEndian.AppendUint32(b, uint32(s.Version))
-	b = binary.BigEndian.AppendUint32(b, uint32(s.Cversion))
-	b = binary.BigEndian.AppendUint32(b, uint32(s.Aversion))
-	b = binary.BigEndian.AppendUint64(b, uint64(s.Owner))
-	crc := crc32.ChecksumIEEE([]byte(path))
-	crc = crc32.Update(crc, crc32.IEEETable, data)
-	return uint64(crc32.Update(crc, crc32.IEEETable, b))
+	b := s.append(stat[:0])                                          // where Pzxid is the last field; the digest has it after Mzxid
+	crc := crc32.ChecksumIEEE([]byte(strings.TrimSuffix(path, "/"))) // the root is ""
+	for _, part := range [][]byte{data, b[:16], b[52:], b[16:52]} {
+		crc = crc32.Update(crc, crc32.IEEETable, part)
+	}
+	return uint64(crc)
 }
 
 // Password returns the password of a session. ZooKeeper stores none: it seeds java.util.Random with
