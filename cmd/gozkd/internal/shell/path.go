@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"regexp"
 	"unicode/utf16"
 )
 
@@ -19,29 +20,18 @@ func checkPath(path string) error {
 	case path[len(path)-1] == '/':
 		return usageError("Path must not end with / character")
 	}
-	if reason := invalidInPath(utf16.Encode([]rune(path))); reason != "" {
-		return usageError(fmt.Sprintf(`Invalid path string "%s" caused by %s`, path, reason))
+	found := invalidInPath.FindStringSubmatchIndex(path)
+	for i, reason := range []string{
+		"null character not allowed", "empty node name specified", "relative paths not allowed", "invalid character",
+	} {
+		if found != nil && found[2*i+2] >= 0 {
+			at := len(utf16.Encode([]rune(path[:found[2*i+2]])))
+			return usageError(fmt.Sprintf(`Invalid path string "%s" caused by %s @%d`, path, reason, at))
+		}
 	}
 	return nil
 }
 
-// invalidInPath names the first invalid character and its position in UTF-16 units, or is "".
-func invalidInPath(units []uint16) string {
-	last := uint16('/')
-	for i := 1; i < len(units); i++ {
-		c := units[i]
-		atEnd := i+1 == len(units) || units[i+1] == '/'
-		switch {
-		case c == 0:
-			return fmt.Sprintf("null character not allowed @%d", i)
-		case c == '/' && last == '/':
-			return fmt.Sprintf("empty node name specified @%d", i)
-		case c == '.' && last == '.' && i >= 2 && units[i-2] == '/' && atEnd, c == '.' && last == '/' && atEnd:
-			return fmt.Sprintf("relative paths not allowed @%d", i)
-		case c <= 0x1F, c >= 0x7F && c <= 0x9F, c >= 0xD800 && c <= 0xF8FF, c >= 0xFFF0:
-			return fmt.Sprintf("invalid character @%d", i)
-		}
-		last = c
-	}
-	return ""
-}
+// invalidInPath has a group for each reason, which matches the character that ZooKeeper names.
+var invalidInPath = regexp.MustCompile(`(\x00)|/(/)|/\.?(\.)(?:/|$)|` +
+	`([\x01-\x1F\x7F-\x9F\x{D800}-\x{F8FF}\x{FFF0}-\x{10FFFF}])`)
