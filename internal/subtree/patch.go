@@ -82,17 +82,24 @@ func (p *Patch) note(kind StepKind, c Change, count creation) error {
 func (p *Patch) Apply(ctx context.Context) error {
 	err := p.apply(ctx)
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok {
+	switch {
+	case !ok:
 		return err
-	}
-	switch e.Code {
-	case proto.ErrBadVersion, proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty:
+	case Conflict(err):
 		return fmt.Errorf("%s has changed since the comparison: %w", cmp.Or(e.Path, p.To.Path), err)
-	}
-	if e.Unknown {
+	case e.Unknown:
 		return fmt.Errorf("the last transaction may have been executed or not: %w", err)
 	}
 	return withRemedy(err)
+}
+
+// Conflict reports whether a znode changed between its comparison and the write, as when the source
+// of a Mirror deletes and creates it at that time.
+func Conflict(err error) bool {
+	e, ok := errors.AsType[*client.Error](err)
+	return ok && slices.Contains([]proto.ErrCode{
+		proto.ErrBadVersion, proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty,
+	}, e.Code)
 }
 
 func withRemedy(err error) error {

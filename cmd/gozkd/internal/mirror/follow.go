@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -226,7 +225,7 @@ func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err er
 	m := f.mirror()
 	begun := time.Now()
 	for range conflicts {
-		if d, err = m.Run(ctx, t.paths()); t.whole || !conflict(err) {
+		if d, err = m.Run(ctx, t.paths()); t.whole || !subtree.Conflict(err) {
 			break
 		}
 	}
@@ -245,15 +244,6 @@ func (f *follower) pass(ctx context.Context, t todo) (d subtree.Mirrored, err er
 	f.line("compared", "in %v: %s; %d changes followed before", time.Since(begun).Round(time.Millisecond), describe(&d), f.followed)
 	f.followed = 0
 	return d, nil
-}
-
-// conflict reports whether a znode changed between its comparison and the write, as when the source
-// deletes and creates it at that time.
-func conflict(err error) bool {
-	e, ok := errors.AsType[*client.Error](err)
-	return ok && slices.Contains([]proto.ErrCode{
-		proto.ErrBadVersion, proto.ErrNoNode, proto.ErrNodeExists, proto.ErrNotEmpty,
-	}, e.Code)
 }
 
 // describe returns the result of a comparison of the whole subtrees.
@@ -308,7 +298,7 @@ func (f *follower) untilEqual(ctx context.Context) error {
 		switch {
 		case errors.Is(err, proto.ErrConnectionLoss):
 			why = err
-		case err != nil && !conflict(err):
+		case err != nil && !subtree.Conflict(err):
 			return err
 		case err == nil && d.Equal():
 			f.line("equal", "%s: the data and ACLs of %d znodes", f.path, d.Same)
