@@ -181,11 +181,9 @@ func failedMulti(r *request, prefix string, code proto.ErrCode) []byte {
 
 // ofOneOp reports whether a server gives the code to a single operation of a multi.
 func ofOneOp(code proto.ErrCode) bool {
-	switch code {
-	case proto.ErrNoNode, proto.ErrNoAuth, proto.ErrBadVersion, proto.ErrNoChildrenForEphemerals, proto.ErrNodeExists,
+	return slices.Contains([]proto.ErrCode{
+		proto.ErrNoNode, proto.ErrNoAuth, proto.ErrBadVersion, proto.ErrNoChildrenForEphemerals, proto.ErrNodeExists,
 		proto.ErrNotEmpty, proto.ErrInvalidACL, proto.ErrBadArguments, proto.ErrEphemeralOnLocalSession, proto.ErrQuotaExceeded,
-		proto.ErrUnimplemented:
-		return true
-	}
-	return false
+		proto.ErrUnimplemented,
+	}, code)
 }

@@ -48,12 +48,11 @@ func (c *Caller) Account() string {
 
 // Key distinguishes callers with different identities, of which the address is one.
 func (c *Caller) Key() string {
-	var b strings.Builder
-	b.WriteString(c.Host)
+	key := c.Host
 	for _, id := range c.IDs {
-		b.WriteString("\x00" + id.Scheme + ":" + id.ID)
+		key += "\x00" + id.Scheme + ":" + id.ID
 	}
-	return b.String()
+	return key
 }
 
 // All returns all identities of the caller.

@@ -36,10 +36,6 @@ func (f *fault) answer() faultAnswer {
 	return a
 }
 
-type idAnswer struct {
-	ID int `json:"id"`
-}
-
 // kinds maps the names in requests to kinds of faults.
 var kinds = map[string]faultproxy.Kind{"dropReply": faultproxy.DropReply, "delay": faultproxy.Delay, "fail": faultproxy.Fail}
 
@@ -68,7 +64,7 @@ func (a *api) arm(_ context.Context, q *request) (any, error) {
 	if err != nil {
 		return nil, invalid("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	return idAnswer{a.faults.put(func(id int) *fault { return &fault{id, what, armed} })}, nil
+	return map[string]int{"id": a.faults.put(func(id int) *fault { return &fault{id, what, armed} })}, nil
 }
 
 func (a *api) listFaults(context.Context, *request) (any, error) {

@@ -94,7 +94,7 @@ func (a *api) snapshot(ctx context.Context, _ *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return idAnswer{a.snapshots.put(func(int) cluster.Snapshot { return snapshot })}, nil
+	return map[string]int{"id": a.snapshots.put(func(int) cluster.Snapshot { return snapshot })}, nil
 }
 
 func (a *api) rewind(ctx context.Context, q *request) (any, error) {
