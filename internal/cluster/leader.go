@@ -114,9 +114,6 @@ func (c *Cluster) change(ctx context.Context, f func(context.Context, *server.Se
 	return c.settle(ctx)
 }
 
-// errMemberGone is the cause when whileServing cancels its context.
-var errMemberGone = errors.New("cluster: the member ended, was paused or left the majority")
-
 // whileServing calls f with a context that also ends when the member ends, pauses or is cut off.
 func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server, f func(context.Context, *server.Server) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -126,7 +123,7 @@ func (c *Cluster) whileServing(ctx context.Context, m *Member, s *server.Server,
 	watching.Go(func() { // ends when f has returned
 		for backoff.Sleep(ctx, 5*pollTime) {
 			if !c.serves(m, s) {
-				cancel(errMemberGone)
+				cancel(errors.New("cluster: the member ended, was paused or left the majority"))
 			}
 		}
 	})

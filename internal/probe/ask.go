@@ -148,9 +148,6 @@ var (
 	ErrTooLarge = errors.New("the answer is too long")
 )
 
-// WhitelistKey is the key of zoo.cfg that lists the words that a server answers.
-const WhitelistKey = "4lw.commands.whitelist"
-
 // Error is the error of asking a server a word.
 type Error struct {
 	Address, Word string
@@ -169,7 +166,7 @@ func (e *Error) Cause() string {
 
 func (e *Error) cause() string {
 	if errors.Is(e.Err, ErrNotAllowed) {
-		return fmt.Sprintf("not in the whitelist: add %s to %s in zoo.cfg", e.Word, WhitelistKey)
+		return fmt.Sprintf("not in the whitelist: add %s to 4lw.commands.whitelist in zoo.cfg", e.Word)
 	}
 	// The net package repeats the addresses and the system call.
 	cause := e.Err

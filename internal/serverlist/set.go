@@ -91,14 +91,11 @@ func parseVersion(s string) (proto.Zxid, error) {
 
 // Text returns the data of /zookeeper/config: the server lines, and the version without a newline.
 func (s Set) Text(version proto.Zxid) string {
-	var b strings.Builder
+	text := ""
 	for _, m := range s {
-		b.WriteString(m.String())
-		b.WriteByte('\n')
+		text += m.String() + "\n"
 	}
-	b.WriteString("version=")
-	b.WriteString(strconv.FormatUint(uint64(version), 16))
-	return b.String()
+	return text + "version=" + strconv.FormatUint(uint64(version), 16)
 }
 
 func compare(m Member, id uint64) int { return cmp.Compare(memberid.Number(m.ID), memberid.Number(id)) }

@@ -44,12 +44,10 @@ func newKey(k types.EncryptionKey) (key, error) {
 // mac returns how many bytes authenticate a message.
 func (k key) mac() int { return k.etype.GetHMACBitLength() / 8 }
 
-var errShort = errors.New("kerberos: a ciphertext is too short")
-
 // decrypt checks and returns the text of a ciphertext. gokrb5 panics at short ciphertexts.
 func (k key) decrypt(ciphertext []byte, usage uint32) ([]byte, error) {
 	if len(ciphertext) < confounder+k.mac() {
-		return nil, errShort
+		return nil, errors.New("kerberos: a ciphertext is too short")
 	}
 	return k.etype.DecryptMessage(k.bytes, ciphertext, usage)
 }

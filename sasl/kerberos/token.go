@@ -26,14 +26,12 @@ const (
 // framed is the tag of each framed token. RFC 2743, 3.1.
 const framed = asn1.Tag(0x60)
 
-var errNotFramed = errors.New("kerberos: the token is no GSS-API token of Kerberos 5")
-
 func unframe(token []byte) (kind uint16, message []byte, err error) {
 	outer, inner := cryptobyte.String(token), cryptobyte.String(nil)
 	ok := outer.ReadASN1(&inner, framed) && outer.Empty()
 	rest, ours := bytes.CutPrefix(inner, mechanism)
 	if !ok || !ours || len(rest) < 2 {
-		return 0, nil, errNotFramed
+		return 0, nil, errors.New("kerberos: the token is no GSS-API token of Kerberos 5")
 	}
 	return binary.BigEndian.Uint16(rest), rest[2:], nil
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/gozkd/gozkd/sasl"
 )
 
-// loginConfig is the property that names the JAAS file.
-const loginConfig = "java.security.auth.login.config"
-
 // sasl returns the mechanism to authenticate with, or nil.
 func (f *Flags) sasl(p props, env cli.Env) (sasl.Client, error) {
 	if f.saslUser != "" {
@@ -25,7 +22,7 @@ func (f *Flags) sasl(p props, env cli.Env) (sasl.Client, error) {
 	path, demanded := f.jaas, f.jaas != "" || p.isTrue("zookeeper.sasl.client")
 	if path == "" && !strings.EqualFold(p["zookeeper.sasl.client"], "false") {
 		// Java allows ==FILE, and a URL.
-		path = strings.TrimPrefix(strings.TrimPrefix(p[loginConfig], "="), "file:")
+		path = strings.TrimPrefix(strings.TrimPrefix(p["java.security.auth.login.config"], "="), "file:")
 	}
 	if path == "" {
 		return nil, nil

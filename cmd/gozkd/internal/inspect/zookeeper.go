@@ -48,12 +48,12 @@ func isZooKeeperSnapshot(path string, info os.FileInfo, head []byte) bool {
 // openZooKeeperSnapshot opens a snapshot. If it is damaged, the state has the znodes before that.
 func openZooKeeperSnapshot(path, _ string) (*source, error) {
 	return &source{
-		transactions: func(func(*replica.Txn) bool) error { return errNoLog },
-		state:        func() (*datatree.Tree, error) { return zkdata.ReadSnapshot(context.Background(), path) },
+		transactions: func(func(*replica.Txn) bool) error {
+			return errors.New("a snapshot alone holds no transactions: name a log, or the dataDir")
+		},
+		state: func() (*datatree.Tree, error) { return zkdata.ReadSnapshot(context.Background(), path) },
 	}, nil
 }
-
-var errNoLog = errors.New("a snapshot alone holds no transactions: name a log, or the dataDir")
 
 func isZooKeeperDir(path string, info os.FileInfo, _ []byte) bool {
 	// A server of ours may have taken the place of a ZooKeeper.

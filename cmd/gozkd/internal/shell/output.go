@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
@@ -86,12 +85,11 @@ func (s *Shell) explain(name string, wrong usageError) {
 }
 
 func (s *Shell) usage() string {
-	var b strings.Builder
-	b.WriteString("ZooKeeper -server host:port -client-configuration properties-file cmd args\n")
+	text := "ZooKeeper -server host:port -client-configuration properties-file cmd args\n"
 	for _, c := range s.commands {
-		b.WriteString("\t" + c.name + " " + c.args + "\n")
+		text += "\t" + c.name + " " + c.args + "\n"
 	}
-	return b.String()
+	return text
 }
 
 // printEvent prints an event as zkCli.sh does.
