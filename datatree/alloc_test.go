@@ -57,7 +57,7 @@ func TestCommittedRequest_SharesIdentities(t *testing.T) {
 	known := make(Identities)
 	long := proto.ID{Scheme: "digest", ID: strings.Repeat("x", maxIdentityBytes)}
 	for i := range 3 * maxIdentities {
-		ids := []proto.ID{{Scheme: "ip", ID: fmt.Sprint(i)}, {Scheme: "super"}, long}[: i%4 : i%4]
+		ids := []proto.ID{{Scheme: "ip", ID: fmt.Sprint("10.0.0.", i)}, {Scheme: "super"}, long}[: i%4 : i%4]
 		for range 2 {
 			if r := CommittedRequest(encode(ids...), known); !slices.Equal(r.IDs, ids) || string(r.Body) != "body" {
 				t.Fatalf("%+v, want the identities %+v", r, ids)

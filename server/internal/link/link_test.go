@@ -1,10 +1,12 @@
 package link
 
 import (
+	"io"
 	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/server/internal/bounds"
@@ -19,6 +21,13 @@ func (o owner) Resume()        {}
 // newLink returns a link whose client does nothing.
 func newLink(t *testing.T) *Link {
 	t.Helper()
+	l, _ := newPipe(t)
+	return l
+}
+
+// newPipe returns a link that is no socket, and its client.
+func newPipe(t *testing.T) (*Link, net.Conn) {
+	t.Helper()
 	var goroutines sync.WaitGroup
 	var host Host
 	host.Init(HostConfig{
@@ -32,7 +41,40 @@ func newLink(t *testing.T) *Link {
 		_ = there.Close()
 		goroutines.Wait()
 	})
-	return l
+	return l, there
+}
+
+// A link that ends is flushed when its client has taken the output, and not before: neither while
+// another goroutine writes, which then holds the output, nor when no other goroutine does.
+func TestAwaitFlushed(t *testing.T) {
+	const last = "the last reply"
+	for writer, flush := range map[string]func(*Link){"another": (*Link).FlushAsync, "itself": func(*Link) {}} {
+		synctest.Test(t, func(t *testing.T) {
+			l, client := newPipe(t)
+			l.Lock()
+			l.Out.Buf = append(l.Out.Buf, last...)
+			l.Finish()
+			l.Unlock()
+			flush(l)
+			synctest.Wait()
+			flushed := make(chan struct{})
+			go func() { // ends when the client has read; awaited below
+				defer close(flushed)
+				l.AwaitFlushed()
+			}()
+			synctest.Wait()
+			select {
+			case <-flushed:
+				t.Fatalf("%s writes: flushed before the client has read", writer)
+			default:
+			}
+			got := make([]byte, len(last))
+			if _, err := io.ReadFull(client, got); err != nil || string(got) != last {
+				t.Errorf("%s writes: the client got %q, %v", writer, got, err)
+			}
+			<-flushed
+		})
+	}
 }
 
 // A step of the wall clock must not expire sessions: the times that the tracker gets have a
