@@ -209,7 +209,7 @@ func (c *checker) owners() {
 func (c *checker) quotas() {
 	limits := 0
 	for n := range c.t.znodes.All() {
-		if target, ok := quotaTarget(n.path(), limitsName); ok {
+		if target, ok := quotaTarget(n.path(), proto.QuotaLimits); ok {
 			if limits++; c.t.quotas[target] == nil {
 				c.say("D3: %q has limits and no quota", target)
 			}

@@ -203,7 +203,7 @@ func checkTree(t *testing.T) *Tree {
 		{Op: proto.OpCreateSession, Server: 1, Body: (&CreateSessionBody{TimeoutMs: 1}).Append(nil)},
 		create(proto.OpCreate, "/large", strings.Repeat("x", largeBytes+37), 0), // with which the state weighs 95 percent of 3600
 		create(proto.OpCreate, quotaPath+"/large", "", 0),
-		create(proto.OpCreate, quotaPath+"/large"+limitsName, "count=5", 0),
+		create(proto.OpCreate, quotaPath+"/large"+proto.QuotaLimits, "count=5", 0),
 		create(proto.OpCreateContainer, "/container", "", proto.ModeContainer),
 	} {
 		if res, _ := tree.Apply(Header{tree.LastZxid() + 1, 1}, &r); res.Err != proto.OK {

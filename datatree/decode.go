@@ -105,7 +105,7 @@ func (d *decoder) znode(path string, value []byte) error {
 	d.batch.znodes = append(d.batch.znodes, sealed{
 		blob: b, hash: b.hash(), dataSize: int64(len(path) + len(rec.data)), acl: rec.acl, kind: rec.kind, owner: rec.owner,
 	})
-	if target, ok := quotaTarget(b.path(), limitsName); ok {
+	if target, ok := quotaTarget(b.path(), proto.QuotaLimits); ok {
 		d.batch.limits = append(d.batch.limits, target)
 	}
 	return nil

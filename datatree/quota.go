@@ -7,9 +7,6 @@ import (
 	"github.com/gozkd/gozkd/proto"
 )
 
-// The znodes below /zookeeper/quota/<path> that define a quota for <path>.
-const limitsName, statsName = proto.QuotaLimits, proto.QuotaStats
-
 // quota counts the znodes at and below a path, except those with a nearer quota. It exists as long
 // as its limits znode. Its counts are always exact, and each change of a count updates the text of
 // the stats znode.
@@ -67,9 +64,9 @@ func (st *state) quotaAfterInsert(n *znode) {
 		st.account(n, 1, int64(len(r.data)))
 	}
 	path := n.path()
-	if target, ok := quotaTarget(path, limitsName); ok {
+	if target, ok := quotaTarget(path, proto.QuotaLimits); ok {
 		st.quotaOn(target)
-	} else if target, ok := quotaTarget(path, statsName); ok && st.quotas[target] != nil {
+	} else if target, ok := quotaTarget(path, proto.QuotaStats); ok && st.quotas[target] != nil {
 		st.writeStats(st.quotas[target])
 	}
 }
@@ -78,7 +75,7 @@ func (st *state) quotaBeforeRemove(n *znode) {
 	if len(st.quotas) == 0 {
 		return
 	}
-	if target, ok := quotaTarget(n.path(), limitsName); ok {
+	if target, ok := quotaTarget(n.path(), proto.QuotaLimits); ok {
 		st.quotaOff(target)
 	}
 	r := n.record()
@@ -122,7 +119,7 @@ func (st *state) writeStats(q *quota) {
 	if st.keepStats {
 		return
 	}
-	n := st.get(quotaPath + q.path + statsName)
+	n := st.get(quotaPath + q.path + proto.QuotaStats)
 	if n == nil {
 		return
 	}
@@ -139,14 +136,14 @@ func (st *state) checkQuota(x *txn, q *quota, path string, count, bytes int64) p
 	if q == nil || x.Flags&FlagEnforceQuota == 0 {
 		return proto.OK
 	}
-	limitsPath := quotaPath + q.path + limitsName
+	limitsPath := quotaPath + q.path + proto.QuotaLimits
 	r := st.get(limitsPath).record()
 	parsed, err := proto.ParseQuota(r.data)
 	if err != nil {
 		return x.refuse(proto.ErrMarshallingError, path, "%s: %v", limitsPath, err)
 	}
 	limits := struct{ count, bytes int64 }{parsed.Get(proto.QuotaCountHard), parsed.Get(proto.QuotaBytesHard)}
-	if st.get(quotaPath+q.path+statsName) == nil {
+	if st.get(quotaPath+q.path+proto.QuotaStats) == nil {
 		// Without a stats znode, ZooKeeper enforces nothing: it compares with that znode's text.
 		return proto.OK
 	}

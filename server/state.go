@@ -16,6 +16,7 @@ import (
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/printable"
 	"github.com/gozkd/gozkd/internal/serverlist"
+	"github.com/gozkd/gozkd/internal/wakeup"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/lifecycle"
@@ -231,18 +232,15 @@ func (s *state) rootGrants(ids []proto.ID) bool {
 
 // waitList wakes goroutines that wait for the state of the server to change.
 type waitList struct {
-	mu sync.Mutex
-	ch chan struct{} // nil: nobody waits
+	mu      sync.Mutex // guards changed
+	changed wakeup.Broadcast
 }
 
 // await waits until cond, called now and after each wake, is true. Errors are as of Life.Await.
 func (l *waitList) await(ctx context.Context, life *lifecycle.Life, what string, cond func() bool) error {
 	for {
 		l.mu.Lock()
-		if l.ch == nil {
-			l.ch = make(chan struct{})
-		}
-		changed := l.ch
+		changed := l.changed.Next()
 		l.mu.Unlock()
 		if cond() {
 			return nil
@@ -256,10 +254,7 @@ func (l *waitList) await(ctx context.Context, life *lifecycle.Life, what string,
 func (l *waitList) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ch != nil {
-		close(l.ch)
-		l.ch = nil
-	}
+	l.changed.Send()
 }
 
 // restoreTree is datatree.Restore on two goroutines: the caller's reads and decodes the checkpoint

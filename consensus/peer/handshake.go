@@ -32,7 +32,11 @@ func (n *Network) secure(ctx context.Context, v *visitor) error {
 	if v.stream = v.conn; v.enc.Mode == TLSOff {
 		return nil
 	}
-	if err := v.conn.SetReadDeadline(earlier(v.until, time.Now().Add(v.enc.DetectionTimeout))); err != nil {
+	detected := time.Now().Add(v.enc.DetectionTimeout)
+	if v.until.Before(detected) {
+		detected = v.until
+	}
+	if err := v.conn.SetReadDeadline(detected); err != nil {
 		return err
 	}
 	begun, err := accept.Begin(v.conn)
@@ -50,13 +54,6 @@ func (n *Network) secure(ctx context.Context, v *visitor) error {
 	}
 	v.stream = begun
 	return nil
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func (n *Network) handshakeAsCalled(ctx context.Context, v *visitor, c *callerConn) error {

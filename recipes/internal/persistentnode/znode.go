@@ -174,11 +174,9 @@ func (n *Znode) Close(ctx context.Context) error {
 	n.stop()
 	n.mu.Unlock()
 	select {
-	case <-done: // preferred if ctx has ended too
-	default:
-		select {
-		case <-done:
-		case <-ctx.Done():
+	case <-done:
+	case <-ctx.Done():
+		if !wakeup.Fired(done) {
 			return &recipes.Error{Op: "close", Path: n.requestedPath, Err: context.Cause(ctx), Unknown: true}
 		}
 	}
