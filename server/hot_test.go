@@ -131,6 +131,7 @@ func (r *raw) ask(op proto.OpCode, body []byte) {
 
 // A busy server samples a part, and its estimates are right within six standard deviations.
 func TestHot_Estimates(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, c := hotServer(t)
 		const perSecond, seconds, batch = 10_000, 10, 100

@@ -22,6 +22,7 @@ import (
 // more bytes than they may together. All that are sent as a whole are answered, and short requests
 // of others do not wait for them.
 func TestLongFrames_ShareABudget(t *testing.T) {
+	t.Parallel()
 	const longest, patience = 200 << 10, 10 * time.Second
 	cfg := ticks
 	cfg.MaxBuffer, cfg.MaxClientConns = longest, -1
@@ -386,6 +387,7 @@ func TestLongFrames_LongPathsOnFullServer(t *testing.T) {
 // short write in the log. All are answered in order, and those of clients that are gone keep no
 // others out.
 func TestLongFrames_FewUnderWay(t *testing.T) {
+	t.Parallel()
 	var d disk
 	cfg := onDisk(t, &d)
 	serverBubble(t, cfg, func(t *testing.T, s *server.Server, dial func() *raw) {
@@ -442,6 +444,7 @@ func TestLongFrames_FewUnderWay(t *testing.T) {
 // A client that has entered the window, and does not take the replies to its earlier requests,
 // leaves the window to others until it takes them.
 func TestLongFrames_NotTakingReplies(t *testing.T) {
+	t.Parallel()
 	for op, body := range map[proto.OpCode]record{
 		proto.OpSetData: &proto.SetDataRequest{Path: "/z", Data: make([]byte, 300_000), Version: -1},
 		proto.OpMulti:   multi{{Op: proto.OpSetData, Path: "/z", Data: make([]byte, 300_000), Version: -1}},

@@ -21,9 +21,12 @@ import (
 // and refusals. Nobody else waits; those who are refused delete and ping within a pause for each
 // request before.
 func TestRefused_Wait(t *testing.T) {
+	t.Parallel()
 	const (
 		longest, clients, pipelined = 200 << 10, 8, 3
 		length                      = 500 * time.Millisecond
+		// More than a client can make before all send too many bytes.
+		deletes = 400
 	)
 	cfg := ticks
 	cfg.MaxBuffer, cfg.MaxClientConns = longest, -1
@@ -41,8 +44,12 @@ func TestRefused_Wait(t *testing.T) {
 			other := connected(dial)
 			other.call(1, proto.OpCreate, create{path: "/p"})
 			for i := range clients {
-				for j := range 1000 {
-					other.call(1, proto.OpCreate, create{path: fmt.Sprintf("/p/%d-%d", i, j)})
+				var ops []proto.MultiOp
+				for j := range deletes {
+					ops = append(ops, proto.MultiOp{Op: proto.OpCreate, Path: fmt.Sprintf("/p/%d-%d", i, j), ACL: proto.OpenACL()})
+				}
+				if h, _ := other.call(1, proto.OpMulti, &proto.MultiRequest{Ops: ops}); h.Err != proto.OK {
+					t.Fatal(h.Err)
 				}
 			}
 			server.MakeFull(s)
@@ -107,6 +114,7 @@ func TestRefused_Wait(t *testing.T) {
 // A full server closes the connection of a client whose session it refuses after a pause, so that
 // clients that try again at once cost little.
 func TestRefused_Sessions(t *testing.T) {
+	t.Parallel()
 	const kept, attempts = 1000, 50 // sessions for which a full state has room
 	cfg := ticks
 	cfg.MaxClientConns = -1

@@ -72,6 +72,7 @@ func writes(r *raw, rnd *rand.Rand, n int) {
 // A client that comes back gets exactly the events that it would have got: those of a client that
 // stayed, from any zxid on, and after a restart as well. Then its watches are set.
 func TestReplay_IsWhatWasMissed(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(8) {
 		rnd := rand.New(rand.NewPCG(seed, 0))
 		var persistent, recursive []string
@@ -174,6 +175,7 @@ func TestReplay_SaysWhetherItIsComplete(t *testing.T) {
 // covers all of them: a part that failed before makes it NodeDeleted, one that fails later brings
 // another.
 func TestReplay_OfSeveralRequests(t *testing.T) {
+	t.Parallel()
 	serverBubble(t, server.Config{}, func(t *testing.T, s *server.Server, dial func() *raw) {
 		writer := dialed(dial)
 		h, _ := writer.call(1, proto.OpCreate, create{path: "/few", op: proto.OpCreate})

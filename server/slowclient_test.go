@@ -80,6 +80,7 @@ func longReplies(c *raw) map[string]func(n int) []byte {
 // A client that takes large replies slowly is alive as long as it takes some of them: its pings
 // wait behind the replies.
 func TestExpiry_SlowReader(t *testing.T) {
+	t.Parallel()
 	bubble(t, ticks, func(t *testing.T, dial func() *raw) {
 		first := dial()
 		first.connect(3_600_000, 0, nil)

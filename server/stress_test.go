@@ -100,6 +100,7 @@ func (r *raw) monitored(name string) (n int64) {
 // Short reads that wait for a write can ask for any amount of replies. They are made as the client
 // takes them.
 func TestStalledDisk_RepliesAreBounded(t *testing.T) {
+	t.Parallel()
 	var d disk
 	bubble(t, onDisk(t, &d), func(t *testing.T, dial func() *raw) {
 		c, other := dial(), dial()
@@ -132,6 +133,7 @@ func TestStalledDisk_RepliesAreBounded(t *testing.T) {
 
 // Requests that wait for the disk hold a bounded number of bytes, per connection and in all.
 func TestStalledDisk_RequestsAreBounded(t *testing.T) {
+	t.Parallel()
 	const mb = 1_000_000
 	for name, test := range map[string]struct {
 		conns   int

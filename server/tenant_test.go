@@ -379,6 +379,7 @@ func TestTenant_ChargedOnce(t *testing.T) {
 // Clients that pipeline anything, hang up while they wait, and budgets that come, change and go:
 // every request is answered once and in order, and /a never gets more than its budget.
 func TestTenant_Chaos(t *testing.T) {
+	t.Parallel()
 	const clients, requests, perSecond = 12, 150, 50
 	for seed := range exhaustive.Or[uint64](3, 10) {
 		bubble(t, ticks, func(t *testing.T, dial func() *raw) {
