@@ -32,16 +32,11 @@ type Change struct {
 	Data, ACL, Ephemeral, Access bool
 }
 
-// same reports whether the znode exists on both sides without a difference.
-func (c *Change) same() bool {
-	return c.Left != nil && c.Right != nil && !c.Data && !c.ACL && !c.Ephemeral && !c.Access
-}
-
 // Diff calls emit with each difference, in the order of a walk, and returns the number of equal
 // paths. ACLs are compared only if withACL is true; versions, zxids and times never are.
 func Diff(ctx context.Context, left, right Side, withACL bool, emit func(Change) error) (same int64, err error) {
 	err = merge(left.nodes(ctx, withACL), right.nodes(ctx, withACL), func(c Change) error {
-		if c.same() {
+		if c.Left != nil && c.Right != nil && !c.Data && !c.ACL && !c.Ephemeral && !c.Access {
 			same++
 			return nil
 		}

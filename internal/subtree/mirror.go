@@ -14,8 +14,9 @@ import (
 // Mirror makes the live subtree To equal to the live subtree From. Unlike Patch it writes while it
 // compares, so its memory is bounded like that of a walk.
 //
-// Ephemeral znodes belong to sessions: those of From are left out, those of To stay. A znode of To
-// keeps its kind. Each write names the version that was compared. After an error run it again.
+// Ephemeral znodes belong to sessions: those of From are left out, those of To stay. If both sides
+// have Kinds, a znode of To that has another kind, and no children, is created again. Each write
+// names the version that was compared. After an error run it again.
 type Mirror struct {
 	From, To   Side
 	WithoutACL bool  // neither compare nor copy ACLs

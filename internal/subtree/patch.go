@@ -132,11 +132,7 @@ func (p *Patch) apply(ctx context.Context) error {
 
 // Empty reports whether there is nothing to do.
 func (p *Patch) Empty() bool {
-	n := len(p.Counters)
-	for _, list := range p.Changes {
-		n += len(list)
-	}
-	return n == 0
+	return len(p.Counters) == 0 && !slices.ContainsFunc(p.Changes[:], func(list []Change) bool { return len(list) > 0 })
 }
 
 // Done says how many changes of each kind Apply has made.

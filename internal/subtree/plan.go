@@ -17,7 +17,8 @@ import (
 // plan is bounded by the depth of the subtrees.
 //
 // Ephemeral znodes belong to sessions: those of "from" are left out. Those of "to" stay, and so do
-// their ancestors. A live znode keeps its kind.
+// their ancestors. A live znode of another kind is created again, if it has no children and the
+// kinds of both sides are known.
 type plan struct {
 	from, to Side
 	whole    bool  // counters are moved
@@ -84,6 +85,12 @@ func (p *plan) add(c Change) error {
 		p.Later++ // as are the znodes below it
 		return nil
 	}
+	if p.recreates(&c) {
+		if err := p.emit(Delete, c, creation{}); err != nil {
+			return err
+		}
+		c.Right = nil
+	}
 	if err := p.change(c, path); err != nil || !p.whole {
 		return err
 	}
@@ -122,6 +129,14 @@ func (p *plan) change(c Change, path string) error {
 		return p.emit(SetData, c, creation{})
 	}
 	return nil
+}
+
+// recreates reports whether the live znode is of another kind and must be created again. With
+// children it keeps its kind: no server deletes it then.
+func (p *plan) recreates(c *Change) bool {
+	return p.from.Kinds != nil && p.to.Kinds != nil && c.Right != nil && c.Right.Stat.NumChildren == 0 &&
+		c.Left.Stat.Czxid <= p.from.KindsAt && c.Right.Stat.Czxid <= p.to.KindsAt &&
+		(c.Left.Container != c.Right.Container || c.Left.TTLMs != c.Right.TTLMs)
 }
 
 // renews notes the last write of a TTL znode of "from", and reports whether the live znode must be
@@ -211,13 +226,10 @@ func (l *lineage) leave(rel *string) error {
 
 // child counts the creation of a znode for its parent.
 func (l *lineage) child(rel string) {
-	if n := len(l.open); n > 0 && l.open[n-1].rel == parent(rel) {
+	if n := len(l.open); n > 0 && l.open[n-1].rel == rel[:max(0, strings.LastIndexByte(rel, '/'))] {
 		l.open[n-1].created++
 	}
 }
-
-// parent returns the Rel of the parent; that of the root is the root.
-func parent(rel string) string { return rel[:max(0, strings.LastIndexByte(rel, '/'))] }
 
 // prepare makes the server show every committed change, and returns the znodes of the side. there
 // is false if the root does not exist; then there are no znodes.

@@ -61,8 +61,7 @@ const (
 
 // Record returns the record of a znode.
 func (n *Znode) Record() Record {
-	r := Record{Path: n.Rel, Creations: creations(n.Stat)}
-	r.Path = cmp.Or(r.Path, "/")
+	r := Record{Path: cmp.Or(n.Rel, "/"), Creations: creations(n.Stat)}
 	switch {
 	case n.Stat.EphemeralOwner != 0:
 		r.Kind, r.Owner = Ephemeral, n.Stat.EphemeralOwner.String()
@@ -74,8 +73,7 @@ func (n *Znode) Record() Record {
 	switch {
 	case n.Data == nil:
 	case utf8.Valid(n.Data):
-		s := string(n.Data)
-		r.Data = &s
+		r.Data = new(string(n.Data))
 	default:
 		r.DataBase64 = n.Data
 	}
@@ -93,12 +91,7 @@ func (r *Record) data() []byte {
 	return r.DataBase64
 }
 
-func (r *Record) rel() string {
-	if r.Path == "/" {
-		return ""
-	}
-	return r.Path
-}
+func (r *Record) rel() string { return strings.TrimSuffix(r.Path, "/") }
 
 func (r *Record) options() (o client.CreateOptions, err error) {
 	switch r.Kind {
@@ -280,7 +273,14 @@ func Export(ctx context.Context, from Side, withACL bool, w io.Writer, seen func
 			}
 			return nil
 		}
-		e.count(n)
+		e.Znodes++
+		e.Bytes += int64(len(n.Data))
+		if n.Stat.EphemeralOwner != 0 {
+			e.Ephemerals++
+		}
+		if Masked(n.ACL) {
+			e.Masked++
+		}
 		defer seen(e)
 		return lines.Encode(n.Record())
 	})
@@ -288,15 +288,4 @@ func Export(ctx context.Context, from Side, withACL bool, w io.Writer, seen func
 		return e, fmt.Errorf("after %d znodes: %w", e.Znodes, err)
 	}
 	return e, lines.Encode(tail{End: true, Znodes: e.Znodes})
-}
-
-func (e *Exported) count(n *Znode) {
-	e.Znodes++
-	e.Bytes += int64(len(n.Data))
-	if n.Stat.EphemeralOwner != 0 {
-		e.Ephemerals++
-	}
-	if Masked(n.ACL) {
-		e.Masked++
-	}
 }

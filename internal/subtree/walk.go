@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gozkd/gozkd/client"
@@ -215,15 +216,8 @@ func retry(f func() error) (err error) {
 
 // Join returns the path of a child, or of a znode whose path below parent begins with a slash.
 func Join(parent, name string) string {
-	if len(name) > 0 && name[0] == '/' {
-		name = name[1:]
-	}
-	switch {
-	case name == "":
+	if name = strings.TrimPrefix(name, "/"); name == "" {
 		return parent
-	case parent == "/":
-		return "/" + name
-	default:
-		return parent + "/" + name
 	}
+	return strings.TrimSuffix(parent, "/") + "/" + name
 }

@@ -32,7 +32,7 @@ type todo struct {
 }
 
 func newChanges(root string) *changes {
-	return &changes{root: root, signal: make(chan struct{}, 1)}
+	return &changes{root: root, signal: make(chan struct{}, 1), set: todo{rels: map[string]struct{}{}}}
 }
 
 // event takes an event of the source.
@@ -60,9 +60,6 @@ func (c *changes) add(rel string, created bool) {
 	if c.set.whole {
 		return
 	}
-	if c.set.rels == nil {
-		c.set.rels = map[string]struct{}{}
-	}
 	c.set.rels[rel] = struct{}{}
 	c.set.created = c.set.created || created
 	wakeup.Send(c.signal)
@@ -76,11 +73,10 @@ func (c *changes) compareAll() {
 }
 
 // take returns the changes since the last take.
-func (c *changes) take() todo {
+func (c *changes) take() (t todo) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.set
-	c.set = todo{}
+	t, c.set = c.set, todo{rels: map[string]struct{}{}}
 	return t
 }
 

@@ -35,24 +35,23 @@ type endpoint struct {
 
 // follower copies a subtree and follows its changes.
 type follower struct {
-	from, to       endpoint
-	path           string
-	overwrite      bool // the target may lose data at the start
-	once           bool
-	withoutACL     bool
-	interval       time.Duration // between comparisons of the whole subtrees
-	creations      int64         // see subtree.Mirror
-	line           func(label, format string, args ...any)
-	source, target *client.Client // nil: not connected
-	changes        *changes
-	watching       bool                  // the source tells of changes
-	kinds          subtree.Kinds         // nil: the source has not told them
-	kindsAt        proto.Zxid            // see subtree.Side
-	renewed        map[string]proto.Zxid // see subtree.Mirror
-	warned         bool                  // that the source does not tell the kinds
-	highest        proto.Zxid
-	compared       time.Time // when the last comparison of the whole subtrees ended
-	followed       int64     // changes written since then
+	from, to               endpoint
+	path                   string
+	overwrite              bool // the target may lose data at the start
+	once                   bool
+	withoutACL             bool
+	interval               time.Duration // between comparisons of the whole subtrees
+	creations              int64         // see subtree.Mirror
+	line                   func(label, format string, args ...any)
+	source, target         *client.Client // nil: not connected
+	changes                *changes
+	kinds, targetKinds     subtree.Kinds         // nil: the server has not told them
+	kindsAt, targetKindsAt proto.Zxid            // see subtree.Side
+	renewed                map[string]proto.Zxid // see subtree.Mirror
+	warned                 bool                  // that the source does not tell the kinds
+	highest                proto.Zxid
+	compared               time.Time // when the last comparison of the whole subtrees ended
+	followed               int64     // changes written since then
 }
 
 // run mirrors until ctx ends; with once, until both sides are equal. An error before the first copy
@@ -94,8 +93,17 @@ func (f *follower) run(ctx context.Context) error {
 // connect opens the sessions that are missing or have ended.
 func (f *follower) connect(ctx context.Context) error {
 	if f.target == nil || f.target.Err() != nil {
-		zk, err := open(ctx, f.target, f.to)
-		if f.target = zk; err != nil {
+		cfg := f.to
+		cfg.OnEvent = func(e client.Event) { // also of a container or TTL znode that the server deletes by itself
+			if e.Type == client.EventSession || e.Type == proto.EventDeleted {
+				f.changes.event(e)
+			}
+		}
+		zk, err := open(ctx, f.target, cfg)
+		if f.target = zk; err == nil && !f.once {
+			err = f.watch(ctx, zk, "target")
+		}
+		if err != nil {
 			return fmt.Errorf("the target: %w", err)
 		}
 	}
@@ -114,7 +122,7 @@ func (f *follower) connect(ctx context.Context) error {
 	if at := zk.LastZxid(); at < f.highest {
 		return fmt.Errorf("%w: the source is at zxid %v and was at %v before: another ensemble, or an older state of it", errFatal, at, f.highest)
 	}
-	return f.watch(ctx)
+	return f.watch(ctx, zk, "source")
 }
 
 func open(ctx context.Context, old *client.Client, to endpoint) (*client.Client, error) {
@@ -133,23 +141,18 @@ func (f *follower) disconnect() {
 }
 
 // watch sets the watch. A server that does not know it refuses or breaks the connection.
-func (f *follower) watch(ctx context.Context) (err error) {
+func (f *follower) watch(ctx context.Context, zk *client.Client, side string) (err error) {
 	const tries = 3
-	f.watching = false
 	for range tries {
-		err = f.source.AddWatch(ctx, f.path, proto.AddWatchPersistentRecursive)
+		err = zk.AddWatch(ctx, f.path, proto.AddWatchPersistentRecursive)
 		if !errors.Is(err, proto.ErrConnectionLoss) {
 			break
 		}
 	}
-	switch {
-	case err == nil:
-		f.watching = true
-	case ctx.Err() != nil || f.source.Err() != nil:
+	if err == nil || ctx.Err() != nil || zk.Err() != nil {
 		return err
-	default:
-		f.line("comparing", "every %v: the source does not report changes (%v)", f.interval, err)
 	}
+	f.line("comparing", "every %v: the %s does not report changes (%v)", f.interval, side, err)
 	return nil
 }
 
@@ -187,7 +190,7 @@ func (f *follower) admit(ctx context.Context) error {
 func (f *follower) mirror() *subtree.Mirror {
 	return &subtree.Mirror{
 		From: subtree.Side{ZK: f.source, Path: f.path, Kinds: f.kinds, KindsAt: f.kindsAt},
-		To:   subtree.Side{ZK: f.target, Path: f.path},
+		To:   subtree.Side{ZK: f.target, Path: f.path, Kinds: f.targetKinds, KindsAt: f.targetKindsAt},
 
 		WithoutACL: f.withoutACL, Creations: f.creations, Renewed: f.renewed,
 	}
@@ -264,13 +267,15 @@ func describe(d *subtree.Mirrored) string {
 	return text
 }
 
-// askKinds asks the source which znodes are containers and which have a TTL.
+// askKinds asks both sides which znodes are containers and which have a TTL.
 func (f *follower) askKinds(ctx context.Context) error {
 	if _, err := f.source.Sync(ctx, f.path); err != nil {
 		return fmt.Errorf("the source: %w", err)
 	}
 	at := f.source.LastZxid()
 	kinds, err := probe.Asker{Dial: f.from.Dial}.Kinds(ctx, f.source.Session().Server, f.from.Chroot)
+	f.targetKindsAt = f.target.LastZxid()
+	f.targetKinds, _ = probe.Asker{Dial: f.to.Dial}.Kinds(ctx, f.target.Session().Server, f.to.Chroot)
 	switch {
 	case err == nil:
 		if f.kinds, f.kindsAt = kinds, at; f.renewed == nil {

@@ -1,11 +1,15 @@
 package mirror
 
 import (
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gozkd/gozkd/client"
+	"github.com/gozkd/gozkd/internal/subtree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
@@ -70,4 +74,122 @@ func TestMirror_TooLarge(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
+}
+
+// A znode of each kind is created again as each other kind, with the same data: the kind of the
+// target follows, also if the mirror did not run meanwhile.
+func TestMirror_OtherKinds(t *testing.T) {
+	kinds := []client.CreateOptions{{}, {Container: true}, {TTL: time.Hour}, {TTL: 2 * time.Hour}, {Ephemeral: true}}
+	path := func(i, j int) string { return fmt.Sprintf("/a/%d-%d", i, j) }
+	for _, whole := range []bool{false, true} {
+		from, to := start(t), start(t)
+		from.create(t, client.CreateOptions{}, "/a")
+		each := func(do func(i, j int)) {
+			for i := range kinds {
+				for j := range kinds {
+					do(i, j)
+				}
+			}
+		}
+		f := between(from, to, "/a")
+		pass := func(todo todo) (d subtree.Mirrored) {
+			t.Helper()
+			if err := f.connect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			d, err := f.pass(t.Context(), todo)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := to.kinds(), from.kinds(); !maps.Equal(got, want) {
+				t.Errorf("whole %v: the target has the kinds %v, the source %v", whole, got, want)
+			}
+			awaitEqual(t, from, to, "/a")
+			return d
+		}
+		each(func(i, j int) { from.create(t, kinds[i], path(i, j)) })
+		pass(todo{whole: true})
+		changed := todo{whole: whole, created: true, rels: map[string]struct{}{}}
+		each(func(i, j int) {
+			if err := from.zk.Delete(t.Context(), path(i, j), -1); err != nil {
+				t.Fatal(err)
+			}
+			from.create(t, kinds[j], path(i, j))
+			changed.rels[strings.TrimPrefix(path(i, j), "/a")] = struct{}{}
+		})
+		f.disconnect()
+		f = between(from, to, "/a") // the mirror is started again
+		pass(changed)
+		if d := pass(todo{rels: changed.rels}); d.Created > 0 { // as after their data changed
+			t.Errorf("%d znodes were created again, although their kinds are equal", d.Created)
+		}
+		f.disconnect()
+	}
+}
+
+// kinds returns the containers and TTL znodes of a server.
+func (m *member) kinds() map[string]time.Duration {
+	kinds := map[string]time.Duration{}
+	for _, k := range m.s.Facts().ZnodeKinds() {
+		kinds[k.Path] = k.TTL
+	}
+	return kinds
+}
+
+// A znode with children keeps its kind until its children are gone.
+func TestMirror_OtherKindWithChildren(t *testing.T) {
+	from, to := start(t), start(t)
+	from.create(t, client.CreateOptions{}, "/a", "/a/b", "/a/b/c")
+	to.create(t, client.CreateOptions{}, "/a")
+	to.create(t, client.CreateOptions{TTL: time.Hour}, "/a/b")
+	to.create(t, client.CreateOptions{}, "/a/b/c")
+	f := between(from, to, "/a")
+	defer f.disconnect()
+	if err := f.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pass := func(created, kinds int) {
+		t.Helper()
+		d, err := f.pass(t.Context(), todo{whole: true})
+		if got := to.kinds(); err != nil || d.Created != int64(created) || len(got) != kinds {
+			t.Errorf("%+v, %v, the target has the kinds %v", d, err, got)
+		}
+	}
+	pass(0, 1)
+	if err := from.zk.Delete(t.Context(), "/a/b/c", -1); err != nil {
+		t.Fatal(err)
+	}
+	pass(0, 1) // the child had to be deleted first
+	pass(1, 0)
+	pass(0, 0)
+}
+
+// Znodes that only the target loses are created again at once: a container whose children are
+// ephemeral in the source, which the target's server deletes, and a znode that a client deletes.
+func TestMirror_TargetDeletes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := start(t), start(t)
+		from.create(t, client.CreateOptions{}, "/a", "/a/b")
+		from.create(t, client.CreateOptions{Container: true}, "/a/c")
+		from.create(t, client.CreateOptions{}, "/a/c/x")
+		from.create(t, client.CreateOptions{Ephemeral: true}, "/a/c/e")
+		f := between(from, to, "/a")
+		defer follow(t, f)()
+		time.Sleep(time.Minute)
+		if err := from.zk.Delete(t.Context(), "/a/c/x", -1); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 { // the server of the target looks once a minute
+			time.Sleep(time.Minute / 2)
+			if err := to.zk.Delete(t.Context(), "/a/b", -1); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(time.Second)
+		for _, path := range []string{"/a/b", "/a/c"} {
+			if stat, there, err := to.zk.Exists(t.Context(), path, false); err != nil || !there || stat.Cversion != 0 {
+				t.Errorf("the target has %s: %v, cversion %d, %v", path, there, stat.Cversion, err)
+			}
+		}
+	})
 }
