@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memberid"
+	"github.com/gozkd/gozkd/internal/testca"
 	"github.com/gozkd/gozkd/internal/testkit/exhaustive"
 	"github.com/gozkd/gozkd/internal/testkit/vfstest"
 	"github.com/gozkd/gozkd/internal/testkit/zkcorpus"
@@ -295,6 +296,38 @@ func TestExport_Interrupted(t *testing.T) {
 		t.Errorf("status %d\n%s%s", status, &out, &errs)
 	}
 	mustRun(t, Export, args...)
+}
+
+// An export that was killed leaves an unfinished snapshot, which the next one removes and names. If
+// there is data beside it, the next one is refused and removes nothing.
+func TestExport_Killed(t *testing.T) {
+	source, _ := zkcorpus.Unpack(t, "3.9.5")
+	from, to := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "zookeeper")
+	mustRun(t, Import, source, "--into", from)
+	args := []string{"--zookeeper", to, "--from", from}
+	version2 := filepath.Join(to, "version-2")
+	killed := version2 + ".unfinished"
+	for _, dir := range []string{killed, version2} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testca.WriteFile(t, filepath.Join(killed, "snapshot.1"), []byte("ZKSN"))
+	status, _, stderr := run(t, Export, args...)
+	if _, err := os.Stat(filepath.Join(killed, "snapshot.1")); err != nil || status != cli.Failed || !strings.Contains(stderr, "is not empty") {
+		t.Errorf("with version-2: status %d, %s%v", status, stderr, err)
+	}
+	if err := os.Remove(version2); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := run(t, Export, args...); status != cli.OK || !strings.Contains(stderr, killed+", which an interrupted export left") {
+		t.Errorf("status %d, %s", status, stderr)
+	}
+	entries, err := os.ReadDir(to)
+	if err != nil || len(entries) != 1 || entries[0].Name() != "version-2" {
+		t.Errorf("%v, %v", entries, err)
+	}
+	mustFind(t, to)
 }
 
 // A znode too large for ZooKeeper's reader, and one that needs a setting, are named.

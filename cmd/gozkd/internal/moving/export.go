@@ -26,7 +26,8 @@ const exportUsage = `usage: gozkd export --zookeeper DIR --from SOURCE [flags]
 
 Writes the state of one moment to DIR/version-2 as a snapshot that ZooKeeper 3.5 to 3.9 starts from:
 standalone, or as an ensemble, each of whose servers gets a copy of version-2 before the first of them
-starts. Znodes keep everything, sequence numbers and zxids go on. DIR must be empty, except for myid.
+starts. Znodes keep everything, sequence numbers and zxids go on. DIR must be empty, except for myid and
+version-2.unfinished, which a killed export leaves and the next one removes.
 
 A client resumes its session if the session began on a ZooKeeper, or on a gozkd with
 gozkd.zookeeperPasswords=true: ZooKeeper computes the password from the session's id. Other clients are
@@ -70,7 +71,7 @@ func Export(ctx context.Context, args []string, env cli.Env) int {
 	secure.RegisterTLS(flags)
 	return c.Do(flags, args, c.check, func([]string) error {
 		security, err := secure.Resolve(env)
-		if err = errors.Join(err, backup.CheckEmpty(c.dir)); err != nil {
+		if err = errors.Join(err, backup.CheckEmpty(c.dir, unfinished)); err != nil {
 			return err
 		}
 		tree, err := backup.Load(ctx, c.from, c.logDir, c.authFile, env, security)
@@ -116,20 +117,27 @@ type exported struct {
 // jute.maxbuffer plus jute.maxbuffer.extrasize.
 const maxBuffer = 2 * 0xfffff
 
+// unfinished is the name of version-2 until the snapshot is whole.
+const unfinished = "version-2.unfinished"
+
 // write writes the snapshot. After an error the directory is empty again, for another attempt.
 func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*exported, error) {
 	if tree.LastZxid().Epoch() >= 1<<31-1 {
 		return nil, fmt.Errorf("zxid %v leaves no room for further epochs", tree.LastZxid())
 	}
-	dir := filepath.Join(c.dir, "version-2")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	name := "snapshot." + strconv.FormatUint(uint64(tree.LastZxid()), 16)
+	dir, work := filepath.Join(c.dir, "version-2"), filepath.Join(c.dir, unfinished)
+	if _, err := os.Stat(work); err == nil {
+		cli.Print(c.Env.Err, cli.Labelled("removing", "%s, which an interrupted export left", work))
+	}
+	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
 		return nil, err
 	}
 	r := &exported{
-		File: filepath.Join(dir, "snapshot."+strconv.FormatUint(uint64(tree.LastZxid()), 16)),
+		File: filepath.Join(dir, name),
 		Zxid: tree.LastZxid().String(), Znodes: tree.NumZnodes(),
 	}
-	err := vfs.WriteWhole(r.File, "unfinished-", func(f *os.File) error {
+	err := vfs.WriteWhole(filepath.Join(work, name), "", func(f *os.File) error {
 		err := c.fill(ctx, f, tree, r)
 		if err == nil && c.id != 0 {
 			err = os.WriteFile(filepath.Join(c.dir, "myid"), fmt.Appendln(nil, memberid.Number(c.id)), 0o644)
@@ -142,11 +150,13 @@ func (c *exportCommand) write(ctx context.Context, tree *datatree.Tree) (*export
 		}
 		return nil
 	})
-	if err != nil {
-		_ = os.Remove(dir) // fails unless it is empty
-		return nil, err
+	if err == nil {
+		err = os.Rename(work, dir)
 	}
-	return r, vfs.OS{}.SyncDir(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(work))
+	}
+	return r, errors.Join(vfs.OS{}.SyncDir(dir), vfs.OS{}.SyncDir(c.dir))
 }
 
 // sealedWriter writes a file and computes the checksum of everything before a seal.
