@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
@@ -53,13 +54,8 @@ type options struct {
 	logDir, ensemble            string
 }
 
-func (o *options) modes() (n int) {
-	for _, set := range []bool{o.log, o.znodes, o.sessions, o.tree} {
-		if set {
-			n++
-		}
-	}
-	return n
+func (o *options) modes() int {
+	return len(slices.DeleteFunc([]bool{o.log, o.znodes, o.sessions, o.tree}, func(set bool) bool { return !set }))
 }
 
 // has reports whether the znode at path is to be printed.
@@ -172,20 +168,19 @@ func describes(paths []string) (bool, error) {
 	return true, nil
 }
 
-func (o *options) print(ctx context.Context, p *printer, s *source, log bool) (err error) {
+func (o *options) print(ctx context.Context, p *printer, s *source, log bool) error {
 	goesOn := func() bool { return p.err == nil && ctx.Err() == nil }
 	if o.log || o.modes() == 0 && log {
-		err = s.transactions(func(t *replica.Txn) bool {
+		return s.transactions(func(t *replica.Txn) bool {
 			if o.when.has(t) && (o.below == "" || t.Touches(o.has)) {
 				p.txn(t)
 			}
 			return goesOn()
 		})
-	} else {
-		var state *datatree.Tree
-		if state, err = s.state(); state != nil {
-			o.printState(p, state, goesOn)
-		}
+	}
+	state, err := s.state()
+	if state != nil {
+		o.printState(p, state, goesOn)
 	}
 	return err
 }

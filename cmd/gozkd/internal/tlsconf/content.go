@@ -1,11 +1,13 @@
 package tlsconf
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -76,27 +78,47 @@ func (c *content) base() *tls.Config {
 	}
 }
 
-// expiry returns a warning about a certificate of this side that ends in less than 30 days, or "".
+// expiry returns a warning about the certificate that ends first, if that is within 30 days, or "".
 // With less than 7 days the warning is critical. A certificate with a short life is renewed later:
-// the limits are a third and a twelfth of that life at most.
-func (c *content) expiry(now time.Time) string {
-	if c.cert == nil {
-		return ""
-	}
+// the limits are a third and a twelfth of that life at most. Authorities count as well, those that
+// are sent and those that are trusted, except if another of the same name ends later, or if they
+// ended 30 days ago: stores of public authorities keep such certificates.
+func (c *content) expiry(now time.Time) (text string) {
 	const day = 24 * time.Hour
-	end := c.cert.Leaf.NotAfter
-	left, life := end.Sub(now), end.Sub(c.cert.Leaf.NotBefore)
-	grade, when := "", fmt.Sprintf("expires in %.1f days, at %v", left.Hours()/24, end)
-	switch {
-	case left >= min(30*day, life/3):
-		return ""
-	case left < 0:
-		grade, when = "critical: ", fmt.Sprintf("has expired at %v, so others refuse it", end)
-	case left < min(7*day, life/12):
-		grade = "critical: "
+	var first time.Time
+	look := func(cert *x509.Certificate, store, whose string) {
+		end := cert.NotAfter
+		left, life := end.Sub(now), end.Sub(cert.NotBefore)
+		if left >= min(30*day, life/3) || text != "" && !end.Before(first) {
+			return
+		}
+		grade, when := "", fmt.Sprintf("expires in %.1f days, at %v", left.Hours()/24, end)
+		if left < min(7*day, life/12) {
+			grade = "critical: "
+		}
+		if left < 0 {
+			when = fmt.Sprintf("has expired at %v, so it is refused", end)
+		}
+		first, text = end, grade+store+": the certificate of "+whose+" "+when+": replace it; a restart is not needed"
 	}
-	return fmt.Sprintf("%s%s: the certificate of %s %s: replace it; a restart is not needed",
-		grade, c.keyStore(), c.options.Ports, when)
+	if c.cert != nil {
+		look(c.cert.Leaf, c.keyStore(), c.options.Ports)
+		for i, der := range c.cert.Certificate {
+			if ca, err := x509.ParseCertificate(der); err == nil && i > 0 {
+				look(ca, c.keyStore(), fmt.Sprintf("the authority %v, which is sent at %s,", ca.Subject, c.options.Ports))
+			}
+		}
+	}
+	for _, ca := range c.trusted {
+		replaced := func(by *x509.Certificate) bool {
+			return by.NotAfter.After(ca.NotAfter) && bytes.Equal(by.RawSubject, ca.RawSubject)
+		}
+		if now.Sub(ca.NotAfter) < 30*day && !slices.ContainsFunc(c.trusted, replaced) {
+			store := c.options.key("trustStore.location") + ": " + c.options.TrustStore.Location
+			look(ca, store, fmt.Sprintf("the authority %v, which is trusted at %s,", ca.Subject, c.options.Ports))
+		}
+	}
+	return text
 }
 
 // keyStore names the key store, and its keys, in messages.

@@ -121,18 +121,12 @@ func parseCRL(der []byte) (*revocationList, error) {
 
 // checkTrusted reports a list that claims a trusted issuer and was not signed by it.
 func (l *revocationList) checkTrusted(trusted []*x509.Certificate) error {
-	claims := false
-	for _, c := range trusted {
-		if bytes.Equal(c.RawSubject, l.RawIssuer) {
-			if claims = true; l.signedBy(c) {
-				return nil
-			}
-		}
+	other := func(c *x509.Certificate) bool { return !bytes.Equal(c.RawSubject, l.RawIssuer) }
+	named := slices.DeleteFunc(slices.Clone(trusted), other)
+	if len(named) == 0 || slices.ContainsFunc(named, l.signedBy) {
+		return nil
 	}
-	if claims {
-		return fmt.Errorf("its signature is not that of %s, or that certificate may not sign revocation lists", l.Issuer)
-	}
-	return nil
+	return fmt.Errorf("its signature is not that of %s, or that certificate may not sign revocation lists", l.Issuer)
 }
 
 // signedBy reports whether the list was signed by an authority. The answer is kept.

@@ -31,18 +31,16 @@ func parsePEM(text []byte, password string) (*tls.Certificate, error) {
 
 // pemKey returns the private key in a block, or nil if the block holds something else.
 func pemKey(block *pem.Block, password string) (key any, err error) {
+	if block.Headers["DEK-Info"] != "" {
+		return nil, errors.New("its key is encrypted in an old format, which is weak: convert it with openssl pkcs8 -topk8 -in FILE -out NEWFILE")
+	}
 	switch block.Type {
 	case "PRIVATE KEY":
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
-	case "RSA PRIVATE KEY", "EC PRIVATE KEY":
-		if block.Headers["DEK-Info"] != "" {
-			return nil, errors.New("its key is encrypted in an old format, which is weak: convert it with openssl pkcs8 -topk8 -in FILE -out NEWFILE")
-		}
-		if block.Type[0] == 'R' {
-			key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
-		} else {
-			key, err = x509.ParseECPrivateKey(block.Bytes)
-		}
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
 	case "ENCRYPTED PRIVATE KEY":
 		der, err := decryptPKCS8(block.Bytes, password)
 		if err != nil {

@@ -47,14 +47,14 @@ func (o *Options) cipherSuites(p protocol) (protocol, error) {
 	var newer int // suites of TLS 1.3
 	var unknown, weak []string
 	for _, name := range o.CipherSuites {
-		switch suite, secure := suiteOf(name); {
+		switch suite := suiteOf(name); {
 		case suite == nil:
 			unknown = append(unknown, name)
 		case slices.Contains(suite.SupportedVersions, tls.VersionTLS13):
 			newer++
 		default:
 			p.suites = append(p.suites, suite.ID)
-			if !secure {
+			if suite.Insecure {
 				weak = append(weak, name)
 			}
 		}
@@ -83,16 +83,11 @@ func (o *Options) cipherSuites(p protocol) (protocol, error) {
 const allNewer = 3
 
 // suiteOf returns the suite with the IANA name, or nil, also for broken ones (RC4, 3DES).
-func suiteOf(name string) (suite *tls.CipherSuite, secure bool) {
-	for _, s := range tls.CipherSuites() {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	for _, s := range tls.InsecureCipherSuites() {
+func suiteOf(name string) *tls.CipherSuite {
+	for _, s := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
 		if s.Name == name && !strings.Contains(name, "RC4") && !strings.Contains(name, "3DES") {
-			return s, false
+			return s
 		}
 	}
-	return nil, false
+	return nil
 }

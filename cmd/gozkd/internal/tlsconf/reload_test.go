@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"os"
 	"path/filepath"
@@ -255,6 +256,47 @@ func TestExpiry(t *testing.T) {
 		got := (&content{options: o, cert: &tls.Certificate{Leaf: leaf}}).expiry(now)
 		if c.want == "" && got != "" || !strings.HasPrefix(got, c.want) || got != "" && !strings.HasSuffix(got, ": replace it; a restart is not needed") {
 			t.Errorf("%v of %v left: %q, want %q", c.left, c.life, got, c.want)
+		}
+	}
+}
+
+// Authorities are looked at as well: those whose certificates are sent, and those that are trusted,
+// except if another of the same name ends later, or if they ended long ago. Of several certificates
+// the first that ends is named.
+func TestExpiry_Authorities(t *testing.T) {
+	const day = 24 * time.Hour
+	sub := testca.New(t, "root").Sub(t, "sub")
+	now := sub.Leaf.NotAfter.Add(-time.Minute)
+	authority := func(name string, left time.Duration) *x509.Certificate {
+		return &x509.Certificate{
+			Subject: pkix.Name{CommonName: name}, RawSubject: []byte(name), NotBefore: now.Add(-365 * day), NotAfter: now.Add(left),
+		}
+	}
+	leaf := func(left time.Duration) *tls.Certificate {
+		return &tls.Certificate{Leaf: authority("zk", left)}
+	}
+	sent := leaf(300 * day)
+	sent.Certificate = sub.Issue(t, testca.Spec{CN: "zk"}).Certificate.Certificate
+	for want, c := range map[string]*content{
+		"":  {cert: leaf(300 * day), trusted: []*x509.Certificate{authority("a", 31*day), authority("b", -31*day)}},
+		" ": {cert: leaf(300 * day), trusted: []*x509.Certificate{authority("a", 29*day), authority("a", 300*day)}},
+		"ssl.trustStore.location: TRUST: the certificate of the authority CN=a, which is trusted at PORT, expires in 29.0 days": {
+			cert: leaf(29*day + time.Minute), trusted: []*x509.Certificate{authority("b", 300*day), authority("a", 29*day)},
+		},
+		"ssl.keyStore.location: KEY: the certificate of PORT expires in 29.0 days": {
+			cert: leaf(29 * day), trusted: []*x509.Certificate{authority("b", 30*day-time.Minute), authority("a", 29*day+time.Hour)},
+		},
+		"critical: ssl.trustStore.location: TRUST: the certificate of the authority CN=a, which is trusted at PORT, has expired at ": {
+			trusted: []*x509.Certificate{authority("a", -day)},
+		},
+		"critical: ssl.keyStore.location: KEY: the certificate of the authority CN=sub, which is sent at PORT, expires in 0.0 days": {
+			cert: sent, trusted: []*x509.Certificate{authority("a", 6*day)},
+		},
+	} {
+		c.options = Options{Prefix: "ssl.", KeyStore: Store{Location: "KEY"}, TrustStore: Store{Location: "TRUST"}, Ports: "PORT"}
+		got := c.expiry(now)
+		if want = strings.TrimSpace(want); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -127,16 +128,12 @@ func (in *input) read(f file, limit int64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.key, err)
 	}
-	if shared != "" && (f.secret || hasPlainKey(data)) {
+	if shared != "" && (f.secret || plainKey.Match(data)) {
 		in.warn = append(in.warn, f.key+": "+f.path+": "+shared)
 	}
 	in.data[f.path] = data
 	return nil
 }
 
-// hasPlainKey reports whether text has a private key in PEM format that is not encrypted.
-func hasPlainKey(text []byte) bool {
-	return slices.ContainsFunc([]string{"", "RSA ", "EC "}, func(kind string) bool {
-		return bytes.Contains(text, []byte("-----BEGIN "+kind+"PRIVATE KEY-----"))
-	})
-}
+// plainKey matches a private key in PEM format that is not encrypted.
+var plainKey = regexp.MustCompile("-----BEGIN (RSA |EC )?PRIVATE KEY-----")
