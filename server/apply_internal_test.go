@@ -50,3 +50,15 @@ func TestTouch(t *testing.T) {
 		t.Error("touched still when all was sent")
 	}
 }
+
+// A write that is used again has the memory of its former record if that was short, and nothing
+// else of the former request.
+func TestClientWrite_Recycle(t *testing.T) {
+	for size, kept := range map[int]bool{100: true, 4 << 10: true, 4<<10 + 1: false, 1 << 20: false} {
+		w := &clientWrite{record: make([]byte, size), closes: true}
+		w.recycle()
+		if len(w.record) != 0 || (cap(w.record) > 0) != kept || w.closes {
+			t.Errorf("after a record of %d bytes: %d bytes in %d, closes %v", size, len(w.record), cap(w.record), w.closes)
+		}
+	}
+}
