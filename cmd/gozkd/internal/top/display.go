@@ -74,7 +74,7 @@ func (d *display) run(ctx context.Context, m *model, reports <-chan Report) (err
 	}
 }
 
-// read sends what is typed until the input or ctx ends.
+// read sends the typed characters until the input or ctx ends.
 func (d *display) read(ctx context.Context, typed chan<- string) {
 	for {
 		b := make([]byte, 256)
@@ -121,7 +121,7 @@ func (d *display) draw(m *model) error {
 	return err
 }
 
-// aKey matches what a key sends: an escape sequence, a key with Alt, or a character, also that of
+// aKey matches the bytes of a key: an escape sequence, a key with Alt, or a character, also that of
 // Escape. Terminals send a sequence at once, so a lone ESC is no beginning of one.
 var aKey = regexp.MustCompile(`(?s)^(\x1b\[[^@-~]*[@-~]|\x1bO.|\x1b[^[O]|\x1b$|[^\x1b])`)
 
