@@ -8,46 +8,27 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"io/fs"
+	"io"
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 )
 
-//go:embed css js views *.html *.svg
-var files embed.FS // TestFiles_AreEmbedded compares it with the directory
+// zipped has the files, which are served so. After a change run go generate.
+//
+//go:generate go test -run ^TestFiles_AreEmbedded$ -update
+//go:embed zipped
+var zipped embed.FS
 
-type file struct {
-	kind          string
-	plain, zipped []byte
-	etag          string
-}
-
-var load = sync.OnceValue(func() map[string]file {
-	all := make(map[string]file)
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		b, err := files.ReadFile(name)
-		sum := sha256.Sum256(b)
-		all[name] = file{kinds[path.Ext(name)], b, zip(b), `"` + hex.EncodeToString(sum[:12]) + `"`}
-		return err
-	})
+// unzip returns the content of a compressed file.
+func unzip(file []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(file))
 	if err != nil { // the files are part of the program
 		panic(err)
 	}
-	return all
-})
-
-func zip(b []byte) []byte {
-	var out bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
-	_, _ = w.Write(b)                                       // a Buffer has no errors
-	_ = w.Close()
-	return out.Bytes()
+	plain, _ := io.ReadAll(r) // the same
+	return plain
 }
 
 // kinds has the media types by the ends of names. The system's table may differ.
@@ -68,21 +49,22 @@ func Handler(root string) http.Handler {
 			return
 		}
 		name := cmp.Or(strings.TrimPrefix(r.URL.Path, root), "index.html")
-		f, ok := load()[name]
-		if !ok {
+		body, err := zipped.ReadFile("zipped/" + name + ".gz")
+		if err != nil {
 			http.NotFound(w, r)
 			return
 		}
-		h, body := w.Header(), f.plain
-		h.Set("Content-Type", f.kind)
+		h := w.Header()
+		h.Set("Content-Type", kinds[path.Ext(name)])
 		h.Set("Cache-Control", "no-cache")
 		h.Set("Vary", "Accept-Encoding")
-		tag := f.etag
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			body, tag = f.zipped, f.etag[:len(f.etag)-1]+`-gzip"`
 			h.Set("Content-Encoding", "gzip")
+		} else {
+			body = unzip(body)
 		}
-		h.Set("ETag", tag)
+		sum := sha256.Sum256(body) // another one for each form
+		h.Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
 	})
 }
