@@ -301,7 +301,8 @@ var table = slices.Concat(webTable, []box{
 	}},
 	{pkg: "cmd/gozkd/internal/archive/store", there: true, may: []arrow{
 		{"internal/vfs", "durable directories"},
-		{"github.com/minio/minio-go/v7", "object storage"},
+		{"internal/backoff", "pauses between attempts"},
+		{"github.com/minio/minio-go/v7/pkg", "credentials, signatures and hosts of object storage"},
 	}},
 	{pkg: "cmd/gozkd/internal/archive/store/storetest", there: true, may: []arrow{
 		{"cmd/gozkd/internal/archive/store", "is one, with faults"},

@@ -44,6 +44,10 @@ func (u *user) tryKits(out, version string) {
 		}
 		archive := fmt.Sprintf("gozkd_%s_%s_%s", version, goos, goarch)
 		archived := unpacked(filepath.Join(out, archive+suffix))
+		const maxProgram = 20_000_000 // bytes of gozkd on Linux: see "The size of the program" in releasing.md
+		if n := len(archived[archive+"/gozkd"]); goos == "linux" && (n == 0 || n > maxProgram) {
+			must.Failf("%s: gozkd has %d bytes, allowed are %d", archive, n, maxProgram)
+		}
 		want := archived[archive+"/"+program]
 		sum := sha256.Sum256(want)
 		for _, kit := range []struct{ file, dir, about, says, licences string }{

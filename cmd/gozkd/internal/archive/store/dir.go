@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -53,10 +54,7 @@ func (d dir) Put(ctx context.Context, name string, data []byte) (err error) {
 		_, err := f.Write(data)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return vfs.OS{}.SyncDir(filepath.Dir(path))
+	return errors.Join(err, vfs.OS{}.SyncDir(filepath.Dir(path)))
 }
 
 func (d dir) Get(ctx context.Context, name string) ([]byte, error) {
@@ -76,8 +74,8 @@ func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	top := d.path(prefix[:strings.LastIndexByte(prefix, '/')+1])
-	err = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+	top := path.Clean(prefix[:strings.LastIndexByte(prefix, '/')+1])
+	err = fs.WalkDir(os.DirFS(d.root), top, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // nothing was written yet, or it was deleted meanwhile
 			return nil
@@ -86,11 +84,6 @@ func (d dir) List(ctx context.Context, prefix, after string) (list []Object, err
 		case e.IsDir():
 			return ctx.Err()
 		}
-		relative, err := filepath.Rel(d.root, path)
-		if err != nil {
-			return err
-		}
-		name := filepath.ToSlash(relative)
 		if !strings.HasPrefix(name, prefix) || name <= after || strings.HasPrefix(e.Name(), unfinished) {
 			return nil
 		}
