@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/guesses"
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/printable"
@@ -71,7 +72,7 @@ func (h *handler) authorize(r *http.Request) (status int, err error) {
 	user, secret, _ := strings.Cut(credentials, ":")
 	token := strings.EqualFold(scheme, "bearer")
 	if token { // strangers in other networks are not in the way: a token is too long to be guessed by all together
-		user, secret = "token in "+guesses.Network(guesser(r)), credentials
+		user, secret = "token in "+fair.Network(guesser(r)), credentials
 	}
 	if token || scheme == identity.SchemeDigest {
 		if len(user) > guesses.MaxText {

@@ -78,9 +78,11 @@ func serveOne(
 	defer secure.close()
 	cfg := serverConfig(c, log)
 	cfg.Audit = trail.sink()
-	if err := used(secure.prepare(c, &cfg)); err != nil {
+	usePorts, err := secure.prepare(c, &cfg)
+	if err != nil {
 		return err
 	}
+	usePorts()
 	logins := &mechanisms{log: log.Named("sasl")}
 	if cfg.Auth.SASL, err = logins.apply(&c); err != nil {
 		return err
@@ -132,7 +134,7 @@ func serveOne(
 		case <-stop.Done():
 			kill()
 			log.Info("stopping")
-			r.stops("stopping")
+			r.ends("STOPPING=1\nSTATUS=stopping")
 			members.leave()
 			archiver.stop()
 			ends.web.Close()
@@ -279,19 +281,17 @@ func (r *reloader) ready(status string) {
 	r.manager.notify("READY=1\nSTATUS=" + status)
 }
 
-// stops reports, before connections are closed, that the server stops. It waits for a reload.
-func (r *reloader) stops(status string) { r.ends("STOPPING=1\nSTATUS=" + status) }
-
 // fails reports that the server has failed. A server whose disk is full starts again in this
 // process, which the service manager would kill some time after STOPPING=1.
 func (r *reloader) fails(err error) {
 	if vfs.Full(err) {
 		r.ends("STATUS=stopping, because a disk is full")
 	} else {
-		r.stops("failed")
+		r.ends("STOPPING=1\nSTATUS=failed")
 	}
 }
 
+// ends reports the end, before connections are closed. It waits for a reload.
 func (r *reloader) ends(state string) {
 	r.stopping.Store(true)
 	r.mu.Lock()

@@ -223,3 +223,11 @@ func TestPortTLS_OwnCertificate(t *testing.T) {
 		}
 	}
 }
+
+// used calls use, unless prepare has failed.
+func used(use func(), err error) error {
+	if err == nil {
+		use()
+	}
+	return err
+}

@@ -145,7 +145,7 @@ func TestReloader_Systemd(t *testing.T) {
 	}
 	r.serves("127.0.0.1:5")
 	reload()
-	r.stops("stopping")
+	r.ends("STOPPING=1\nSTATUS=stopping")
 	reload()
 	if err := r.notReady(); err == nil {
 		t.Error("ready while it stops")

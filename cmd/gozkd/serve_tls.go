@@ -155,14 +155,6 @@ func ownCertificate(c config.Config) func(*x509.Certificate) error {
 	return func(leaf *x509.Certificate) error { return own.CheckOwn(leaf, m.ID, m.PeerAddress()) }
 }
 
-// used calls use, unless prepare has failed.
-func used(use func(), err error) error {
-	if err == nil {
-		use()
-	}
-	return err
-}
-
 // certificates adds up what is known about the certificates of all ports, at any time.
 func (t *portTLS) certificates() (all server.Certificates) {
 	var warnings []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -108,15 +109,12 @@ func openFollower(
 // standby cannot go on: then the error is that of backup.Standby.
 func (f *follower) whileStarting(ctx context.Context, r *reloader) error {
 	following, end := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer end(nil)
 	if f != nil {
-		done := make(chan struct{})
-		defer func() { end(nil); <-done }()
-		// Stopped and awaited by the deferred function.
-		go func() {
-			defer close(done)
-			end(f.standby.Run(following, r.server.Backups(), r.server.Facts().Digest))
-		}()
+		// Stopped and awaited by the deferred calls.
+		running.Go(func() { end(f.standby.Run(following, r.server.Backups(), r.server.Facts().Digest)) })
 	}
 	return r.whileStarting(following, time.Second, r.server.Start)
 }

@@ -29,7 +29,7 @@ var webTable = []box{
 		{"audit", "logins"},
 		{"proto", "identities"},
 		{"web/internal/answer", "refusals"},
-		{"internal/guesses", "failed logins"},
+		{"internal/fair", "networks"}, {"internal/guesses", "failed logins"},
 	}},
 	{pkg: "web/internal/call", there: true, may: []arrow{
 		{"internal/webrole", "roles"},

@@ -7,21 +7,27 @@ import (
 	"sync"
 )
 
-// Host returns what connections are counted by: the IPv4 address, the /64 network of an IPv6
-// address, of which one machine may have all addresses, or the name of a host in memory.
+// Host returns the Network of a connection's other end.
 func Host(remote net.Addr) string {
-	s := remote.String()
-	if at, err := netip.ParseAddrPort(s); err == nil {
-		ip, bits := at.Addr().Unmap(), 32
-		if ip.Is6() {
-			bits = 64
-		}
-		return netip.PrefixFrom(ip.WithZone(""), bits).Masked().String()
+	host, _, err := net.SplitHostPort(remote.String())
+	if err != nil { // a name in memory
+		host = remote.String()
 	}
-	if host, _, err := net.SplitHostPort(s); err == nil {
+	return Network(host)
+}
+
+// Network returns what hosts are counted by: the IPv4 address, the /64 network of an IPv6 address,
+// of which one machine may have all addresses, or the name of a host in memory.
+func Network(host string) string {
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
 		return host
 	}
-	return s
+	ip, bits := ip.Unmap().WithZone(""), 32
+	if ip.Is6() {
+		bits = 64
+	}
+	return netip.PrefixFrom(ip, bits).Masked().String()
 }
 
 // Places holds callers that have proved nothing yet, such as connections before their handshake. If

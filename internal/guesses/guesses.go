@@ -4,7 +4,6 @@ package guesses
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,7 +70,7 @@ func (g *Bounds) Begin(host, user, password string) (end func(right bool), wait 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	proof, guess := g.proof(host, user, password), func() {}
-	from, who, spent := Network(host), pair(host, user), time.Duration(1)
+	from, who, spent := fair.Network(host), pair(host, user), time.Duration(1)
 	if g.known.Wait(who, g.now()) > 0 { // made-up names do not push others out of pairs
 		if spent, _ = g.near.Take(from, g.now()); spent == 0 {
 			spent, _ = g.pairs.Take(who, g.now())
@@ -132,7 +131,7 @@ func (g *Bounds) take(host, user string) (giveBack func(), wait time.Duration, o
 		rate   *fair.Rate
 		key    string
 		needed bool
-	}{{g.hosts, Network(host), true}, {g.users, user, unknown}, {g.all, "", unknown}} {
+	}{{g.hosts, fair.Network(host), true}, {g.users, user, unknown}, {g.all, "", unknown}} {
 		switch wait, _ := b.rate.Take(b.key, now); {
 		case wait == 0:
 			taken = append(taken, func() { b.rate.Give(b.key, g.now()) })
@@ -147,7 +146,7 @@ func (g *Bounds) take(host, user string) (giveBack func(), wait time.Duration, o
 // Record reports whether to record the refusal of a caller without a right, in a log that strangers
 // must not fill. unrecorded is how many refusals were not recorded since the last one that was.
 func (g *Bounds) Record(host string) (unrecorded int64, ok bool) {
-	wait, _ := g.refused.Take(Network(host), g.now())
+	wait, _ := g.refused.Take(fair.Network(host), g.now())
 	if wait == 0 {
 		wait, _ = g.allRefused.Take("", g.now())
 	}
@@ -158,14 +157,4 @@ func (g *Bounds) Record(host string) (unrecorded int64, ok bool) {
 	return g.unrecorded.Swap(0), true
 }
 
-func pair(host, user string) string { return Network(host) + " " + user }
-
-// Network returns the address whose guesses count together: for IPv6 a network of 64 bits.
-func Network(host string) string {
-	a, err := netip.ParseAddr(host)
-	if err != nil || a.Is4() {
-		return host
-	}
-	p, _ := a.Prefix(64) // the error is for a wrong number of bits
-	return p.String()
-}
+func pair(host, user string) string { return fair.Network(host) + " " + user }

@@ -2,7 +2,9 @@ package memnet
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -180,22 +182,15 @@ func (n *Network) Tear(a, b string) {
 // Kill closes the listeners of a host, so that Dial is refused, and breaks its connections. The
 // host may listen and dial again.
 func (n *Network) Kill(host string) {
-	for _, l := range n.listenersOf(host) {
-		l.shutDown()
-	}
-	n.Tear(host, "")
-}
-
-func (n *Network) listenersOf(host string) []*listener {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	var of []*listener
-	for _, l := range n.listeners {
+	all := slices.Collect(maps.Values(n.listeners))
+	n.mu.Unlock()
+	for _, l := range all {
 		if l.host == host {
-			of = append(of, l)
+			l.shutDown()
 		}
 	}
-	return of
+	n.Tear(host, "")
 }
 
 func (n *Network) forget(c *conn) {

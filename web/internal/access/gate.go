@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/audit"
+	"github.com/gozkd/gozkd/internal/fair"
 	"github.com/gozkd/gozkd/internal/guesses"
 	"github.com/gozkd/gozkd/internal/httplocal"
 	"github.com/gozkd/gozkd/internal/webrole"
@@ -41,7 +42,7 @@ func (c *Caller) Anonymous() bool { return len(c.IDs) == 0 }
 // Account is what a caller's use is bounded by: the identity, or for anonymous callers the network.
 func (c *Caller) Account() string {
 	if c.Anonymous() {
-		return guesses.Network(c.Host)
+		return fair.Network(c.Host)
 	}
 	return "\x00" + c.IDs[0].Scheme + ":" + c.IDs[0].ID
 }

@@ -24,7 +24,10 @@ import (
 type Archive struct {
 	// Newer are the ids of other ensembles whose last batch is more than a minute later than that
 	// of this one, as after a restore.
-	Newer []string
+	Newer    []string
+	Ensemble uint64   // the id of the ensemble
+	Fences   []string // names of fences, each of a standby that was promoted
+	Strange  []string // names that mean nothing to this program
 
 	store   store.Store
 	catalog *catalog
@@ -54,7 +57,8 @@ func Open(ctx context.Context, s store.Store, ensemble string) (*Archive, error)
 		ensemble = ids[0]
 	}
 	id, _ := parseEnsemble(ensemble)
-	a := &Archive{store: s, catalog: newCatalog(id, all)}
+	c := newCatalog(id, all)
+	a := &Archive{Ensemble: id, Fences: c.fences, Strange: c.strange, store: s, catalog: c}
 	for _, other := range ids {
 		id, _ := parseEnsemble(other)
 		if newCatalog(id, all).past > a.catalog.past+time.Minute.Milliseconds() {
@@ -89,12 +93,6 @@ func list(ctx context.Context, s store.Store) (ids []string, all []store.Object,
 func (a *Archive) String() string {
 	return fmt.Sprintf("%v, ensemble %016x", a.store, a.catalog.ensemble)
 }
-
-// Fences returns the names of the fences, each of a standby that was promoted.
-func (a *Archive) Fences() []string { return a.catalog.fences }
-
-// Ensemble returns the id of the ensemble.
-func (a *Archive) Ensemble() uint64 { return a.catalog.ensemble }
 
 // Span is an unbroken part of the history, any moment of which can be restored.
 type Span struct {
@@ -157,9 +155,6 @@ func (a *Archive) spanFrom(b base) Span {
 	}
 	return s
 }
-
-// Strange returns the names that mean nothing to this program.
-func (a *Archive) Strange() []string { return a.catalog.strange }
 
 // At returns the span from the newest base before a moment to its end. Whether a zxid is in it
 // shows only the replay; a moment that is not in the archive is an error that wraps
@@ -314,7 +309,7 @@ func (a *Archive) EntriesAfter(ctx context.Context, s Span, after uint64) iter.S
 // merged returns the objects of a span after one of them was merged with others. An object that is
 // gone for another reason is an error.
 func (a *Archive) merged(ctx context.Context, s Span, gone string, cause error) ([]object, error) {
-	c, err := readCatalog(ctx, a.store, a.catalog.ensemble)
+	c, err := readCatalog(ctx, a.store, a.catalog.ensemble, "")
 	if err != nil {
 		return nil, err
 	}

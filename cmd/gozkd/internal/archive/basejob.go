@@ -20,14 +20,6 @@ type baseJob struct {
 	done    chan error         // gets the result of the upload; capacity 1
 }
 
-// uploading returns the folder to which the job uploads; "": to none.
-func (j *baseJob) uploading() string {
-	if j == nil {
-		return ""
-	}
-	return j.folder
-}
-
 // boundary returns the index of the capture, where an object must end; 0: there is none.
 func (j *baseJob) boundary() uint64 {
 	if j == nil || j.cancel != nil {
@@ -99,7 +91,7 @@ func (s *Shipper) needsBase(ctx context.Context) (bool, error) {
 	if !s.baseDue && s.rounds%housekeeping != 1 {
 		return false, nil
 	}
-	c, err := s.catalog(ctx)
+	c, err := s.catalog(ctx, "")
 	if err != nil {
 		return false, err
 	}

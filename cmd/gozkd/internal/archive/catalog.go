@@ -40,9 +40,9 @@ type catalog struct {
 	strange   []string // names that mean nothing here
 }
 
-// readCatalog lists the objects of an ensemble.
-func readCatalog(ctx context.Context, s store.Store, ensemble uint64) (*catalog, error) {
-	listed, err := s.List(ctx, folder(ensemble), "")
+// readCatalog lists the objects of an ensemble whose names are greater than after.
+func readCatalog(ctx context.Context, s store.Store, ensemble uint64, after string) (*catalog, error) {
+	listed, err := s.List(ctx, folder(ensemble), after)
 	return newCatalog(ensemble, listed), err
 }
 

@@ -57,7 +57,7 @@ func TestOutdated_ClockJumpsAhead(t *testing.T) {
 		"the leader jumps":                    {jumped, begin.Add(3 * day)},
 	} {
 		got := catalogOf(archive(c.times...)...)
-		gone := got.outdated(got.clock(), 5*day, "")
+		gone := got.outdated(got.clock(), 5*day, nil)
 		oldest := slices.IndexFunc(got.bases, func(b base) bool { return !slices.Contains(gone, b.parts[0]) })
 		if b := got.bases[oldest]; !timeOf(b.ms).Equal(c.kept) {
 			t.Errorf("%s: the oldest base is of %v, want %v", name, timeOf(b.ms).Sub(begin), c.kept.Sub(begin))
@@ -193,10 +193,10 @@ func TestOutdated_StoreClockIsBehind(t *testing.T) {
 		if known := !modified.IsZero() && modified.Before(now); when.After(now) == known {
 			t.Errorf("with objects from %v: the last base is from %v", modified, when)
 		}
-		if gone := c.outdated(c.clock(), 30*time.Minute, ""); len(gone) != 0 {
+		if gone := c.outdated(c.clock(), 30*time.Minute, nil); len(gone) != 0 {
 			t.Errorf("with objects from %v: deleted %v", modified, gone)
 		}
-		if gone := c.outdated(now, 30*time.Minute, ""); len(gone) != 0 {
+		if gone := c.outdated(now, 30*time.Minute, nil); len(gone) != 0 {
 			t.Errorf("with objects from %v, by the wall clock: deleted %v", modified, gone)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/archive/store"
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // A fence says that a standby was promoted, so that the ensemble archives no more. See
@@ -61,12 +62,12 @@ var errFenced = errors.New("a standby was promoted, so another ensemble goes on 
 // checkFence returns an error if a listing shows a fence.
 func (s *Shipper) checkFence(c *catalog) error {
 	if len(c.fences) == 0 {
-		s.stats.fenced.Store("")
+		s.count(func(a *facts.ArchiveStats) { a.Fenced = "" })
 		return nil
 	}
 	s.active = false
 	s.dropBase()
 	err := fmt.Errorf("%w %s", errFenced, c.fences[0])
-	s.stats.fenced.Store(err.Error())
+	s.count(func(a *facts.ArchiveStats) { a.Fenced = err.Error() })
 	return err
 }

@@ -29,7 +29,7 @@ const (
 
 // keepHouse merges small objects and deletes objects older than the retention.
 func (s *Shipper) keepHouse(ctx context.Context) error {
-	c, err := s.catalog(ctx)
+	c, err := s.catalog(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (s *Shipper) keepHouse(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.delete(ctx, c.outdated(now, s.cfg.Retention, s.base.uploading()))
+	return s.delete(ctx, c.outdated(now, s.cfg.Retention, s.base))
 }
 
 // clock returns the present time or that of the newest batch before it: this clock may have jumped.
@@ -176,8 +176,8 @@ func (s *Shipper) merge(ctx context.Context, run []object) error {
 }
 
 // outdated returns the names of what the retention no longer keeps, and of unfinished bases, except
-// the one in a folder to which this shipper uploads.
-func (c *catalog) outdated(now time.Time, retention time.Duration, uploading string) (names []string) {
+// the one that this shipper uploads.
+func (c *catalog) outdated(now time.Time, retention time.Duration, own *baseJob) (names []string) {
 	// keep is the index of the first base that is kept: one from which the log goes on as far as
 	// from any base before it. That is not so for a base between the objects of a writer whom
 	// another passed.
@@ -194,7 +194,7 @@ func (c *catalog) outdated(now time.Time, retention time.Duration, uploading str
 	}
 	tail, _, _ := c.tail()
 	for _, b := range c.bases {
-		if b.folder == uploading {
+		if own != nil && own.folder == b.folder {
 			continue
 		}
 		// The base at the end of the log may be under way, however old its last batch is.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -62,7 +62,9 @@ type Shipper struct {
 	failing  bool // the last round failed, and the log says so
 	closed   bool // the log says that there is a fence
 
-	stats shipperStats
+	mu      sync.Mutex // guards what other goroutines read
+	stats   facts.ArchiveStats
+	waiting time.Time // since when an entry waits; zero: none does
 }
 
 // maxSightings bounds Shipper.seen: one hour at the default interval.
@@ -74,32 +76,24 @@ type sighting struct {
 	at    time.Time
 }
 
-// shipperStats are read by other goroutines.
-type shipperStats struct {
-	waiting                     atomic.Int64 // Unix nanoseconds since when an entry waits; 0: none does
-	active                      atomic.Bool
-	fenced                      atomic.Value // string: the error of checkFence, or ""
-	objects, bytes, errs, holes atomic.Int64
-	verified                    atomic.Pointer[Verification] // the last one; nil: none is known
-}
-
 // New returns a Shipper.
 func New(cfg Config) *Shipper { return &Shipper{cfg: cfg} }
 
 // Stats returns the figures for the metrics.
 func (s *Shipper) Stats() facts.ArchiveStats {
-	a := facts.ArchiveStats{
-		Shipper: s.stats.active.Load(), Objects: s.stats.objects.Load(), Bytes: s.stats.bytes.Load(),
-		Errors: s.stats.errs.Load(), Gaps: s.stats.holes.Load(),
-	}
-	a.Fenced, _ = s.stats.fenced.Load().(string)
-	if since := s.stats.waiting.Load(); since != 0 {
-		a.Lag = max(time.Since(time.Unix(0, since)), 0)
-	}
-	if v := s.stats.verified.Load(); v != nil {
-		a.Verified, a.VerifyFailed = v.Begun, !v.Sound
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.stats
+	if !s.waiting.IsZero() {
+		a.Lag = max(time.Since(s.waiting), 0)
 	}
 	return a
+}
+
+func (s *Shipper) count(change func(*facts.ArchiveStats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
 }
 
 // Run archives the log of a server until ctx ends, and then the rest, for at most another interval.
@@ -171,7 +165,7 @@ func (s *Shipper) ship(ctx context.Context) error {
 	}
 	if p.Ensemble != s.ensemble {
 		s.ensemble, s.pos, s.last, s.lastBase, s.known, s.active, s.seen = p.Ensemble, position{}, nil, nil, false, false, nil
-		s.stats.verified.Store(nil)
+		s.count(func(a *facts.ArchiveStats) { a.Verified, a.VerifyFailed = time.Time{}, false })
 		s.dropBase()
 	}
 	s.see(p.Applied, now)
@@ -218,14 +212,11 @@ func (s *Shipper) settle() {
 		k++
 	}
 	s.seen = s.seen[k:]
-	since := int64(0)
-	if !s.ahead.IsZero() {
-		since = s.ahead.UnixNano()
-	} else if len(s.seen) > 0 {
-		since = s.seen[0].at.UnixNano()
+	waiting := s.ahead
+	if waiting.IsZero() && len(s.seen) > 0 {
+		waiting = s.seen[0].at
 	}
-	s.stats.waiting.Store(since)
-	s.stats.active.Store(s.active)
+	s.count(func(a *facts.ArchiveStats) { s.waiting, a.Shipper = waiting, s.active })
 	keep := s.pos.index // with the last entry, for sameHistory
 	if len(s.seen) > 0 && s.Stats().Fenced != "" {
 		keep = s.seen[len(s.seen)-1].index // nothing waits for the archive any more
@@ -235,24 +226,18 @@ func (s *Shipper) settle() {
 
 // follow looks for objects that another member wrote. If there are any, that member goes on.
 func (s *Shipper) follow(ctx context.Context) error {
-	var c *catalog
+	after := ""
 	if s.known && s.pos.index > 0 {
 		// Objects that continue a chain begin after pos. Those of a writer that took the same
 		// entries in other pieces may begin earlier, and end later; they are found with the next
 		// one is. Fences are listed after the objects.
-		after := logName{first: s.pos.index, last: s.pos.index}.in(s.ensemble)
-		listed, err := s.list(ctx, folder(s.ensemble), after)
-		if err != nil {
-			return err
-		}
-		c = newCatalog(s.ensemble, listed)
-	} else {
-		var err error
-		if c, err = s.catalog(ctx); err != nil {
-			return err
-		}
-		s.known = true
+		after = logName{first: s.pos.index, last: s.pos.index}.in(s.ensemble)
 	}
+	c, err := s.catalog(ctx, after)
+	if err != nil {
+		return err
+	}
+	s.known = true
 	if err := s.checkFence(c); err != nil {
 		return err
 	}
@@ -271,14 +256,11 @@ func (s *Shipper) follow(ctx context.Context) error {
 func (s *Shipper) write(ctx context.Context, p facts.LogPosition) error {
 	gap := s.pos.index == 0
 	if !gap {
-		same, err := s.sameHistory(ctx)
-		if err != nil {
-			return err
+		same, other, err := s.sameHistory(ctx)
+		if err != nil || !same && !other {
+			return err // the next round asks again
 		}
-		if same == unknownHistory {
-			return nil // the next round asks again
-		}
-		gap = same == otherHistory
+		gap = other
 	}
 	// A base begins at the end of an object, and its upload before the next one is written.
 	for !gap && s.pos.index < p.Applied && s.base.boundary() != s.pos.index {
@@ -315,36 +297,31 @@ func (s *Shipper) write(ctx context.Context, p facts.LogPosition) error {
 	return s.begin(ctx)
 }
 
-// whoseHistory says whether the history that ends at Shipper.pos is that of this member.
-type whoseHistory int
-
-const (
-	unknownHistory whoseHistory = iota // this member has no log while a checkpoint is installed
-	ownHistory
-	otherHistory // as far as is known: this member does not have the entry before pos any more
-)
-
-// sameHistory compares the last entries as a whole, and not only their terms, which an ensemble
-// that was brought back counts again. If they differ, the error is errAhead.
-func (s *Shipper) sameHistory(ctx context.Context) (whoseHistory, error) {
+// sameHistory reports whether the history that ends at Shipper.pos is that of this member, as far
+// as is known: other means that this member does not have the entry before pos any more. It reports
+// neither while a checkpoint is installed, when this member has no log.
+//
+// It compares the last entries as a whole, and not only their terms, which an ensemble that was
+// brought back counts again. If they differ, the error is errAhead.
+func (s *Shipper) sameHistory(ctx context.Context) (same, other bool, err error) {
 	if s.checked {
-		return ownHistory, nil
+		return true, false, nil
 	}
 	endsWith, err := s.lastEntry(ctx)
 	if err != nil {
-		return unknownHistory, err
+		return false, false, err
 	}
 	own, err := s.source.ReplicatedLog(s.pos.index, 1)
 	switch {
 	case errors.Is(err, consensus.ErrCompacted):
-		return otherHistory, nil
+		return false, true, nil
 	case err != nil || len(own) == 0:
-		return unknownHistory, err
+		return false, false, err
 	case !endsWith(own[0]):
-		return unknownHistory, errAhead
+		return false, false, errAhead
 	}
 	s.checked = true
-	return ownHistory, nil
+	return true, false, nil
 }
 
 // lastEntry returns a check whether an entry of the index in Shipper.pos is the archive's last.
@@ -373,7 +350,7 @@ func (s *Shipper) begin(ctx context.Context) error {
 		return err
 	}
 	if s.pos.index > 0 {
-		s.stats.holes.Add(1)
+		s.count(func(a *facts.ArchiveStats) { a.Gaps++ })
 		s.cfg.Logger.Warn("entries of the log are missing in the archive, and no member has them any more: moments between are lost; a new base follows",
 			"from", s.pos.index+1, "to", c.Index)
 	}
@@ -390,15 +367,14 @@ func (s *Shipper) capture(ctx context.Context) (*facts.Capture, error) {
 	return s.source.Capture(ctx)
 }
 
-// put, get and list are those of the store, counted, and with a time limit except for put: how long
-// an upload takes depends on its bytes.
+// put, get and catalog ask the store, count, and have a time limit except for put: how long an
+// upload takes depends on its bytes.
 func (s *Shipper) put(ctx context.Context, name string, b []byte) error {
 	if err := s.cfg.Store.Put(ctx, name, b); err != nil {
-		s.stats.errs.Add(1)
+		s.count(func(a *facts.ArchiveStats) { a.Errors++ })
 		return err
 	}
-	s.stats.objects.Add(1)
-	s.stats.bytes.Add(int64(len(b)))
+	s.count(func(a *facts.ArchiveStats) { a.Objects, a.Bytes = a.Objects+1, a.Bytes+int64(len(b)) })
 	return nil
 }
 
@@ -407,14 +383,8 @@ func (s *Shipper) get(ctx context.Context, name string) (b []byte, err error) {
 	return b, err
 }
 
-func (s *Shipper) list(ctx context.Context, prefix, after string) (list []store.Object, err error) {
-	err = s.request(ctx, func(ctx context.Context) error { list, err = s.cfg.Store.List(ctx, prefix, after); return err })
-	return list, err
-}
-
-// catalog lists all objects of the ensemble.
-func (s *Shipper) catalog(ctx context.Context) (c *catalog, err error) {
-	err = s.request(ctx, func(ctx context.Context) error { c, err = readCatalog(ctx, s.cfg.Store, s.ensemble); return err })
+func (s *Shipper) catalog(ctx context.Context, after string) (c *catalog, err error) {
+	err = s.request(ctx, func(ctx context.Context) error { c, err = readCatalog(ctx, s.cfg.Store, s.ensemble, after); return err })
 	return c, err
 }
 
@@ -423,7 +393,7 @@ func (s *Shipper) request(ctx context.Context, f func(ctx context.Context) error
 	defer cancel()
 	err := f(ctx)
 	if err != nil {
-		s.stats.errs.Add(1)
+		s.count(func(a *facts.ArchiveStats) { a.Errors++ })
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func put(t *testing.T, m *storetest.Memory, all []consensus.LogEntry, pieces ...
 
 func listed(t *testing.T, m *storetest.Memory) *catalog {
 	t.Helper()
-	c, err := readCatalog(t.Context(), m.Client(), ensemble)
+	c, err := readCatalog(t.Context(), m.Client(), ensemble, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,10 +385,10 @@ func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
 	}
 	first, _ := encodeLog(ensemble, start, all[start.index:15])
 	names := []string{first.in(ensemble), piece(15, 25), piece(25, 30), piece(15, 40), piece(40, 60), base(4), base(25)}
-	if got := catalogOf(names...).outdated(time.Now(), time.Millisecond, ""); len(got) != 0 {
+	if got := catalogOf(names...).outdated(time.Now(), time.Millisecond, nil); len(got) != 0 {
 		t.Errorf("deleted, although the moments after entry 30 need it: %v", got)
 	}
-	if got := catalogOf(append(names, base(60))...).outdated(time.Now(), time.Millisecond, ""); len(got) != len(names) {
+	if got := catalogOf(append(names, base(60))...).outdated(time.Now(), time.Millisecond, nil); len(got) != len(names) {
 		t.Errorf("of %d objects before a base with everything, %d are outdated", len(names), len(got))
 	}
 }
@@ -397,11 +397,11 @@ func TestOutdated_BaseThatLeadsNowhere(t *testing.T) {
 func TestOutdated_BaseUnderWay(t *testing.T) {
 	start := position{4, firstChain(ensemble, 4, 5)}
 	half := baseName{position: start, ms: 1, writer: "00000000"}.in(ensemble) + partName(0, false)
-	if got := catalogOf(half).outdated(time.Now(), 0, ""); len(got) != 0 {
+	if got := catalogOf(half).outdated(time.Now(), 0, nil); len(got) != 0 {
 		t.Errorf("deleted: %v", got)
 	}
 	next, _ := encodeLog(ensemble, start, entriesFrom(t, 5, 3))
-	if got := catalogOf(half, next.in(ensemble)).outdated(time.Now(), 0, ""); len(got) != 1 || got[0] != half {
+	if got := catalogOf(half, next.in(ensemble)).outdated(time.Now(), 0, nil); len(got) != 1 || got[0] != half {
 		t.Errorf("the log has gone on, deleted: %v", got)
 	}
 }
@@ -449,7 +449,7 @@ func TestShipper_SightingsAreBounded(t *testing.T) {
 	}
 	s.pos.index = n
 	s.settle()
-	if len(s.seen) != 0 || s.stats.waiting.Load() != 0 {
+	if len(s.seen) != 0 || !s.waiting.IsZero() {
 		t.Errorf("%+v", s.seen)
 	}
 }

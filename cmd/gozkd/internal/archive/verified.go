@@ -1,11 +1,14 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path"
 	"time"
+
+	"github.com/gozkd/gozkd/server/facts"
 )
 
 // Verification is the result of a verification. All of it is in the name of its record, so that
@@ -55,11 +58,11 @@ func (s *Shipper) lookForVerification(ctx context.Context) error {
 	if s.ensemble == 0 {
 		return nil
 	}
-	listed, err := s.list(ctx, folder(s.ensemble), fenceFolder(s.ensemble)) // it sorts before the records
+	c, err := s.catalog(ctx, fenceFolder(s.ensemble)) // it sorts before the records
 	if err != nil {
 		return err
 	}
-	c := newCatalog(s.ensemble, listed)
-	s.stats.verified.Store(c.verified)
+	v := cmp.Or(c.verified, &Verification{Sound: true})
+	s.count(func(a *facts.ArchiveStats) { a.Verified, a.VerifyFailed = v.Begun, !v.Sound })
 	return s.checkFence(c)
 }

@@ -32,7 +32,7 @@ func (s *shipping) connect() *zk.Conn {
 
 // history returns the History of the archive.
 func (s *shipping) history() *History {
-	return NewHistory(s.memory.Client(), func() uint64 { return s.open().Ensemble() })
+	return NewHistory(s.memory.Client(), func() uint64 { return s.open().Ensemble })
 }
 
 // Pages of any size have all changes of a znode, across bases, and At has the state after each of

@@ -2,13 +2,12 @@ package backup
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,11 +80,10 @@ func Restore(ctx context.Context, args []string, env cli.Env) int {
 	if into != "" {
 		t.dir, t.logDir = into, into
 	}
-	read, err := c.reader(ctx, from)
-	if err != nil {
+	if err := from.check(); err != nil {
 		return c.Misused(err)
 	}
-	done, err := restore(ctx, read, t, time.Now(), false)
+	done, err := restore(ctx, func() (*source, error) { return c.read(ctx, from) }, t, time.Now(), false)
 	if err != nil {
 		return c.Fail(err)
 	}
@@ -114,30 +112,29 @@ func loadRestore(args []string, env cli.Env) (from moment, into string, server c
 	return from, into, server, err
 }
 
-// reader returns a function that reads the state that m names.
-func (c *command) reader(ctx context.Context, m moment) (func() (*source, error), error) {
+// check refuses flags that the source does not take.
+func (m *moment) check() error {
+	if !m.at.Time.After(time.Now()) && !store.IsURL(m.url) && (m.at != (cli.Moment{}) || m.ensemble != "") {
+		return errors.New("--at and --ensemble-id are for an archive: name its URL")
+	}
+	return nil
+}
+
+// read reads the state that m names.
+func (c *command) read(ctx context.Context, m moment) (*source, error) {
 	switch {
 	case m.at.Time.After(time.Now()):
-		return func() (*source, error) {
-			at := m.at.Time.Format(time.RFC3339)
-			return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", at)
-		}, nil
+		return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", m.at.Time.Format(time.RFC3339))
 	case store.IsURL(m.url):
-		return func() (*source, error) {
-			a, err := archive.OpenURL(ctx, m.url, m.ensemble, c.Env.Getenv)
-			if err != nil {
-				return nil, err
-			}
-			return restoreMoment(ctx, a, m.at.Moment)
-		}, nil
-	case m.at != (cli.Moment{}) || m.ensemble != "":
-		return nil, errors.New("--at and --ensemble-id are for an archive: name its URL")
+		a, err := archive.OpenURL(ctx, m.url, m.ensemble, c.Env.Getenv)
+		if err != nil {
+			return nil, err
+		}
+		return restoreMoment(ctx, a, m.at.Moment)
 	case isURL(m.url):
-		return func() (*source, error) {
-			return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + store.ShownURL(m.url) + " FILE")
-		}, nil
+		return nil, errors.New("a running server can't be restored from: make a backup of it first, with gozkd backup --from " + store.ShownURL(m.url) + " FILE")
 	}
-	return func() (*source, error) { return readSource(m.url, m.logDir) }, nil
+	return readSource(m.url, m.logDir)
 }
 
 // target is the data directory to make.
@@ -241,9 +238,7 @@ func skipSince(written, now time.Time) uint64 {
 // newCluster draws the id of the new ensemble.
 func newCluster(old uint64) uint64 {
 	for {
-		var b [8]byte
-		_, _ = rand.Read(b[:]) // rand.Read never fails
-		if n := binary.BigEndian.Uint64(b[:]); n != 0 && n != old {
+		if n := rand.Uint64(); n != 0 && n != old {
 			return n
 		}
 	}

@@ -101,7 +101,7 @@ func (s *Standby) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Ensemble = fmt.Sprintf("%016x", a.Ensemble())
+	s.Ensemble = fmt.Sprintf("%016x", a.Ensemble)
 	state, span, err := stateAt(ctx, a, history.Moment{}, math.MaxInt64)
 	if err == nil {
 		err = state.tree.Check()
@@ -273,7 +273,7 @@ func (s *Standby) follow(ctx context.Context, to Fed, digest func() (int64, uint
 
 // warn logs, once each, why nothing more may come: fences, and newer ensembles in the archive.
 func (s *Standby) warn(a *archive.Archive) {
-	for _, name := range slices.Concat(a.Fences(), a.Newer) {
+	for _, name := range slices.Concat(a.Fences, a.Newer) {
 		switch {
 		case slices.Contains(s.said, name):
 			continue

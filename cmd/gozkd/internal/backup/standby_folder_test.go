@@ -185,7 +185,7 @@ func TestStandby_ForeignFolder(t *testing.T) {
 func TestStandby_Warns(t *testing.T) {
 	root := t.TempDir()
 	withArchive(t, 1, func(t *testing.T, s *shipping) {
-		ctx, id := t.Context(), s.open().Ensemble()
+		ctx, id := t.Context(), s.open().Ensemble
 		follow := func(into string) {
 			p := s.stand(filepath.Join(root, into))
 			time.Sleep(3 * wholeRounds * shipInterval)

@@ -405,7 +405,7 @@ func TestStandby_Directories(t *testing.T) {
 			}
 		}
 		fence := filepath.Join(into, "standby", "fence") // of a promotion that was interrupted
-		name := fmt.Sprintf("%016x/promoted/1-a", s.open().Ensemble())
+		name := fmt.Sprintf("%016x/promoted/1-a", s.open().Ensemble)
 		if err := os.WriteFile(fence, []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -82,21 +82,14 @@ func restoreSubtree(ctx context.Context, c *command, args []string) int {
 	flags.Int64Var(&r.counters, "counters", 100_000, "")
 	flags.StringVar(&r.authFile, "auth-file", "", "")
 	r.secure.Register(flags)
-	var read func() (*source, error)
-	check := func(words []string) (err error) {
-		if err = r.check(words); err == nil {
-			read, err = c.reader(ctx, r.moment)
-		}
-		return err
-	}
-	return c.Do(flags, args, check, func([]string) (err error) {
+	return c.Do(flags, args, r.check, func([]string) (err error) {
 		if r.security, err = r.secure.Resolve(c.Env); err == nil {
 			r.config.Auths, err = clientflags.ReadAuthFile(r.authFile)
 		}
 		if err != nil {
 			return err
 		}
-		return r.run(ctx, read)
+		return r.run(ctx)
 	})
 }
 
@@ -125,12 +118,12 @@ func (r *subtreeRestore) check(words []string) (err error) {
 	}
 	r.config.Servers, r.config.Chroot, err = client.ParseServers(r.to)
 	r.destination = subtree.Join(r.to, r.as)
-	return err
+	return cmp.Or(err, r.moment.check())
 }
 
 // run compares, asks and restores.
-func (r *subtreeRestore) run(ctx context.Context, read func() (*source, error)) (err error) {
-	s, err := read()
+func (r *subtreeRestore) run(ctx context.Context) error {
+	s, err := r.read(ctx, r.moment)
 	if err != nil {
 		return err
 	}

@@ -138,7 +138,7 @@ func verify(ctx context.Context, s store.Store, ensemble string) (r *report, a *
 		if a, err = archive.Open(ctx, s, ensemble); err != nil {
 			return nil, nil, err
 		}
-		r = &report{Archive: a.String(), Begun: begun.UTC(), Parts: []partReport{}, Gaps: []string{}, Problems: []string{}, Unknown: append([]string{}, a.Strange()...)}
+		r = &report{Archive: a.String(), Begun: begun.UTC(), Parts: []partReport{}, Gaps: []string{}, Problems: []string{}, Unknown: append([]string{}, a.Strange...)}
 		err = r.fill(ctx, a)
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()

@@ -129,8 +129,8 @@ func TestVerify_DamageReachesMembers(t *testing.T) {
 				t.Errorf("%s: the members know of %v, failed: %v", c.what, at, failed)
 			}
 		}
-		if a := s.open(); len(a.Strange()) > 0 {
-			t.Errorf("unknown objects: %v", a.Strange())
+		if a := s.open(); len(a.Strange) > 0 {
+			t.Errorf("unknown objects: %v", a.Strange)
 		}
 	})
 }
@@ -216,7 +216,7 @@ func TestVerify_Ensembles(t *testing.T) {
 		defer cancel()
 		s.write(ctx)()
 		s.end()
-		own, objects := fmt.Sprintf("%016x", s.open().Ensemble()), s.memory.Client()
+		own, objects := fmt.Sprintf("%016x", s.open().Ensemble), s.memory.Client()
 		if err := objects.Put(t.Context(), "00000000000000ab/log/x", nil); err != nil {
 			t.Fatal(err)
 		}

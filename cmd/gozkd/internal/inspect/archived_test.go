@@ -160,7 +160,7 @@ func TestInspect_Archive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := backup.NewHistory(s, a.Ensemble)
+	rest := backup.NewHistory(s, func() uint64 { return a.Ensemble })
 	for _, path := range []string{"/app", "/c", "/c/n-0000000001", "/c/e", "/c/m", "/c/twice"} {
 		var command, served []string
 		for _, txn := range lines[txnJSON](t, History, path, url) {

@@ -137,10 +137,7 @@ func (s *Source) Expiry() string { return s.current.Load().expiry(time.Now()) }
 func (s *Source) Stats() Stats { return *s.shown.Load() }
 
 // show publishes stats. s.mu is held.
-func (s *Source) show() {
-	stats := s.stats
-	s.shown.Store(&stats)
-}
+func (s *Source) show() { s.shown.Store(new(s.stats)) }
 
 // Server returns the configuration of the accepting side. It always uses the present content.
 func (s *Source) Server() *tls.Config {

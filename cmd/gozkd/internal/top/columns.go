@@ -165,6 +165,7 @@ func clientColumns(now time.Time) []clientColumn {
 			rises:   true,
 		}
 	}
+	ageMs := func(ms float64) string { return age(time.Duration(ms) * time.Millisecond) }
 	whole := func(of func(*session) int64) func(*session) float64 {
 		return func(s *session) float64 { return float64(of(s)) }
 	}
@@ -177,10 +178,8 @@ func clientColumns(now time.Time) []clientColumn {
 		number("AVG ms", 7, 2, func(s *session) float64 { return s.LatencyMs.Avg }, count),
 		number("MAX ms", 7, 1, whole(func(s *session) int64 { return s.LatencyMs.Max }), count),
 		number("PACKETS", 8, 4, whole(func(s *session) int64 { return s.Received }), count),
-		number("AGE", 4, 2, func(s *session) float64 { return float64(now.UnixMilli() - s.SinceMs) },
-			func(ms float64) string { return age(time.Duration(ms) * time.Millisecond) }),
-		number("TIMEOUT", 8, 4, whole(func(s *session) int64 { return s.TimeoutMs }),
-			func(ms float64) string { return age(time.Duration(ms) * time.Millisecond) }),
+		number("AGE", 4, 2, func(s *session) float64 { return float64(now.UnixMilli() - s.SinceMs) }, ageMs),
+		number("TIMEOUT", 8, 4, whole(func(s *session) int64 { return s.TimeoutMs }), ageMs),
 		name("OP", 4, 3, false, func(s *session) string { return s.LastOp }),
 		name("ZXID", 18, 5, false, func(s *session) string { return s.LastZxid.String() }),
 	}

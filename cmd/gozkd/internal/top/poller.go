@@ -155,10 +155,9 @@ type runningPoller struct {
 
 // run asks and reports, on one goroutine, until ctx ends and all its goroutines have ended.
 func (w *watcher) run(ctx context.Context, report func(Report)) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	var pollers sync.WaitGroup
 	defer pollers.Wait()
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan answer) // senders also select on ctx
 	running := make(map[string]runningPoller)
