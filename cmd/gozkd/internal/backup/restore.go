@@ -124,7 +124,8 @@ func (m *moment) check() error {
 func (c *command) read(ctx context.Context, m moment) (*source, error) {
 	switch {
 	case m.at.Time.After(time.Now()):
-		return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", m.at.Time.Format(time.RFC3339))
+		at := m.at.Time.Format(time.RFC3339)
+		return nil, fmt.Errorf("--at %s is in the future: leave it out for the last state", at)
 	case store.IsURL(m.url):
 		a, err := archive.OpenURL(ctx, m.url, m.ensemble, c.Env.Getenv)
 		if err != nil {

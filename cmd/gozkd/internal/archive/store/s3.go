@@ -172,8 +172,7 @@ func (b *bucket) send(ctx context.Context, method, key string, query url.Values,
 		tries++
 		answer, err = b.try(ctx, method, key, query, body)
 		status := refused(err)
-		final := status/100 == 4 && !slices.Contains([]int{400, 408, 429}, status)
-		return err == nil || final || tries == maxTries
+		return err == nil || tries == maxTries || status/100 == 4 && !slices.Contains([]int{400, 408, 429}, status)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("archive: %v: %w", b, cmp.Or(ctx.Err(), err))
