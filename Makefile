@@ -144,6 +144,10 @@ testkits: ## build the test kits for other languages, and test them in empty pro
 chart:    ## render the Helm chart with several values, and check the objects and the configuration of each server; CHART=-update writes what values.yaml makes
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
 	GOWORK=off $(GO) test -C tools/chart -count=1 -v . $(CHART)
+.PHONY: s3
+s3:       ## the archive in object storage, and gozkd's programs with it, against a real S3 server, which verifies signatures
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/gozkd
+	GOWORK=off CGO_ENABLED=0 $(GO) test -C tools/s3 -trimpath -count=1 -timeout 5m -v .
 alerts:   ## make each alert rule true by a fault in servers, and evaluate the rules with Prometheus' own code
 	GOWORK=off $(GO) test -C tools/alerts -count=1 -timeout 10m .
 # Debian's package; elsewhere set BROWSER to Chromium or Chrome. The tests wait for the page, so -race, which slows only the server, is left out.
