@@ -189,9 +189,8 @@ func (f *follower) admit(ctx context.Context) error {
 
 func (f *follower) mirror() *subtree.Mirror {
 	return &subtree.Mirror{
-		From: subtree.Side{ZK: f.source, Path: f.path, Kinds: f.kinds, KindsAt: f.kindsAt},
-		To:   subtree.Side{ZK: f.target, Path: f.path, Kinds: f.targetKinds, KindsAt: f.targetKindsAt},
-
+		From:       subtree.Side{ZK: f.source, Path: f.path, Kinds: f.kinds, KindsAt: f.kindsAt},
+		To:         subtree.Side{ZK: f.target, Path: f.path, Kinds: f.targetKinds, KindsAt: f.targetKindsAt},
 		WithoutACL: f.withoutACL, Creations: f.creations, Renewed: f.renewed,
 	}
 }
@@ -274,6 +273,7 @@ func (f *follower) askKinds(ctx context.Context) error {
 	}
 	at := f.source.LastZxid()
 	kinds, err := probe.Asker{Dial: f.from.Dial}.Kinds(ctx, f.source.Session().Server, f.from.Chroot)
+	_, _ = f.target.Sync(ctx, f.path) // if it fails, the kinds are not compared
 	f.targetKindsAt = f.target.LastZxid()
 	f.targetKinds, _ = probe.Asker{Dial: f.to.Dial}.Kinds(ctx, f.target.Session().Server, f.to.Chroot)
 	switch {

@@ -164,6 +164,18 @@ func TestMirror_OtherKindWithChildren(t *testing.T) {
 	pass(0, 0)
 }
 
+// The first comparison of a whole ensemble asks the target for the kinds before any other request.
+func TestMirror_OtherKindAtOnce(t *testing.T) {
+	from, to := start(t), start(t)
+	from.create(t, client.CreateOptions{}, "/b")
+	to.create(t, client.CreateOptions{TTL: time.Hour}, "/b")
+	f := between(from, to, "/")
+	f.overwrite = true
+	if err := once(t, f); err != nil || len(to.kinds()) > 0 {
+		t.Errorf("%v, the target has the kinds %v", err, to.kinds())
+	}
+}
+
 // Znodes that only the target loses are created again at once: a container whose children are
 // ephemeral in the source, which the target's server deletes, and a znode that a client deletes.
 func TestMirror_TargetDeletes(t *testing.T) {
