@@ -49,7 +49,7 @@ func TestAllocations(t *testing.T) {
 }
 
 // Requests share the identities of earlier requests, whatever other clients there are, and of so
-// many clients that not all are kept.
+// many clients that not all are kept. Most lists begin in the same way and differ at their end.
 func TestCommittedRequest_SharesIdentities(t *testing.T) {
 	encode := func(ids ...proto.ID) []byte {
 		return (&Request{Op: proto.OpSetData, IDs: ids, Body: []byte("body")}).Append(nil)
