@@ -10,6 +10,7 @@
 package audit
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -48,11 +49,9 @@ const (
 
 // inZooKeeper reports whether ZooKeeper logs the operation.
 func (o Operation) inZooKeeper() bool {
-	switch o {
-	case Create, Delete, SetData, SetACL, Multi, Reconfig, ServerStart, ServerStop, DeleteEphemeral:
-		return true
-	}
-	return false
+	return slices.Contains([]Operation{
+		Create, Delete, SetData, SetACL, Multi, Reconfig, ServerStart, ServerStop, DeleteEphemeral,
+	}, o)
 }
 
 // Result is how an operation ended.

@@ -354,7 +354,7 @@ func (p *peerNetwork) Receive(from uint64, frame []byte) {
 // arriving tells the core that a part of a long message of a member has come.
 func (p *peerNetwork) arriving(from uint64) {
 	if !p.foreign(from, p.cluster.Load()) {
-		p.inbox.events.put(nodeCall(func(n *Node) error { return n.core.Clock.Arriving(from) }))
+		p.inbox.events.put(nodeCall(func(n *Node) error { return n.core.Arriving(from) }))
 	}
 }
 

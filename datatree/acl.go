@@ -117,7 +117,7 @@ func (x *txn) storable(id proto.ID) bool {
 	case "world":
 		return id.ID == "anyone"
 	case "digest":
-		return validDigest(id.ID)
+		return strings.Count(strings.TrimRight(id.ID, ":"), ":") == 1 // user:hash, as Java splits it
 	case "ip":
 		_, ok := parseNet(id.ID)
 		return ok
@@ -140,10 +140,6 @@ func uniqueACLs(list []proto.ACL) []proto.ACL {
 		return twice
 	})
 }
-
-// validDigest reports whether id has two parts, user:hash, in the sense of Java's split, which
-// drops empty parts at the end.
-func validDigest(id string) bool { return strings.Count(strings.TrimRight(id, ":"), ":") == 1 }
 
 func parseNet(id string) (netip.Prefix, bool) {
 	address, length, hasBits := strings.Cut(id, "/")

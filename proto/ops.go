@@ -1,6 +1,7 @@
 package proto
 
 import (
+	"cmp"
 	"iter"
 	"strconv"
 )
@@ -116,9 +117,7 @@ var byCode = func() (rows [highestOp - lowestOp + 1]*OpInfo) {
 	}
 	unknownOp.index = rows[OpError-lowestOp].index
 	for i := range rows {
-		if rows[i] == nil {
-			rows[i] = &unknownOp
-		}
+		rows[i] = cmp.Or(rows[i], &unknownOp)
 	}
 	return rows
 }()

@@ -48,21 +48,15 @@ const notServing = "This ZooKeeper instance is not currently serving requests"
 
 // Is reports whether the first four bytes of a connection are a four-letter word.
 func Is(word string) bool {
-	switch word {
-	case "ruok", "srvr", "stat", "conf", "cons", "crst", "srst", "dump", "envi", "wchs", "wchc", "wchp", "dirs", "isro",
-		"gtmk", "stmk", "hash", "mntr", "hotp", "kind", TelnetClose:
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		"ruok", "srvr", "stat", "conf", "cons", "crst", "srst", "dump", "envi", "wchs", "wchc", "wchp", "dirs", "isro",
+		"gtmk", "stmk", "hash", "mntr", "hotp", "kind", TelnetClose,
+	}, word)
 }
 
 // IsLong reports whether the answer to a word grows with the connections, watches or znodes.
 func IsLong(word string) bool {
-	switch word {
-	case "stat", "cons", "dump", "wchc", "wchp", "kind":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"stat", "cons", "dump", "wchc", "wchp", "kind"}, word)
 }
 
 // Allowed reports whether a whitelist contains the word. srvr is always allowed.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -123,7 +124,8 @@ func (n *Network) connect(from, to, address string) (mine, theirs *conn, l *list
 		return nil, nil, nil
 	}
 	there, back := newStream(link{from, to}, n.state(link{from, to})), newStream(link{to, from}, n.state(link{to, from}))
-	local := Addr(net.JoinHostPort(from, ephemeralPort(n.dialed)))
+	// The ports of IANA's range repeat, as with TCP.
+	local := Addr(net.JoinHostPort(from, strconv.Itoa(49152+n.dialed%(65536-49152))))
 	mine = &conn{network: n, number: 2 * n.dialed, in: back, out: there, local: local, remote: l.address}
 	theirs = &conn{network: n, number: 2*n.dialed + 1, in: there, out: back, local: l.address, remote: local}
 	n.dialed++

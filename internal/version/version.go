@@ -86,9 +86,7 @@ func pseudo(v string) (commit string) {
 // read takes the version from the module of the program, or from that of the library in somebody
 // else's program, and the commit from the repository that the program was built in, if it is ours.
 func read(b *debug.BuildInfo, tag, revision string) Info {
-	if b == nil {
-		b = new(debug.BuildInfo)
-	}
+	b = cmp.Or(b, new(debug.BuildInfo))
 	i := Info{Go: b.GoVersion}
 	ours := b.Main.Path == root || strings.HasPrefix(b.Main.Path, root+"/")
 	v := tag

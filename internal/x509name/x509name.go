@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/proto/jute"
@@ -92,14 +93,9 @@ func appendAttribute(out *strings.Builder, a *attribute) {
 
 // isText reports whether Java takes a value for text.
 func isText(v *asn1.RawValue) bool {
-	if v.Class != asn1.ClassUniversal || v.IsCompound {
-		return false
-	}
-	switch v.Tag {
-	case asn1.TagUTF8String, asn1.TagPrintableString, asn1.TagT61String, asn1.TagIA5String, asn1.TagGeneralString, asn1.TagBMPString:
-		return true
-	}
-	return false
+	return v.Class == asn1.ClassUniversal && !v.IsCompound && slices.Contains([]int{
+		asn1.TagUTF8String, asn1.TagPrintableString, asn1.TagT61String, asn1.TagIA5String, asn1.TagGeneralString, asn1.TagBMPString,
+	}, v.Tag)
 }
 
 func appendText(out *strings.Builder, text string) {

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -105,9 +106,7 @@ func (d *Discovery[T]) With(ctx context.Context, in Instance[T], f func(ctx cont
 }
 
 func (in *Instance[T]) setDefaults() {
-	if in.ID == "" {
-		in.ID = guid.New()
-	}
+	in.ID = cmp.Or(in.ID, guid.New())
 	if in.Registered.IsZero() {
 		in.Registered = time.Now()
 	}

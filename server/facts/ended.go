@@ -123,9 +123,7 @@ func JoinEnded(stories []EndedSession) (all []EndedSession) {
 		}
 		e.Tellers, e.Incidents = slices.Concat(e.Tellers, o.Tellers), slices.Concat(e.Incidents, o.Incidents)
 		e.Moves, e.UnseenMs, e.Reason = max(e.Moves, o.Moves), max(e.UnseenMs, o.UnseenMs), cmp.Or(e.Reason, o.Reason)
-		if e.Client == nil {
-			e.Client = o.Client
-		}
+		e.Client = cmp.Or(e.Client, o.Client)
 		e.Cause, e.Story = e.Verdict()
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].EndedMs > all[j].EndedMs })

@@ -40,22 +40,6 @@ func (k *Clock) leadershipChanged() {
 
 func (k *Clock) heardLeader() { k.leaderSilence, k.passiveSince = 0, false }
 
-// Arriving notes that a part of a message of another member has come. The sender is alive, although
-// its heartbeats wait behind that message, which may take longer than an election timeout on a slow
-// link. Without Arriving the followers would elect another leader meanwhile, and then another, as
-// the next one sends the same entries.
-func (k *Clock) Arriving(from uint64) error {
-	m := &raftpb.Message{Type: raftpb.MsgHeartbeatResp.Enum(), From: &from, To: &k.id, Term: new(k.raftTerm)}
-	switch leads := k.role == raft.StateLeader; {
-	case !k.takesPart() || !leads && from != k.leader:
-		return nil
-	case !leads:
-		k.heardLeader()
-		m.Type, m.Context = raftpb.MsgHeartbeat.Enum(), receiving[:]
-	}
-	return k.feed(m)
-}
-
 // tickScale slows raft's clock down. If a message takes longer than an election timeout, votes
 // arrive after their election is over, and no election ever succeeds. Such late votes stretch all
 // of raft's timeouts for a while. Members that do not answer at all do not: an election after a

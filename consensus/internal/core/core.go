@@ -135,11 +135,6 @@ func New(cfg Config) (_ *Core, err error) {
 	return c, c.Clock.begin()
 }
 
-// Propose appends a request to this server's stream. Until it is applied, payload must not change.
-func (c *Core) Propose(payload []byte, ref any) {
-	c.own.add(pendingRequest{payload, ref})
-}
-
 // Step takes a message of another member. A message that makes no sense is ignored: it may be late,
 // and nothing that another member sends must stop this one.
 func (c *Core) Step(m *Message) error {
@@ -200,8 +195,14 @@ func (c *Core) stepRaft(m *Message) error {
 	if r.GetType() == raftpb.MsgPreVote {
 		c.sendCommitNotice(m.From)
 	}
-	if r.GetType() == raftpb.MsgHeartbeatResp && bytes.Equal(r.GetContext(), receiving[:]) {
+	switch known := bytes.Equal(r.GetContext(), receiving[:]); { // that a message of this member is arriving
+	case known && r.GetType() == raftpb.MsgHeartbeatResp:
 		c.LogStall.noteReceiving(m.From)
+	case known && r.GetType() == raftpb.MsgHeartbeat && m.From == c.leader && r.GetTerm() == c.raftTerm:
+		r.Context = nil // the answer to a context would say that a message arrives here
+		if c.own.idle = 0; r.GetLogTerm() == c.own.incarnation {
+			c.own.logged = r.GetIndex()
+		}
 	}
 	c.Clock.noteLateVote(r)
 	if c.LogStall.passive() && needsLog(r) {
@@ -319,7 +320,7 @@ func (c *Core) flush(out *Output, nowMs int64) error {
 	switch {
 	case c.role == raft.StateLeader && c.Current():
 		// Not earlier: only after its first entry does a leader know which requests are in the log.
-		if err := c.proposeWaiting(nowMs); err != nil {
+		if err := c.proposeWaiting(out, nowMs); err != nil {
 			return err
 		}
 		if err := c.Levels.propose(nowMs, c.Membership.target); err != nil {

@@ -78,9 +78,6 @@ func (s *LogStall) passive() bool { return s.stalled && s.role != raft.StateLead
 
 // needsLog reports whether a message is of no use to a member whose log hangs.
 func needsLog(r *raftpb.Message) bool {
-	switch r.GetType() {
-	case raftpb.MsgApp, raftpb.MsgVote, raftpb.MsgPreVote, raftpb.MsgTimeoutNow:
-		return true
-	}
-	return false
+	t := r.GetType()
+	return t == raftpb.MsgApp || t == raftpb.MsgVote || t == raftpb.MsgPreVote || t == raftpb.MsgTimeoutNow
 }

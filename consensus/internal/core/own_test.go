@@ -59,7 +59,7 @@ func TestOwnStream_Resends(t *testing.T) {
 	}
 	o.firstSeen, o.retryAfter = o.first, ElectionTicks
 	for _, wait := range []int{ElectionTicks, 2 * ElectionTicks, 4 * ElectionTicks, 8 * ElectionTicks, 16 * ElectionTicks, 16 * ElectionTicks} {
-		o.sent = 3
+		o.sent, o.logged = 3, 0
 		resent := o.resent
 		for range wait - 1 {
 			c.tickStreams()
@@ -82,6 +82,15 @@ func TestOwnStream_Resends(t *testing.T) {
 		if o.idle != 0 || o.retryAfter != ElectionTicks || o.firstSeen != o.first {
 			t.Errorf("%s: %d ticks idle, again after %d", what, o.idle, o.retryAfter)
 		}
+	}
+	for range 2 * ElectionTicks { // what is in the leader's log is not sent again
+		o.sent, o.logged = 3, o.first
+		if c.tickStreams(); o.sent != 3 || o.idle != 0 || o.retryAfter != ElectionTicks {
+			t.Fatalf("%d are under way, %d ticks idle", o.sent, o.idle)
+		}
+	}
+	if c.leadershipChanged(); o.sent != 0 || o.logged != 0 {
+		t.Errorf("another leader: %d are under way, up to %d are in its log", o.sent, o.logged)
 	}
 	o.sent = 3
 	if ref := o.take(1); ref != 0 || o.sent != 2 || o.first != 2 {

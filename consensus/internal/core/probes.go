@@ -45,8 +45,7 @@ var receiving [8]byte
 // noteReceiving lets the last probe of a member count as sent now, because it may be arriving.
 func (s *LogStall) noteReceiving(member uint64) {
 	if last, ok := s.probes.last[member]; ok {
-		last.tick = s.probes.ticks
-		s.probes.last[member] = last
+		s.probes.last[member] = probe{last.index, s.probes.ticks}
 	}
 }
 

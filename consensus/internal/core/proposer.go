@@ -21,6 +21,8 @@ const (
 	// end would cost much.
 	BatchInterval   = 2 * time.Millisecond
 	batchIntervalMs = int64(BatchInterval / time.Millisecond)
+	// maxRetryTicks is the most ticks without progress after which requests are sent again.
+	maxRetryTicks = 16 * ElectionTicks
 )
 
 // proposer is the leader's side of the streams: it makes entries of requests.
@@ -84,7 +86,7 @@ func decodeCluster(payload []byte) uint64 {
 }
 
 // proposeWaiting makes entries of this member's pending requests and those that others forwarded.
-func (c *Core) proposeWaiting(nowMs int64) error {
+func (c *Core) proposeWaiting(out *Output, nowMs int64) error {
 	p := &c.proposer
 	for c.HasProposals() && c.mayPropose(nowMs) {
 		d := c.draft()
@@ -99,12 +101,15 @@ func (c *Core) proposeWaiting(nowMs int64) error {
 			p.lastMs = nowMs
 			p.othersFirst = !p.othersFirst
 		}
-		for i := range d.runs {
-			p.proposed += int64(len(d.runs[i].Payloads))
-		}
 		c.own.sent += d.own
 		p.incoming = p.incoming[d.incoming:]
 		maps.Copy(p.heads, d.heads)
+		for i := range d.runs {
+			g := &d.runs[i]
+			if p.proposed += int64(len(g.Payloads)); g.Server != c.id && g.size() >= maxBatchBytes/64 { // long
+				out.Messages = append(out.Messages, c.progressOf(g.Server)) // before the entry
+			}
+		}
 	}
 	if len(p.incoming) == 0 {
 		p.incoming = nil

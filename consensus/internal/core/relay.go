@@ -26,6 +26,8 @@ const (
 	// relayed and unrelayed are the contexts of the messages.
 	relayed   = 1
 	unrelayed = 0
+	// arriving follows relayed while a message of the relay takes long to arrive.
+	arriving = 1
 	// relayPatience is how many ticks a relay may be silent.
 	relayPatience = ElectionTicks / 2
 	// leaseTicks is how long the leader withholds appends after a report.
@@ -56,6 +58,7 @@ type relaySource struct {
 	last     uint64 // the newest entry that came from the relay
 	skipped  uint64 // voters that were of no use
 	due      bool   // a tick has passed since the last report
+	arriving bool   // parts of a message of the relay have come since the last report
 	reported uint64 // in the last report
 	age      int    // ticks since the last report
 	lost     bool   // the leader is to be told that the relay is lost
@@ -163,7 +166,11 @@ func (rel *Relays) report(out *Output) {
 	if s.id == 0 && !s.lost || !s.due || !rel.Current() || s.reported == rel.applied && s.age < reportTicks && !s.lost {
 		return
 	}
-	s.due, s.age, s.reported = false, 0, rel.applied
+	context := []byte{relayed}
+	if s.arriving {
+		context = append(context, arriving)
+	}
+	s.due, s.arriving, s.age, s.reported = false, false, 0, rel.applied
 	send := func(to uint64, context []byte) {
 		out.Messages = append(out.Messages, Message{To: to, From: rel.id, Raft: &raftpb.Message{
 			Type: raftpb.MsgAppResp.Enum(), To: &to, From: &rel.id, Term: new(rel.raftTerm), Index: new(rel.applied),
@@ -171,11 +178,11 @@ func (rel *Relays) report(out *Output) {
 		}})
 	}
 	if s.id != 0 {
-		send(s.id, []byte{relayed})
+		send(s.id, context)
 	}
 	switch {
 	case s.active:
-		send(rel.leader, []byte{relayed})
+		send(rel.leader, context)
 	case s.lost:
 		s.lost = false
 		send(rel.leader, []byte{unrelayed})
@@ -206,12 +213,20 @@ func (rel *Relays) step(r *raftpb.Message) *raftpb.Message {
 		switch {
 		case r.GetTerm() != rel.raftTerm || !rel.isLearner(from) || len(r.GetContext()) == 0:
 		case rel.role == raft.StateLeader:
-			rel.noteLease(from, r.GetContext()[0] == relayed)
+			rel.noteLease(from, r.GetContext())
 		default:
-			rel.feedRequested(from, r.GetIndex())
+			rel.feedRequested(from, r.GetIndex(), r.GetContext())
 		}
 	}
 	return r
+}
+
+// arriving notes that a part of a message of another member has come, which may be the relay: its
+// other messages wait behind that one.
+func (rel *Relays) arriving(from uint64) {
+	if s := &rel.source; s.id == from {
+		s.silence, s.arriving = 0, true
+	}
 }
 
 // fromRelay returns an append of the relay as one of the leader.
@@ -234,7 +249,7 @@ func (rel *Relays) fromRelay(r *raftpb.Message) *raftpb.Message {
 
 // feedRequested notes that a learner asks this member for the entries after the entry have. A
 // member that cannot relay is silent: the learner then asks another voter.
-func (rel *Relays) feedRequested(learner, have uint64) {
+func (rel *Relays) feedRequested(learner, have uint64, context []byte) {
 	if !rel.Voter() || !rel.Current() || rel.stall.passive() || have == 0 {
 		return
 	}
@@ -244,7 +259,7 @@ func (rel *Relays) feedRequested(learner, have uint64) {
 		rel.feeds = append(rel.feeds, &relayFeed{learner: learner, next: have + 1, window: relayWindow, mark: have})
 	}
 	f := rel.feeds[i]
-	if have > f.have || have+1 >= f.next {
+	if have > f.have || have+1 >= f.next || len(context) > 1 {
 		f.waiting = 0
 	}
 	f.have, f.next, f.silence, f.answered = have, max(f.next, have+1), 0, false
@@ -296,8 +311,11 @@ func (rel *Relays) nextFeed(f *relayFeed) *raftpb.Message {
 }
 
 // noteLease notes whether a learner needs no appends of this leader.
-func (rel *Relays) noteLease(learner uint64, has bool) {
-	l := rel.leases[learner]
+func (rel *Relays) noteLease(learner uint64, context []byte) {
+	l, has := rel.leases[learner], context[0] == relayed
+	if l != nil && len(context) > 1 {
+		l.idle = 0
+	}
 	switch {
 	case l == nil && !has:
 	case l == nil:

@@ -154,7 +154,7 @@ func TestRelay_HungLearner(t *testing.T) {
 	}
 	sent := func(have uint64, ticks int) (n, last int) {
 		for range ticks {
-			relay.feedRequested(learner, have)
+			relay.feedRequested(learner, have, []byte{relayed})
 			var out Output
 			relay.feedLearners(&out)
 			for _, msg := range out.Messages {
@@ -182,7 +182,7 @@ func TestRelay_HungLearner(t *testing.T) {
 func TestRelay_LeaseOfRemoved(t *testing.T) {
 	w, lead, _, _ := relayWorld(t)
 	const removed = 99
-	lead.core.Relays.noteLease(removed, true)
+	lead.core.Relays.noteLease(removed, []byte{relayed})
 	w.ticks(1)
 	if lead.core.Relays.leases[removed] != nil {
 		t.Error("the leader keeps a lease of a member that is none")

@@ -121,6 +121,11 @@ func TestRelays_Report(t *testing.T) {
 		{"nothing", relaySource{due: true}, nil, "[]", true},
 		{"asks", relaySource{id: 2, due: true}, nil, "[2 [1]]", false},
 		{"has a relay", relaySource{id: 2, due: true, active: true}, nil, "[2 [1] 1 [1]]", false},
+		{
+			"a message of the relay arrives",
+			relaySource{id: 2, due: true, active: true, arriving: true}, nil, "[2 [1 1] 1 [1 1]]", false,
+		},
+		{"its first message arrives", relaySource{id: 2, due: true, arriving: true}, nil, "[2 [1 1]]", false},
 		{"has lost it", relaySource{due: true, lost: true}, nil, "[1 [0]]", false},
 		{"has lost it and asks another", relaySource{id: 3, due: true, lost: true}, nil, "[3 [1] 1 [0]]", false},
 		{"has lost one and has another", relaySource{id: 3, due: true, lost: true, active: true}, nil, "[3 [1] 1 [1]]", false},
@@ -296,7 +301,7 @@ func TestRelays_Feeds(t *testing.T) {
 		}
 	}
 	request := func(learner, have uint64) *relayFeed {
-		rel.feedRequested(learner, have)
+		rel.feedRequested(learner, have, []byte{relayed})
 		return rel.feeds[slices.IndexFunc(rel.feeds, func(f *relayFeed) bool { return f.learner == learner })]
 	}
 	f := request(5, 7)
@@ -335,6 +340,10 @@ func TestRelays_Feeds(t *testing.T) {
 	f.waiting, f.next = relayPatience, 18
 	if request(5, 14); f.next != 18 || f.waiting != relayPatience {
 		t.Errorf("no progress: %+v", f)
+	}
+	f.waiting = relayPatience + 1
+	if rel.feedRequested(5, 14, []byte{relayed, arriving}); f.next != 18 || f.waiting != 0 {
+		t.Errorf("what was sent is arriving: %+v", f)
 	}
 	f.waiting = relayPatience + 1
 	if request(5, 15); f.next != 18 || f.waiting != 0 {
@@ -389,22 +398,22 @@ func TestRelays_Leases(t *testing.T) {
 			t.Errorf("%s: leased %v, %+v", what, got, rel.leases[learner])
 		}
 	}
-	rel.noteLease(learner, false)
+	rel.noteLease(learner, []byte{unrelayed})
 	if expect("it has no relay", false); len(rel.leases) > 0 {
 		t.Error("a lease of nothing")
 	}
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	expect("it has a relay", true)
-	rel.noteLease(9, true)
+	rel.noteLease(9, []byte{relayed})
 	if rel.Leased(9) || rel.Leased(others[0]) {
 		t.Error("the lease of a member that is no learner")
 	}
-	rel.noteLease(learner, false)
+	rel.noteLease(learner, []byte{unrelayed})
 	expect("it has lost the relay", false)
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	expect("it has a relay again", true)
 	rel.leases[learner].ticks = 1
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	for range leaseTicks - 1 {
 		rel.tick()
 	}
@@ -423,7 +432,7 @@ func TestRelays_Leases(t *testing.T) {
 	if match == 0 {
 		t.Fatal("the leader does not know how far the learner is")
 	}
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	lease := rel.leases[learner]
 	lease.match, lease.goal, lease.idle, rel.applied = match-1, match+1, 5, match+3
 	rel.tick()
@@ -431,18 +440,22 @@ func TestRelays_Leases(t *testing.T) {
 		t.Errorf("progress: %+v, want %+v", *lease, want)
 	}
 	for i := range ElectionTicks {
-		rel.noteLease(learner, true)
+		rel.noteLease(learner, []byte{relayed})
 		rel.tick()
 		if lease.idle != i+1 || lease.refused != 0 {
 			t.Errorf("no progress for %d ticks: %+v", i+1, *lease)
 		}
 	}
-	rel.noteLease(learner, true)
+	if rel.noteLease(learner, []byte{relayed, arriving}); lease.idle != 0 {
+		t.Errorf("entries of the relay are arriving: %+v", *lease)
+	}
+	lease.idle = ElectionTicks
+	rel.noteLease(learner, []byte{relayed})
 	rel.tick()
 	if lease.ticks != 0 || lease.refused != patienceTicks || rel.Leased(learner) {
 		t.Errorf("left behind: %+v", *lease)
 	}
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	if rel.Leased(learner) {
 		t.Error("a relay that left its learner behind counts again at once")
 	}
@@ -455,7 +468,7 @@ func TestRelays_Leases(t *testing.T) {
 	if rel.tick(); rel.leases[learner] != nil {
 		t.Errorf("the refusal does not end: %+v", *lease)
 	}
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	lease = rel.leases[learner]
 	lease.match, lease.goal, lease.idle = match, match, 7
 	if rel.tick(); lease.idle != 0 || lease.goal != rel.applied {
@@ -466,7 +479,7 @@ func TestRelays_Leases(t *testing.T) {
 		t.Errorf("left behind in the last tick of a lease: %+v", *lease)
 	}
 	lease.refused = 0
-	rel.noteLease(learner, true)
+	rel.noteLease(learner, []byte{relayed})
 	rel.conf = &raftpb.ConfState{Voters: rel.conf.GetVoters()}
 	if rel.tick(); len(rel.leases) != 0 {
 		t.Error("the lease of a learner that was removed stays")

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // StreamPosition is how far a server's stream was applied, and is replicated with the state.
@@ -17,9 +18,10 @@ type StreamPosition struct{ Incarnation, Number uint64 }
 // disk before the first request leaves; it comes from the clock, because the directory may be a
 // copy. A server resends everything from its first unapplied request on when the leader, this
 // server's role, the term or the connection changes, when another member's checkpoint was installed
-// here, and when nothing came back for an election timeout. A leader proposes nothing before it has
-// applied an entry of its own term. From then on it knows which part of each stream is in the log
-// and cuts that off: copies cost the network, not the disk.
+// here, and when nothing came back for an election timeout, unless the leader says that requests
+// are arriving, or are in its log. A leader proposes nothing before it has applied an entry of its
+// own term. From then on it knows which part of each stream is in the log and cuts that off: copies
+// cost the network, not the disk.
 //
 // A server that returns without data and sees a request of itself applied under a later incarnation
 // moves past that and renumbers its pending requests. To a server that had data this proves that
@@ -52,6 +54,7 @@ type ownStream struct {
 	// For the detection of requests that were lost silently.
 	firstSeen  uint64 // first at the last tick
 	idle       int    // ticks without progress
+	logged     uint64 // requests up to this number are in the log of the present leader
 	retryAfter int    // ticks without progress after which everything is sent again
 }
 
@@ -92,7 +95,7 @@ func (o *ownStream) take(number uint64) (ref any) {
 // resend makes all pending requests go out again.
 func (o *ownStream) resend() {
 	o.resent += int64(o.sent)
-	o.sent, o.idle = 0, 0
+	o.sent, o.idle, o.logged = 0, 0, 0
 }
 
 // renumber begins a new incarnation with the pending requests. From now on requests of the previous
@@ -114,6 +117,11 @@ func (o *ownStream) dropApplied(p StreamPosition) (lost []any) {
 	}
 	o.resend()
 	return lost
+}
+
+// Propose appends a request to this server's stream. Until it is applied, payload must not change.
+func (c *Core) Propose(payload []byte, ref any) {
+	c.own.add(pendingRequest{payload, ref})
 }
 
 // nextRun returns the next requests that are not under way: as many as fit into an entry that holds
@@ -144,17 +152,48 @@ func (c *Core) forwardPending(out *Output) {
 
 // tickStreams sends everything again after a time without progress: a forwarded request may be
 // lost, in the network or by a leader that could not propose it. The time doubles, because a leader
-// that is merely slow would get more of the same.
+// that is merely slow would get more of the same. What is arriving at the leader, or is in its log,
+// is not sent again: a slow link would carry it several times.
 func (c *Core) tickStreams() {
 	o := &c.own
-	if o.sent == 0 || o.first != o.firstSeen || c.role == raft.StateLeader {
+	if o.sent == 0 || o.first != o.firstSeen || o.first <= o.logged || c.role == raft.StateLeader {
 		o.firstSeen, o.idle, o.retryAfter = o.first, 0, ElectionTicks
 		return
 	}
 	if o.idle++; o.idle >= o.retryAfter {
 		o.resend()
-		o.retryAfter = min(2*o.retryAfter, 16*ElectionTicks)
+		o.retryAfter = min(2*o.retryAfter, maxRetryTicks)
 	}
+}
+
+// Arriving notes that a part of a message of another member has come. The sender is alive, although
+// its heartbeats wait behind that message, which may take longer than an election timeout on a slow
+// link. Without Arriving the followers would elect another leader meanwhile, and then another, as
+// the next one sends the same entries.
+func (c *Core) Arriving(from uint64) error {
+	c.Relays.arriving(from)
+	m := &raftpb.Message{Type: raftpb.MsgHeartbeatResp.Enum(), From: &from, To: &c.id, Term: new(c.raftTerm)}
+	switch leads := c.role == raft.StateLeader; {
+	case !c.takesPart() || leads && !c.inConf(from) || !leads && from != c.leader:
+		return nil
+	case leads:
+		c.send(c.progressOf(from))
+	default:
+		c.Clock.heardLeader()
+		c.own.retryAfter = maxRetryTicks // what the leader says about our requests waits behind that message
+		m.Type, m.Context = raftpb.MsgHeartbeat.Enum(), receiving[:]
+	}
+	return c.feed(m)
+}
+
+// progressOf returns a heartbeat that tells a member that a long message of it has come, or a part
+// of that, and how far its stream is in the log.
+func (c *Core) progressOf(member uint64) Message {
+	head := c.StreamHead(member)
+	return Message{To: member, From: c.id, Raft: &raftpb.Message{
+		Type: raftpb.MsgHeartbeat.Enum(), To: &member, From: &c.id, Term: new(c.raftTerm),
+		Context: receiving[:], LogTerm: &head.Incarnation, Index: &head.Number,
+	}}
 }
 
 // accept adds a request of an entry to those of its batch if it is the next of its stream (C2).

@@ -34,7 +34,7 @@ func TestCore_Idle(t *testing.T) {
 		{"a hand-over of another", func(c *Core, others []uint64) { c.raft.TransferLeader(others[0]); c.role = raft.StateFollower }, true, true},
 		{"no leader", func(c *Core, _ []uint64) { c.leader = raft.None }, true, false},
 		{"a log that hangs", func(c *Core, _ []uint64) { c.LogStall.Set(true) }, true, false},
-		{"a relay", func(c *Core, others []uint64) { c.Relays.noteLease(others[2], true) }, true, false},
+		{"a relay", func(c *Core, others []uint64) { c.Relays.noteLease(others[2], []byte{relayed}) }, true, false},
 	} {
 		l, others := newLeader(t, 4, 1)
 		l.core.Clock.campaignIn = 0
@@ -52,7 +52,7 @@ func TestCore_Peers(t *testing.T) {
 	applied := c.applied
 	c.Membership.silentTicks[others[0]] = ElectionTicks
 	c.Membership.silentTicks[others[1]] = ElectionTicks + 1
-	c.Relays.noteLease(learner, true)
+	c.Relays.noteLease(learner, []byte{relayed})
 	expect := func(what string, want ...PeerStatus) {
 		t.Helper()
 		got := c.Peers()

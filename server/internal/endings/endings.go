@@ -5,6 +5,7 @@
 package endings
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"slices"
 	"sync"
@@ -152,10 +153,7 @@ func (e *Endings) Ended(
 ) facts.EndedSession {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.live[id]
-	if l == nil {
-		l = new(life)
-	}
+	l := cmp.Or(e.live[id], new(life))
 	delete(e.live, id)
 	s.Session, s.Tellers, s.Moves = id.String(), []int{e.own}, l.moves
 	if s.Client == nil && l.client != nil {

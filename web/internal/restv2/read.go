@@ -2,7 +2,9 @@ package restv2
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gozkd/gozkd/client"
@@ -16,12 +18,8 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, cl *client.Client,
 	if err != nil {
 		return err
 	}
-	kinds := 0
-	for _, kind := range []string{"children", "acl", "watch"} {
-		if q.values.Has(kind) {
-			kinds++
-		}
-	}
+	absent := func(kind string) bool { return !q.values.Has(kind) }
+	kinds := len(slices.DeleteFunc([]string{"children", "acl", "watch"}, absent))
 	switch children, acl := q.flag("children"), q.flag("acl"); {
 	case q.values.Has("at") && q.values.Has("watch"):
 		return answer.Bad("at and watch exclude each other")
@@ -64,7 +62,8 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 		}
 		return nil
 	}
-	if unchanged(w, r, jsonTag(&stat)) {
+	tag := fmt.Sprintf(`"%x-%d-%x-%d"`, int64(stat.Czxid), stat.Version, int64(stat.Pzxid), stat.Aversion)
+	if unchanged(w, r, tag) {
 		return nil
 	}
 	return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})

@@ -2,6 +2,7 @@ package faultsapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,10 +53,7 @@ func (d *data) UnmarshalJSON(b []byte) error {
 }
 
 func (a *api) readTree(ctx context.Context, q *request) (any, error) {
-	path := q.URL.Query().Get("path")
-	if path == "" {
-		path = "/"
-	}
+	path := cmp.Or(q.URL.Query().Get("path"), "/")
 	if err := proto.ValidatePath(path); err != nil {
 		return nil, invalid("path %q: %v", path, err)
 	}

@@ -42,7 +42,9 @@ func ratesBetween(a, b *Sample) Rates {
 	}
 	r.Outstanding = float64(b.State.Outstanding)
 	elapsed := b.At.Sub(a.At)
-	if a.Err != nil || elapsed < minInterval || wereReset(a, b) {
+	reset := b.State.Received < a.State.Received || b.State.Sent < a.State.Sent || b.State.Version != a.State.Version ||
+		slices.ContainsFunc(counters, func(key string) bool { return growth(a.Monitor, b.Monitor, key) < 0 })
+	if a.Err != nil || elapsed < minInterval || reset {
 		return r
 	}
 	seconds := elapsed.Seconds()
@@ -53,11 +55,6 @@ func ratesBetween(a, b *Sample) Rates {
 	r.LatencyMs = mean(reads+writes, readMs+writeMs)
 	r.FsyncMs = mean(difference(a.Monitor, b.Monitor, "fsynctime"))
 	return r
-}
-
-func wereReset(a, b *Sample) bool {
-	return b.State.Received < a.State.Received || b.State.Sent < a.State.Sent || b.State.Version != a.State.Version ||
-		slices.ContainsFunc(counters, func(key string) bool { return growth(a.Monitor, b.Monitor, key) < 0 })
 }
 
 // growth returns by how much a counter has grown.
