@@ -163,11 +163,8 @@ func fail(env cli.Env, err error) int {
 // printCommand prints the command that start-foreground would run, quoted for a shell.
 func printCommand(_ context.Context, args []string, env cli.Env) int {
 	inv, _, err := config.Load(append([]string{"serve"}, args...), env.Getenv, env.Names())
-	if err != nil {
-		return fail(env, err)
-	}
-	self, err := os.Executable()
-	if err != nil {
+	self, wrong := os.Executable()
+	if err = cmp.Or(err, wrong); err != nil {
 		return fail(env, err)
 	}
 	words := []string{self, "serve"}

@@ -16,22 +16,11 @@ import (
 // zkServer-initialize.sh writes it to dataDir: here both places count.
 const initializeFile = "initialize"
 
-// initializeFiles returns the places of initializeFile; none if all data is in memory.
-func initializeFiles(c config.Config) []string {
-	switch {
-	case c.Memory:
-		return nil
-	case c.Server.Dir == c.Server.LogDir:
-		return []string{filepath.Join(c.Server.Dir, initializeFile)}
-	}
-	return []string{filepath.Join(c.Server.Dir, initializeFile), filepath.Join(c.Server.LogDir, initializeFile)}
-}
-
 // mayFound reports whether a server without data may take part in founding an ensemble. A server
 // in memory always may, because no file could tell its first start from the later starts.
 func mayFound(c config.Config) bool {
-	return c.Found || c.Memory || slices.ContainsFunc(initializeFiles(c), func(path string) bool {
-		_, err := os.Stat(path)
+	return c.Found || c.Memory || slices.ContainsFunc(dirsOf(c), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, initializeFile))
 		return err == nil
 	})
 }
@@ -40,8 +29,8 @@ func mayFound(c config.Config) bool {
 // later loss of the data must not pass for a first start.
 func founded(c config.Config) error {
 	var errs []error
-	for _, path := range initializeFiles(c) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, dir := range dirsOf(c) {
+		if err := os.Remove(filepath.Join(dir, initializeFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("remove it by hand: while it exists, this server may found an empty ensemble after losing its data: %w", err))
 		}
 	}

@@ -156,13 +156,11 @@ func tuneGC(ctx context.Context) {
 
 // limitMemory makes the garbage collector run more often before the process exceeds the memory of
 // the container or machine. A tenth is for what the runtime does not count, such as buffers of the
-// kernel, and at least systemMemory, for garbage that is made faster than collected.
+// kernel, and at least 12 MiB, for garbage that is made faster than collected.
 func limitMemory() {
 	available := memlimit.Available()
-	debug.SetMemoryLimit(available - max(available/10, min(systemMemory, available/4)))
+	debug.SetMemoryLimit(available - max(available/10, min(12<<20, available/4)))
 }
-
-const systemMemory = 12 << 20
 
 func gcPercent(live uint64) int {
 	if live == 0 { // before the first collection

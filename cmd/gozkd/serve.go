@@ -21,6 +21,7 @@ import (
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/backup"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/cli"
 	"github.com/gozkd/gozkd/cmd/gozkd/internal/config"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/portfile"
 	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/server"
@@ -185,15 +186,9 @@ func (m systemd) watch(look func()) (stop func()) {
 	alive, dead := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() { // stopped and awaited by stop
-		ticker := time.NewTicker(max(every/2, time.Millisecond))
-		defer ticker.Stop()
-		for alive.Err() == nil {
+		for again := true; again; again = backoff.Sleep(alive, max(every/2, time.Millisecond)) {
 			look()
 			m.notify(daemon.SdNotifyWatchdog)
-			select {
-			case <-alive.Done():
-			case <-ticker.C:
-			}
 		}
 	})
 	return func() { dead(); watching.Wait() }

@@ -66,20 +66,15 @@ func (a *archiver) start(s *server.Server) {
 	// Stopped and awaited by stop; if the storage blocks it, it ends with the process.
 	go func() {
 		defer close(a.done)
-		if err := begin(ctx, s); err != nil && ctx.Err() == nil {
-			a.log.Warn("the archive begins with the first write", "error", err)
+		// The first write of a new server alone changes no znode: an ensemble gets its number for
+		// the archive with its first write. Of several members one writes by itself.
+		if p := s.Backups().LogPosition(); p.Ensemble == 0 && p.Members <= 1 {
+			if err := s.Multi(ctx, 0); err != nil && ctx.Err() == nil {
+				a.log.Warn("the archive begins with the first write", "error", err)
+			}
 		}
 		a.shipper.Run(ctx, s.Backups())
 	}()
-}
-
-// begin makes the first write of a new server alone, which changes no znode: an ensemble gets its
-// number for the archive with its first write. Of several members one writes by itself.
-func begin(ctx context.Context, s *server.Server) error {
-	if p := s.Backups().LogPosition(); p.Ensemble != 0 || p.Members > 1 {
-		return nil
-	}
-	return s.Multi(ctx, 0)
 }
 
 // stop archives what is left, while the server still runs.

@@ -7,7 +7,7 @@ import (
 	stdlog "log"
 	"net"
 	"net/http"
-	"net/http/pprof"
+	_ "net/http/pprof" // its handlers are in http.DefaultServeMux, which is not served otherwise
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -57,7 +57,7 @@ func openEndpoints(
 	if c.AdminEnabled {
 		e.web = webHandler(c, s, r, a, log)
 		r.servesWeb(e.web)
-		at := endpoint{"admin server", "admin.serverPort", config.HostPort(c.AdminAddress, c.AdminPort), r.tls.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
+		at := adminPort(c, r.tls)
 		if e.web != nil {
 			at.streams, at.proxies = web.MaxStreams, c.WebProxies
 		}
@@ -98,6 +98,11 @@ type endpoint struct {
 	idle               time.Duration
 	streams            int // connections that may stay open besides
 	proxies            []netip.Prefix
+}
+
+func adminPort(c config.Config, secure *portTLS) endpoint {
+	address := config.HostPort(c.AdminAddress, c.AdminPort)
+	return endpoint{"admin server", "admin.serverPort", address, secure.admin.source.Load(), !c.AdminForceHTTPS, c.AdminIdleTimeout, 0, nil}
 }
 
 // open serves h at a port and returns its URL without a path, plain if unified; "" on an error.
@@ -190,11 +195,7 @@ func adminHandler(
 		commands.ServeHTTP(w, req)
 	}))
 	if c.Pprof {
-		mux.Handle("/debug/pprof/", localOnly(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/cmdline", localOnly(http.HandlerFunc(pprof.Cmdline)))
-		mux.Handle("/debug/pprof/profile", localOnly(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/symbol", localOnly(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("/debug/pprof/trace", localOnly(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", localOnly(http.DefaultServeMux))
 	}
 	if pages == nil {
 		return refuseForeignHosts(mux, c.AdminAddress)

@@ -31,7 +31,7 @@ type boundedListener struct {
 	max     int // connections
 	proxies []netip.Prefix
 
-	active atomic.Int64 // counts what happens on all connections
+	active atomic.Int64 // counts connections and answers
 
 	mu    sync.Mutex // guards the fields below
 	conns map[*boundedConn]bool
@@ -143,7 +143,7 @@ func (l *boundedListener) bound(s *http.Server) {
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*boundedConn); ok {
 			c.answering.Add(1)
-			defer c.answering.Add(-1)
+			defer func() { c.noteActive(); c.answering.Add(-1) }()
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -156,27 +156,11 @@ type boundedConn struct {
 	host      string
 	elsewhere bool
 	proxy     bool
-	active    atomic.Int64 // listener.active when bytes came or went last
+	active    atomic.Int64 // listener.active when it was accepted, or the last answer was complete
 	answering atomic.Int32 // requests that are being answered
 }
 
 func (c *boundedConn) noteActive() { c.active.Store(c.listener.active.Add(1)) }
-
-// Read implements net.Conn.
-func (c *boundedConn) Read(b []byte) (n int, err error) {
-	if n, err = c.Conn.Read(b); n > 0 {
-		c.noteActive()
-	}
-	return n, err
-}
-
-// Write implements net.Conn.
-func (c *boundedConn) Write(b []byte) (n int, err error) {
-	if n, err = c.Conn.Write(b); n > 0 {
-		c.noteActive()
-	}
-	return n, err
-}
 
 // Close implements net.Conn.
 func (c *boundedConn) Close() error {

@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +37,7 @@ type roomWait struct {
 
 	data map[string]int64 // see dataFiles: where the wait began
 	dirs []string         // in which they were
+	why  atomic.Value     // a string: why the server waits
 }
 
 // serve calls one, which serves until stop ends or the server fails, and calls it again whenever
@@ -50,14 +54,39 @@ func (w *roomWait) serve(stop context.Context, manager systemd, one func(hangup 
 		}
 		w.log.Error("a disk is full, so this server has stopped; it starts again when there is room", "error", err)
 		manager.notify("STATUS=waiting for room")
-		unwatch := manager.watch(func() {})
+		w.why.Store("a disk is full: " + err.Error() + "; make room there")
+		unwatch, unanswered := manager.watch(func() {}), w.answer(stop)
 		again := w.run(stop)
+		unanswered()
 		unwatch()
 		if stop.Err() != nil {
 			return nil
 		} else if !again {
 			return err
 		}
+	}
+}
+
+// answer serves the admin port while the server waits, until stop is called. The process is alive,
+// so that nobody restarts it, and not ready, and it says why.
+func (w *roomWait) answer(ctx context.Context) (stop func()) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/livez", func(res http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(res, "[+]running ok\n") // an error says that the client left
+	})
+	mux.HandleFunc("/", func(res http.ResponseWriter, _ *http.Request) {
+		text := fmt.Sprintf("[-]started failed: %v; then this server starts again by itself", w.why.Load())
+		http.Error(res, text, http.StatusServiceUnavailable)
+	})
+	e, secure := new(endpoints), &portTLS{log: w.log}
+	if use, err := secure.prepareHTTP(w.c); err != nil {
+		w.log.Warn("health probes get no answer until this server starts again", "error", err)
+	} else if use(); w.c.AdminEnabled {
+		e.open(ctx, adminPort(w.c, secure), refuseForeignHosts(mux, w.c.AdminAddress), w.log)
+	}
+	return func() {
+		_ = e.close() // of listeners
+		secure.close()
 	}
 }
 
@@ -90,6 +119,7 @@ func (w *roomWait) run(stop context.Context) bool {
 			w.log.Warn(waits)
 		}
 		last = waits
+		w.why.Store(waits)
 	}
 }
 
@@ -108,13 +138,17 @@ func (w *roomWait) obstacle() (waits string, known bool) {
 		}
 		// A small disk never has leastRoom, although a server runs on it.
 		if least := min(leastRoom, room.Size/4); room.Free < least {
-			waits = fmt.Sprintf("waiting for room: the disk of %s has less than %d MiB free", dir, least>>20)
+			waits = fmt.Sprintf("waiting for room: the disk of %s has less than %d MiB free; make room there", dir, least>>20)
 		}
 	}
 	return waits, true
 }
 
+// dirsOf returns the data directories; none if all data is in memory.
 func dirsOf(c config.Config) []string {
+	if c.Memory {
+		return nil
+	}
 	return slices.Compact([]string{c.Server.Dir, cmp.Or(c.Server.LogDir, c.Server.Dir)})
 }
 

@@ -3,8 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -159,6 +165,61 @@ func TestRoomWait_Hangup(t *testing.T) {
 	<-w.hangup
 	if said.Count("a disk is full, so this server has stopped") != 1 {
 		t.Errorf("the log says:\n%s", said.String())
+	}
+}
+
+// TestRoomWait_AnswersProbes: while a server waits for room, its admin port answers: the process is
+// alive and must not be restarted, the server is not ready, and the reason and the remedy are there
+// for whoever asks. The port is free when the server starts again.
+func TestRoomWait_AnswersProbes(t *testing.T) {
+	port, err := strconv.Atoi(reservePorts(t, 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config{AdminEnabled: true, AdminAddress: "127.0.0.1", AdminPort: port}
+	c.Server.Dir = "full"
+	room := atomic.Int64{}
+	w := roomWait{
+		inv: &config.Invocation{}, c: c, log: hclog.NewNullLogger(), reopen: func() error { return nil },
+		space: func(string) (vfs.Space, bool) { return vfs.Space{Size: 1 << 40, Free: room.Load()}, true },
+		again: func() (*config.Invocation, config.Config, error) { return &config.Invocation{}, c, nil },
+	}
+	address := fmt.Sprint("127.0.0.1:", port)
+	ask := func(path string, status int, want string) {
+		t.Helper()
+		await(t, path, func() error {
+			r, err := http.Get("http://" + address + path) //nolint:noctx // the port is this process's
+			if err != nil {
+				return err
+			}
+			defer r.Body.Close()
+			text, err := io.ReadAll(r.Body)
+			if r.StatusCode != status || !strings.Contains(string(text), want) {
+				return fmt.Errorf("status %d, %q: %w", r.StatusCode, text, err)
+			}
+			return nil
+		})
+	}
+	ended, calls := make(chan error, 1), 0
+	// Ends when there is room; awaited below.
+	go func() {
+		ended <- w.serve(t.Context(), systemd{hclog.NewNullLogger()}, func(<-chan os.Signal) error {
+			if calls++; calls == 1 {
+				return fmt.Errorf("checkpoint.db: %w", syscall.ENOSPC)
+			}
+			l, err := net.Listen("tcp", address)
+			if err != nil {
+				return err
+			}
+			return l.Close()
+		})
+	}()
+	ask("/livez", http.StatusOK, "[+]running ok")
+	ask("/readyz", http.StatusServiceUnavailable, "the disk of full has less than 128 MiB free; make room there")
+	ask("/commands/ruok", http.StatusServiceUnavailable, "make room there; then this server starts again by itself")
+	room.Store(leastRoom)
+	if err := <-ended; err != nil || calls != 2 {
+		t.Errorf("%d starts: %v", calls, err)
 	}
 }
 

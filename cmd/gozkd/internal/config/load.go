@@ -116,9 +116,7 @@ func LoadFlags(
 	}
 	r.adminServer(inv, &c)
 	r.equalPorts(&c)
-	r.tinyDataLimit(&c)
-	r.oddDirectories()
-	r.missingArchive(&c)
+	r.oddDirectories(&c)
 	inv.won, inv.Warnings, inv.Properties = r.won, r.warnings, append(r.properties, inv.Properties...)
 	if len(r.problems) > 0 {
 		return inv, c, &Error{Problems: r.problems}
@@ -232,16 +230,13 @@ func (r *resolver) equalPorts(c *Config) {
 	}
 }
 
-// tinyDataLimit warns of a limit that a server without data reaches.
-func (r *resolver) tinyDataLimit(c *Config) {
-	if w := r.won["gozkd.dataLimitKB"]; c.Server.DataLimit > 0 && c.Server.DataLimit < leastDataLimit {
-		r.warn(w.from, w.key, "is %s: a server takes about 8 MiB of that without any data, and may be full at once; "+
-			"set %d or more", w.value, leastDataLimit>>10)
+// oddDirectories warns of names that were meant for a shell, or for Windows, and of a missing
+// directory of the archive, which a late mount may still bring.
+func (r *resolver) oddDirectories(c *Config) {
+	if err := store.Missing(c.Archive.URL); err != nil {
+		w := r.won["gozkd.archive.url"]
+		r.warn(w.from, w.key, "%s", strings.TrimPrefix(err.Error(), "archive: "))
 	}
-}
-
-// oddDirectories warns of names that were meant for a shell, or for Windows.
-func (r *resolver) oddDirectories() {
 	for _, key := range []string{"dataDir", "dataLogDir"} {
 		w := r.won[key]
 		if shellMarks.MatchString(w.value) {
@@ -252,14 +247,6 @@ func (r *resolver) oddDirectories() {
 		if (relative || len(w.value) > 2 && w.value[1] == ':') && !strings.ContainsAny(w.value, `/\`) {
 			r.warn(w.from, key, `is %s: a \ in this file is an escape; write \\ or /`, w.value)
 		}
-	}
-}
-
-// missingArchive warns of a missing directory, which a late mount may still bring.
-func (r *resolver) missingArchive(c *Config) {
-	if err := store.Missing(c.Archive.URL); err != nil {
-		w := r.won["gozkd.archive.url"]
-		r.warn(w.from, w.key, "%s", strings.TrimPrefix(err.Error(), "archive: "))
 	}
 }
 

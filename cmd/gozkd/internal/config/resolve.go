@@ -222,7 +222,7 @@ func (r *resolver) resolve(memory bool) Config {
 	r.members(&c)
 	r.sessionTimeouts(&c)
 	c.AdminEnabled = c.AdminEnabled && c.AdminPort >= 0
-	r.clientMemory(&c)
+	r.memory(&c)
 	r.words(&c)
 	r.tls(&c)
 	r.peerTLS(&c)
@@ -368,11 +368,16 @@ func (r *resolver) sessionTimeouts(c *Config) {
 	}
 }
 
-// clientMemory checks that the longest replies and requests fit, as server.Config demands.
-func (r *resolver) clientMemory(c *Config) {
+// memory checks that the longest replies and requests fit, as server.Config demands, and warns of a
+// limit that a server without data reaches.
+func (r *resolver) memory(c *Config) {
 	if least := 8 * int64(c.Server.MaxBuffer); c.Server.ClientMemory != 0 && c.Server.ClientMemory < least {
 		w := r.won["gozkd.clientMemoryKB"]
 		r.problem(w.from, w.key, "is %d; allowed: 0, or at least 8 times jute.maxbuffer, which is %d", c.Server.ClientMemory>>10, (least+1023)>>10)
+	}
+	if w := r.won["gozkd.dataLimitKB"]; c.Server.DataLimit > 0 && c.Server.DataLimit < leastDataLimit {
+		r.warn(w.from, w.key, "is %s: a server takes about 8 MiB of that without any data, and may be full at once; "+
+			"set %d or more", w.value, leastDataLimit>>10)
 	}
 }
 
