@@ -72,7 +72,7 @@ func TestHealth_Full(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		h := admin.Handler(s)
 		probe(t, "full", h, "/readyz", 200, "ok")
-		const text, paths, end = "data limit reached: 426 B of 1 B; least memory: server 1; growth is refused, because that leaves no room for data; ",
+		const text, paths, end = "data limit reached: 426 B of 1 B; the memory of server 1 decides; growth is refused, because that leaves no room for data; ",
 			"largest subtrees: /zookeeper 333 B, / 93 B; ", "raise gozkd.dataLimitKB or the memory of that server"
 		probe(t, "full", h, "/readyz?verbose", 200, "[+]started ok\n[+]leader ok\n[+]current ok\n[+]growth warning: "+text+paths+end+"\n[+]archive warning: closed\n[+]certificates warning: a.pem ends\nreadyz check passed\n")
 		for from, want := range map[string]string{"127.0.0.1:4711": text + paths + end, "10.0.0.1:4711": text + end} {

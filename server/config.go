@@ -199,9 +199,11 @@ type Config struct {
 	DataLimit int64
 	// DataLimitPercent, from 1 to 100, has no effect if DataLimit is set. Default: 75.
 	DataLimitPercent int
-	// DiskReserve is how many bytes must be free on the disk of Dir, besides those of checkpoints,
-	// for more data to be accepted. In an ensemble the disk of one member then decides for all.
-	// Default: the disk does not count; a member whose disk is full stops, and the others go on.
+	// DiskReserve is how many bytes must be free on the disks of Dir and LogDir, besides those of
+	// checkpoints, for more data to be accepted. If it is set, this member then decides for all.
+	// Negative: the disks do not count. Default: twice SegmentBytes, at most a quarter of the disk;
+	// then the disks of a majority of the voters decide, because a member whose disk is full stops,
+	// and the others go on.
 	DiskReserve int64
 	// RequestThrottle decides about writes that wait for others. Default: they wait.
 	RequestThrottle RequestThrottle `reload:"live"`

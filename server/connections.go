@@ -2,6 +2,7 @@ package server
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,9 @@ type connTable struct {
 }
 
 func (t *connTable) init(s *Server) {
-	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
+	t.locals = liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
+	t.turns = &turns{bursts: make(chan struct{}, maxBursts), yield: runtime.Gosched}
+	t.turns.expensive = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
 	t.links.Init(link.HostConfig{
 		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines, Writes: &s.writes,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },

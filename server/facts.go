@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -116,14 +117,11 @@ func (f *Facts) Settings() []facts.Setting {
 		lines = append(lines, f.memberSettings()...)
 	}
 	for _, setting := range c.Settings {
-		known := false
-		for i := range lines {
-			if lines[i].Key == setting.Key {
-				lines[i].Value, known = setting.Value, true
-			}
-		}
-		if !known {
+		i := slices.IndexFunc(lines, func(line Setting) bool { return line.Key == setting.Key })
+		if i < 0 {
 			lines = append(lines, setting)
+		} else {
+			lines[i].Value = setting.Value
 		}
 	}
 	return lines

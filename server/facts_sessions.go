@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gozkd/gozkd/proto"
@@ -53,10 +54,7 @@ func (f *Facts) ZnodeKinds() []facts.ZnodeKind {
 // Expiries returns when sessions expire, the next first. Only the server that decides about expiry
 // knows: a standalone server, or the leader. All others return nil. The caller owns the result.
 func (f *Facts) Expiries() []facts.Expiry {
-	if !f.life.Accepting.Load() {
-		return nil
-	}
-	if mode := f.mode(); mode != facts.Standalone && mode != facts.Leader {
+	if !f.life.Accepting.Load() || !slices.Contains([]string{facts.Standalone, facts.Leader}, f.mode()) {
 		return nil
 	}
 	return expiriesOf(f.sessions.expiry.Expiries())

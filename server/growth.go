@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/memlimit"
 	"github.com/gozkd/gozkd/internal/printable"
@@ -76,8 +76,10 @@ func (g *growth) run(ctx context.Context) {
 	defer g.ended.Store(true)
 	// Otherwise nobody knows for a while what lives besides a state that is near to the limit. The
 	// first collection still finds what the start needed in pools.
+	weight, _ := g.state.weight()
+	g.weight.Store(weight)
 	for range 2 {
-		if g.counts() {
+		if g.gauge.Measure().Counts(weight) {
 			runtime.GC()
 			g.collected()
 		}
@@ -88,7 +90,13 @@ func (g *growth) run(ctx context.Context) {
 	ticker := time.NewTicker(growthInterval)
 	defer ticker.Stop()
 	for {
-		g.collectIfFull()
+		// Collect garbage, in a fiftieth of the time at most, while this server's memory makes the
+		// state full. Without requests nothing else would, and the memory that the last ones needed
+		// would count for minutes.
+		if began := time.Now(); g.makesFull() && began.After(g.collect) && g.cfg.hooks.MemoryUsed == nil {
+			runtime.GC()
+			g.collect = time.Now().Add(max(collectInterval, 50*time.Since(began)))
+		}
 		g.measure()
 		g.look()
 		select {
@@ -99,16 +107,6 @@ func (g *growth) run(ctx context.Context) {
 			g.state.look(func() { g.state.tree.AgePages() })
 			g.spread(len(g.node.Connected()))
 		}
-	}
-}
-
-// collectIfFull collects garbage, in a fiftieth of the time at most, while this server's memory
-// makes the state full. Without requests nothing else would, and the memory that the last ones
-// needed would count for minutes.
-func (g *growth) collectIfFull() {
-	if began := time.Now(); g.makesFull() && began.After(g.collect) && g.cfg.hooks.MemoryUsed == nil {
-		runtime.GC()
-		g.collect = time.Now().Add(max(collectInterval, 50*time.Since(began)))
 	}
 }
 
@@ -148,12 +146,6 @@ func afterCollections(f func() (again bool)) {
 	}, f)
 }
 
-func (g *growth) counts() bool {
-	weight, _ := g.state.weight()
-	g.weight.Store(weight)
-	return g.cfg.DataLimit > 0 && capacity.Ability{Weight: g.cfg.DataLimit, Cause: capacity.Memory}.Counts(weight)
-}
-
 // crowded returns a function that reports whether there is no memory for that much of a second
 // state beside the present one and what else lives. For each second state, the first call is for at
 // most one key: later, that state itself would count as something else.
@@ -161,7 +153,7 @@ func (g *growth) crowded() func(bytes int64, keys int) bool {
 	var room int64 // before the second state began to arrive; 0: any
 	return func(bytes int64, keys int) bool {
 		if keys <= 1 {
-			room = g.gauge.Measure(math.MaxInt64).Weight
+			room = g.gauge.Measure().Weight
 		}
 		weight, _ := g.state.weight()
 		return room != 0 && weight+bytes+int64(keys)*datatree.ZnodeCost > room
@@ -175,54 +167,74 @@ func (g *growth) measure() {
 		g.collected()
 		g.collected()
 	}
-	a := g.ability()
+	r := g.ability()
 	mark := int64(math.MaxInt64)
-	if room := a.Weight - weight; room > 0 {
-		mark = weight + room/8
+	for _, a := range []capacity.Ability{r.Ability, r.Disk} {
+		if room := a.Weight - weight; room > 0 {
+			mark = min(mark, weight+room/8)
+		}
 	}
 	g.mark.Store(mark)
 	switch st := g.node.Status(); {
 	case st.Leading:
 		g.mu.Lock()
 		g.begin(st.Since)
-		g.board.Report(uint64(g.cfg.MemberID), a)
+		g.board.Note(uint64(g.cfg.MemberID), r)
 		g.mu.Unlock()
-		g.lead(st, weight, limit)
-	case st.Leader != 0 && (a.Counts(weight) || limit.Weight != 0):
-		b := binary.AppendUvarint([]byte{reportAbility, byte(a.Cause)}, uint64(a.Weight))
-		g.node.Send(st.Leader, b)
+		g.lead(weight, limit)
+	case st.Leader != 0 && (r.Counts(weight) || r.Disk.Counts(weight) || limit.Weight != 0):
+		b := binary.AppendUvarint([]byte{reportAbility, byte(r.Cause)}, uint64(r.Weight))
+		g.node.Send(st.Leader, binary.AppendUvarint(b, uint64(r.Disk.Weight)))
 	}
 }
 
 // ability returns how much this server can hold. The clients with sessions count in full, as if
-// they came now: quiet connections take less memory.
-func (g *growth) ability() capacity.Ability {
-	a := g.gauge.Measure(g.room())
+// they came now: quiet connections take less memory. A configured reserve makes the disk count for
+// all members.
+func (g *growth) ability() (r capacity.Report) {
+	r.Ability, r.Disk = g.gauge.Measure(), capacity.OnDisk(g.diskRoom())
+	if g.cfg.DiskReserve > 0 {
+		r.Ability, r.Disk = r.Least(r.Disk), capacity.Ability{}
+	}
+	if g.cfg.Dir != "" {
+		r.Ability = r.Least(capacity.OnDisk(memlimit.FileSize()))
+	}
 	if g.gauge.Allowed > 0 {
 		room := capacity.RoomBeside(g.gauge.Allowed, g.attached(), g.state.watches.Bytes())
-		a = a.Least(capacity.Ability{Weight: room, Cause: capacity.Memory})
+		r.Ability = r.Least(capacity.Ability{Weight: room, Cause: capacity.Memory})
 	}
-	return a
+	return r
 }
 
-// room returns how many bytes a checkpoint may take: as many as a file may have, and with a reserve
-// no more than the disk has besides.
-func (g *growth) room() int64 {
-	if g.cfg.Dir == "" {
+// diskRoom returns how many bytes a checkpoint may take: as many as the disk has beside the
+// reserve, with the present one; none if the log has a disk of its own that lacks the reserve,
+// where the next checkpoint must make room first.
+func (g *growth) diskRoom() int64 {
+	if g.cfg.Dir == "" || g.cfg.DiskReserve < 0 {
 		return math.MaxInt64
 	}
-	room := memlimit.FileSize()
-	disk, known := vfs.SpaceOf(g.cfg.Dir)
-	if g.cfg.hooks.DiskFree != nil {
-		disk.Free, known = g.cfg.hooks.DiskFree(), true
+	room := g.besideReserve(g.cfg.Dir)
+	if log := cmp.Or(g.cfg.LogDir, g.cfg.Dir); log != g.cfg.Dir && g.besideReserve(log) < 0 {
+		return 0
 	}
-	if known && g.cfg.DiskReserve > 0 {
-		if info, err := os.Stat(filepath.Join(g.cfg.Dir, "checkpoint.db")); err == nil {
-			disk.Free += info.Size()
-		}
-		room = min(room, disk.Free-g.cfg.DiskReserve)
+	if info, err := os.Stat(filepath.Join(g.cfg.Dir, "checkpoint.db")); err == nil && room != math.MaxInt64 {
+		room += info.Size()
 	}
 	return room
+}
+
+// besideReserve returns how many bytes are free on the disk of dir beside the reserve, or
+// math.MaxInt64 if nobody can tell. The reserve is by default what the log may need, but at most a
+// quarter of the disk, so that a small disk is not full from the start.
+func (g *growth) besideReserve(dir string) int64 {
+	disk, known := vfs.SpaceOf(dir)
+	if g.cfg.hooks.Disk != nil && dir == g.cfg.Dir {
+		disk, known = g.cfg.hooks.Disk(), true
+	}
+	if !known {
+		return math.MaxInt64
+	}
+	return disk.Free - cmp.Or(g.cfg.DiskReserve, min(2*g.cfg.SegmentBytes, disk.Size/4))
 }
 
 // begin forgets the reports to an earlier leadership. g.mu is held.
@@ -237,23 +249,33 @@ func (g *growth) take(from uint64, b []byte) error {
 		return errors.New("truncated")
 	}
 	weight, n := binary.Uvarint(b[1:])
-	if cause := capacity.Cause(b[0]); n <= 0 || cause > capacity.Disk || (weight == 0) != (cause == capacity.Nothing) {
+	cause := capacity.Cause(b[0])
+	if n <= 0 || cause > capacity.Disk || (weight == 0) != (cause == capacity.Nothing) {
 		return errors.New("no ability")
+	}
+	r := capacity.Report{Ability: capacity.Ability{Weight: int64(min(weight, math.MaxInt64)), Cause: cause}}
+	if disk, _ := binary.Uvarint(b[1+n:]); disk > 0 { // earlier versions do not say it
+		r.Disk = capacity.Ability{Weight: int64(min(disk, math.MaxInt64)), Cause: capacity.Disk}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.board.Report(from, capacity.Ability{Weight: int64(min(weight, math.MaxInt64)), Cause: capacity.Cause(b[0])})
+	g.board.Note(from, r)
 	return nil
 }
 
-func (g *growth) lead(st consensus.Status, weight int64, now datatree.Limit) {
+func (g *growth) lead(weight int64, now datatree.Limit) {
 	if g.proposing.Load() {
 		return
 	}
 	set, _, _ := g.state.membership()
+	voters := set.Voters()
+	if len(set) == 0 { // a standalone server
+		voters = []uint64{uint64(g.cfg.MemberID)}
+	}
+	away := g.away(voters)
 	g.mu.Lock()
 	was := capacity.Ability{Weight: now.Weight, Cause: capacity.Cause(now.Cause), Member: now.Member}
-	next, propose := g.board.Propose(was, weight, func(id uint64) bool {
+	next, propose := g.board.Propose(was, weight, voters, away, func(id uint64) bool {
 		_, ok := set.Get(id)
 		return ok || id == uint64(g.cfg.MemberID)
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/internal/confighook"
 	"github.com/gozkd/gozkd/internal/memlimit"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server/facts"
 	"github.com/gozkd/gozkd/server/internal/capacity"
@@ -106,14 +107,16 @@ func TestGrowth_SaysWhatIsFull(t *testing.T) {
 		change func()
 		want   string
 	}{
-		{func() { g.Weight = 80 << 20 }, "data near their limit: 80.0 MiB of 100.0 MiB; least memory: server 2; at the limit growth is refused" +
+		{func() { g.Weight = 80 << 20 }, "data near their limit: 80.0 MiB of 100.0 MiB; the memory of server 2 decides; at the limit growth is refused" +
 			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
-		{func() { g.Weight, g.Full = 100<<20, true }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
+		{func() { g.Weight, g.Full = 100<<20, true }, "data limit reached: 100.0 MiB of 100.0 MiB; the memory of server 2 decides; growth is refused until below 95.0 MiB" +
 			largest + "or raise gozkd.dataLimitKB or the memory of that server"},
-		{func() { g.LargestAge = 61500 * time.Millisecond }, "data limit reached: 100.0 MiB of 100.0 MiB; least memory: server 2; growth is refused until below 95.0 MiB" +
+		{func() { g.LargestAge = 61500 * time.Millisecond }, "data limit reached: 100.0 MiB of 100.0 MiB; the memory of server 2 decides; growth is refused until below 95.0 MiB" +
 			strings.Replace(largest, ":", " 1m1s ago:", 1) + "or raise gozkd.dataLimitKB or the memory of that server"},
-		{func() { g.Cause, g.Largest = "disk", nil }, "data limit reached: 100.0 MiB of 100.0 MiB; least disk: server 2; growth is refused until below 95.0 MiB" +
-			"; delete znodes, or make room on that disk, lower gozkd.diskReserveKB, or raise the limit of file sizes (ulimit -f)"},
+		{func() { g.Cause, g.Largest = "disk", nil }, "data limit reached: 100.0 MiB of 100.0 MiB; the disk of server 2 decides; growth is refused until below 95.0 MiB" +
+			"; delete znodes, or make room on that disk, lower gozkd.diskReserveKB if it is set, or raise the limit of file sizes (ulimit -f)"},
+		{func() { g.Server = -1 }, "data limit reached: 100.0 MiB of 100.0 MiB; the disks of most servers decide; growth is refused until below 95.0 MiB" +
+			"; delete znodes, or make room on these disks, lower gozkd.diskReserveKB if it is set, or raise the limit of file sizes (ulimit -f)"},
 	} {
 		if c.change(); g.String() != c.want {
 			t.Errorf("%s\nwant\n%s", g, c.want)
@@ -122,29 +125,66 @@ func TestGrowth_SaysWhatIsFull(t *testing.T) {
 }
 
 // TestGrowth_RoomOnDisk: the room for a checkpoint is what the disk has beside the reserve, with
-// the present checkpoint. Without a reserve, or without a directory, the disk does not count.
+// the present checkpoint. A configured reserve counts for all members. The automatic one, of two
+// segments or a quarter of the disk, does not. With a negative reserve, or without a directory, the
+// disk does not count.
 func TestGrowth_RoomOnDisk(t *testing.T) {
-	for _, c := range []struct{ free, reserve, checkpoint, want int64 }{
-		{5000, 1000, 0, 4000},
-		{1300, 1000, 1100, 1400},
-		{100, 1000, 1500, 600},
-		{100, 1000, 0, -900},
-		{100, 0, 0, memlimit.FileSize()},
+	on := func(weight int64) capacity.Ability {
+		return capacity.Ability{Weight: weight, Cause: capacity.Disk}
+	}
+	file := capacity.OnDisk(memlimit.FileSize())
+	for _, c := range []struct {
+		size, free, reserve, checkpoint int64
+		all, majority                   capacity.Ability
+	}{
+		{1 << 20, 5000, 1000, 0, on(2000), capacity.Ability{}},
+		{1 << 20, 1300, 1000, 1100, on(700), capacity.Ability{}},
+		{1 << 20, 100, 1000, 1500, on(300), capacity.Ability{}},
+		{1 << 20, 100, 1000, 0, on(1), capacity.Ability{}},
+		{1 << 20, 100, -1000, 0, file, capacity.Ability{}},
+		{1 << 20, 100_000, 0, 1000, file, on(50_500 - 8192)},
+		{1 << 20, 8192, 0, 9000, file, on(404)},
+		{20_000, 19_000, 0, 1000, file, on(10_000 - 2500)},
+		{20_000, 0, 0, 0, file, on(1)},
 	} {
-		cfg := Config{Dir: t.TempDir(), DiskReserve: c.reserve}
+		cfg := Config{Dir: t.TempDir(), DiskReserve: c.reserve, SegmentBytes: 8192, DataLimit: -1}
 		if err := os.WriteFile(filepath.Join(cfg.Dir, "checkpoint.db"), make([]byte, c.checkpoint), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		confighook.Of(&cfg).DiskFree = func() int64 { return c.free }
+		confighook.Of(&cfg).Disk = func() vfs.Space { return vfs.Space{Size: c.size, Free: c.free} }
 		s, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if room := s.growth.room(); room != c.want {
-			t.Errorf("%+v: %d", c, room)
+		if r := s.growth.ability(); r.Ability != c.all || r.Disk != c.majority {
+			t.Errorf("%+v: %+v", c, r)
 		}
-		if s.growth.cfg.Dir = ""; s.growth.room() != math.MaxInt64 {
-			t.Errorf("in memory, %d bytes fit", s.growth.room())
+		if s.growth.cfg.Dir = ""; s.growth.ability() != (capacity.Report{}) {
+			t.Errorf("in memory: %+v", s.growth.ability())
+		}
+	}
+}
+
+// TestGrowth_LogDisk: while the disk of the log lacks its reserve, the state may not grow, however
+// large the disk of the data is.
+func TestGrowth_LogDisk(t *testing.T) {
+	data, log := t.TempDir(), t.TempDir()
+	space, known := vfs.SpaceOf(log)
+	if !known {
+		t.Skip("the room on disks is not known here")
+	}
+	for reserve, want := range map[int64]capacity.Ability{
+		space.Free / 2: {Weight: (1<<60 - space.Free/2) / 2, Cause: capacity.Disk},
+		1 << 59:        {Weight: 1, Cause: capacity.Disk},
+	} {
+		cfg := Config{Dir: data, LogDir: log, DiskReserve: reserve, DataLimit: -1}
+		confighook.Of(&cfg).Disk = func() vfs.Space { return vfs.Space{Size: 1 << 60, Free: 1 << 60} }
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := s.growth.ability(); r.Ability != want {
+			t.Errorf("with a reserve of %d: %+v, want %+v", reserve, r, want)
 		}
 	}
 }

@@ -201,7 +201,7 @@ func TestGrowth_RefusesNonsense(t *testing.T) {
 	var g growth
 	for report, ok := range map[string]bool{
 		"": false, "\x01": false, "\x01\x80": false, "\x01\x00": false, "\x02\x00": false, "\x00\x05": false, "\x03\x05": false,
-		"\x00\x00": true, "\x01\x05": true, "\x02\x05": true,
+		"\x00\x00": true, "\x01\x05": true, "\x02\x05": true, "\x00\x00\x05": true, "\x00\x00\x80": true,
 	} {
 		if err := g.take(2, []byte(report)); (err == nil) != ok {
 			t.Errorf("%q: %v", report, err)
@@ -209,15 +209,35 @@ func TestGrowth_RefusesNonsense(t *testing.T) {
 	}
 }
 
-// What another member can hold bounds what the leader proposes.
+// What another member can hold bounds what the leader proposes. The disk of one voter does not, and
+// the disks of a majority do. Earlier versions do not say what their disks can hold.
 func TestGrowth_TakesReports(t *testing.T) {
 	var g growth
-	if err := g.take(2, binary.AppendUvarint([]byte{byte(capacity.Disk)}, 5<<20)); err != nil {
-		t.Fatal(err)
+	disk := func(weight int64, member uint8) capacity.Ability {
+		return capacity.Ability{Weight: weight, Cause: capacity.Disk, Member: member}
 	}
-	limit, proposes := g.board.Propose(capacity.Ability{}, 4<<20, func(uint64) bool { return true })
-	if want := (capacity.Ability{Weight: 5 << 20, Cause: capacity.Disk, Member: 2}); limit != want || !proposes {
-		t.Errorf("the limit is %+v, to be proposed: %v, want %+v", limit, proposes, want)
+	for _, c := range []struct {
+		report []uint64
+		want   capacity.Ability
+	}{
+		{[]uint64{uint64(capacity.Disk), 5 << 20}, disk(5<<20, 2)},
+		{[]uint64{uint64(capacity.Disk), 5 << 20, 6 << 20}, disk(5<<20, 2)},
+		{[]uint64{uint64(capacity.Nothing), 0}, capacity.Ability{}},
+		{[]uint64{uint64(capacity.Nothing), 0, 4 << 20}, disk(4<<20, 0)},
+	} {
+		g.board = capacity.Board{}
+		g.board.Note(1, capacity.Report{Disk: disk(3<<20, 1)})
+		var b []byte
+		for _, v := range c.report {
+			b = binary.AppendUvarint(b, v)
+		}
+		if err := g.take(2, b); err != nil {
+			t.Fatal(err)
+		}
+		three := []uint64{1, 2, 3}
+		if limit, _ := g.board.Propose(capacity.Ability{}, 4<<20, three, nil, func(uint64) bool { return true }); limit != c.want {
+			t.Errorf("%v: the limit is %+v, want %+v", c.report, limit, c.want)
+		}
 	}
 }
 
@@ -257,11 +277,11 @@ func TestGrowth_ForgetsOldReports(t *testing.T) {
 	var g growth
 	begun := time.Unix(1, 0)
 	g.begin(begun)
-	g.board.Report(2, capacity.Ability{Weight: 900, Cause: capacity.Memory})
+	g.board.Note(2, capacity.Report{Ability: capacity.Ability{Weight: 900, Cause: capacity.Memory}})
 	g.begin(begun.Add(time.Hour))
-	g.board.Report(1, capacity.Ability{Weight: 1000, Cause: capacity.Memory})
+	g.board.Note(1, capacity.Report{Ability: capacity.Ability{Weight: 1000, Cause: capacity.Memory}})
 	now := capacity.Ability{Weight: 500, Cause: capacity.Memory, Member: 2}
-	if next, propose := g.board.Propose(now, 480, func(uint64) bool { return true }); propose {
+	if next, propose := g.board.Propose(now, 480, []uint64{1}, nil, func(uint64) bool { return true }); propose {
 		t.Errorf("the limit becomes %+v", next)
 	}
 }

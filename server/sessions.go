@@ -10,6 +10,7 @@ import (
 	"github.com/gozkd/gozkd/audit"
 	"github.com/gozkd/gozkd/consensus"
 	"github.com/gozkd/gozkd/datatree"
+	"github.com/gozkd/gozkd/internal/backoff"
 	"github.com/gozkd/gozkd/internal/memberid"
 	"github.com/gozkd/gozkd/internal/zkfiles"
 	"github.com/gozkd/gozkd/proto"
@@ -342,21 +343,14 @@ func (s *sessions) expireDue(ctx context.Context) error {
 }
 
 func (s *sessions) runCollector(ctx context.Context) {
-	ticker := time.NewTicker(s.cfg.ContainerInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+	for backoff.Sleep(ctx, s.cfg.ContainerInterval) {
+		if !s.life.Serving.Load() { // the log is closed and takes no requests
 			return
-		case <-ticker.C:
-			if !s.life.Serving.Load() { // the log is closed and takes no requests
-				return
-			}
-			if s.node.Status().Leading {
-				perRound := max(1, int(float64(s.live.Load().ContainerMaxPerMinute)*s.cfg.ContainerInterval.Minutes()))
-				for _, r := range s.collectable(s.cfg.Now(), perRound) {
-					s.propose(r, nil)
-				}
+		}
+		if s.node.Status().Leading {
+			perRound := max(1, int(float64(s.live.Load().ContainerMaxPerMinute)*s.cfg.ContainerInterval.Minutes()))
+			for _, r := range s.collectable(s.cfg.Now(), perRound) {
+				s.propose(r, nil)
 			}
 		}
 	}

@@ -209,7 +209,7 @@ func (s *state) figures() (f figures) {
 		f.stats = facts.Stats{
 			Growth: facts.Growth{
 				Weight: s.tree.Weight(), Limit: f.limit.Weight, Full: f.limit.Full, Cause: f.limit.Cause.String(),
-				Server: int(memberid.Number(f.limit.Member)), Resumes: f.limit.Resumes(),
+				Server: memberid.NumberOrNone(int(f.limit.Member)), Resumes: f.limit.Resumes(),
 			},
 			Zxid: int64(s.tree.LastZxid()), Znodes: s.tree.NumZnodes(), Ephemerals: s.tree.NumEphemerals(),
 			Sessions: s.tree.NumSessions(), DataBytes: s.tree.ApproximateDataSize(), LongestListBytes: s.tree.LongestList(),

@@ -135,7 +135,7 @@ func TestExplore_SaysWhatIsFull(t *testing.T) {
 			t.Fatal("not full after a minute")
 		}
 	}
-	const text, paths, end = `"dataStatus":"data limit reached: 426 B of 1 B; least memory: server 1; growth is refused, because that leaves no room for data; `,
+	const text, paths, end = `"dataStatus":"data limit reached: 426 B of 1 B; the memory of server 1 decides; growth is refused, because that leaves no room for data; `,
 		`largest subtrees: /zookeeper 333 B, / 93 B; `, `raise gozkd.dataLimitKB or the memory of that server"`
 	for user, want := range map[string]string{"boss": text + paths + end, "ann": text + end} {
 		s.want(200, want, "GET", "/ui/api/ensemble", "", "X-Forwarded-For: 10.0.0.9", "X-User: "+user)

@@ -70,11 +70,11 @@ func (w *roomWait) serve(stop context.Context, manager systemd, one func(hangup 
 // answer serves the admin port while the server waits, until stop is called. The process is alive,
 // so that nobody restarts it, and not ready, and it says why.
 func (w *roomWait) answer(ctx context.Context) (stop func()) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/livez", func(res http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(res, "[+]running ok\n") // an error says that the client left
-	})
-	mux.HandleFunc("/", func(res http.ResponseWriter, _ *http.Request) {
+	answers := http.HandlerFunc(func(res http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/livez" {
+			_, _ = io.WriteString(res, "[+]running ok\n") // an error says that the client left
+			return
+		}
 		text := fmt.Sprintf("[-]started failed: %v; then this server starts again by itself", w.why.Load())
 		http.Error(res, text, http.StatusServiceUnavailable)
 	})
@@ -82,7 +82,7 @@ func (w *roomWait) answer(ctx context.Context) (stop func()) {
 	if use, err := secure.prepareHTTP(w.c); err != nil {
 		w.log.Warn("health probes get no answer until this server starts again", "error", err)
 	} else if use(); w.c.AdminEnabled {
-		e.open(ctx, adminPort(w.c, secure), refuseForeignHosts(mux, w.c.AdminAddress), w.log)
+		e.open(ctx, adminPort(w.c, secure), refuseForeignHosts(answers, w.c.AdminAddress), w.log)
 	}
 	return func() {
 		_ = e.close() // of listeners

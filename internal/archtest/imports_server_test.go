@@ -76,7 +76,7 @@ var serverTable = []box{
 		{"github.com/hashicorp/go-hclog", "logging"},
 	}},
 	{pkg: "server", there: true, may: []arrow{
-		{"internal/wakeup", "wakes goroutines"},
+		{"internal/wakeup", "wakes goroutines"}, {"internal/backoff", "pauses between looks"},
 		{"internal/memberid", "the numbers of servers"},
 		{"internal/zkfiles", "the passwords that ZooKeeper computes"},
 		{"internal/fair", "handshakes under way, and claims per address"},

@@ -9,10 +9,10 @@ import (
 
 // Hooks replace what a server uses of the machine.
 type Hooks struct {
-	LogFS, DataFS vfs.FS       // of LogDir and Dir, except backups
-	Memory        int64        // bytes that bound the log in memory; 0: those of the machine
-	MemoryUsed    func() int64 // bytes besides the state; nil: those that are used
-	DiskFree      func() int64 // bytes on the disk of Dir; nil: those that are free
+	LogFS, DataFS vfs.FS           // of LogDir and Dir, except backups
+	Memory        int64            // bytes that bound the log in memory; 0: those of the machine
+	MemoryUsed    func() int64     // bytes besides the state; nil: those that are used
+	Disk          func() vfs.Space // of Dir; nil: that of the system
 	// Attached is called when a session is attached to a client's connection, before the client is
 	// told, and with session 0 before the reply that ends the connection. nil: not called.
 	Attached func(nc net.Conn, session int64)

@@ -87,7 +87,7 @@ type Growth struct {
 	Weight, Limit int64
 	Full          bool   // they are refused
 	Cause         string // decides about Limit: none, memory or disk
-	Server        int    // whose memory or disk it is
+	Server        int    // whose memory or disk decides; -1: the disks of a majority
 	Resumes       int64  // the weight below which they are accepted again, once they are refused
 	// Largest are the heaviest children of the root, the heaviest first, as they were LargestAge
 	// ago. It is nil unless the data are Near.
@@ -118,8 +118,11 @@ func (g Growth) String() string {
 	case g.Resumes < leastWeight:
 		until, remedy = "growth is refused, because that leaves no room for data", "; "
 	}
-	text := fmt.Sprintf("%s: %s of %s; least %s: server %d; %s",
-		how, printable.Size(g.Weight), printable.Size(g.Limit), g.Cause, g.Server, until)
+	who, disk := fmt.Sprintf("the %s of server %d decides", g.Cause, g.Server), "that disk"
+	if g.Server < 0 {
+		who, disk = "the disks of most servers decide", "these disks"
+	}
+	text := fmt.Sprintf("%s: %s of %s; %s; %s", how, printable.Size(g.Weight), printable.Size(g.Limit), who, until)
 	ago := ""
 	if g.LargestAge >= 2*time.Second {
 		ago = fmt.Sprintf(" %v ago", g.LargestAge.Truncate(time.Second))
@@ -129,7 +132,7 @@ func (g Growth) String() string {
 		text += [...]string{"; largest subtrees" + ago + ": ", ", "}[min(i, 1)] + path + " " + printable.Size(s.Weight)
 	}
 	if g.Cause == "disk" {
-		return text + remedy + "make room on that disk, lower gozkd.diskReserveKB, or raise the limit of file sizes (ulimit -f)"
+		return text + remedy + "make room on " + disk + ", lower gozkd.diskReserveKB if it is set, or raise the limit of file sizes (ulimit -f)"
 	}
 	return text + remedy + "raise gozkd.dataLimitKB or the memory of that server"
 }

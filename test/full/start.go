@@ -47,7 +47,6 @@ func start(ctx context.Context, o options, dir string) *peer {
 	// As a container's start does it: heap of 3/4 of the memory.
 	opts.JVMFlags = []string{fmt.Sprintf("-Xmx%dm", o.memory*3/4)}
 	if o.disks > 0 {
-		opts.Keys["gozkd.diskReserveKB"] = strconv.Itoa(o.disk << 10 / 4)
 		opts.Prepare = func(data string) error { return mount(data, o) }
 	}
 	kind := server.KindNamed(ctx, o.server, "", dir)

@@ -5,16 +5,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gozkd/gozkd/internal/confighook"
+	"github.com/gozkd/gozkd/internal/vfs"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/server"
 )
 
 // Members may use dataLimit bytes of memory, and have freeDisk bytes on their disks, of which
-// diskReserve are to stay free.
+// diskReserve are to stay free: two segments, as without a configured reserve.
 const (
 	dataLimit   = 64 << 20
 	freeDisk    = 1 << 30
-	diskReserve = 1 << 20
+	diskReserve = 128 << 10
 )
 
 // room is what a member has for its state. It outlives the process.
@@ -62,10 +64,10 @@ func (r *room) release() {
 }
 
 // configure tells a server how much room the member has.
-func (r *room) configure(cfg *server.Config, memory, disk *func() int64) {
-	cfg.DataLimit, cfg.DiskReserve = dataLimit, diskReserve
-	*memory = r.taken.Load
-	*disk = func() int64 { return freeDisk - r.lost.Load() }
+func (r *room) configure(cfg *server.Config, hooks *confighook.Hooks) {
+	cfg.DataLimit = dataLimit
+	hooks.MemoryUsed = r.taken.Load
+	hooks.Disk = func() vfs.Space { return vfs.Space{Size: freeDisk, Free: freeDisk - r.lost.Load()} }
 }
 
 // weight returns what the state weighs, or 0 if no member serves that would answer.
@@ -224,13 +226,22 @@ func (w *world) judgeGrowth() {
 	if w.plan.seed%2 == 1 {
 		take = (*room).takeDisk
 	}
-	take(&m.room, weight+bytes/2)
+	short := []*member{m} // that lack room
+	if w.plan.seed%2 == 1 && !w.plan.modes.reserve {
+		short = w.judgeFewDisks(m, try)
+	}
+	press := func(allowed int64) {
+		for _, m := range short {
+			take(&m.room, allowed)
+		}
+	}
+	press(weight + bytes/2)
 	full := creates(proto.ErrQuotaExceeded)
 	code = try(proto.OpDelete, (&proto.PathVersionRequest{Path: ballast, Version: -1}).Append(nil))
 	if !full || code != proto.OK || !creates(proto.OK) {
 		w.complain("growth must be refused while member %d lacks room (is: %v), until data are deleted (%v)", m.id, full, code)
 	}
-	take(&m.room, 1)
+	press(1)
 	full = w.await(func() bool { return m.life.s.Facts().Stats().Growth.Limit == 1 }, growthBound) && creates(proto.ErrQuotaExceeded)
 	g.forget()
 	session := w.await(func() bool {
@@ -240,8 +251,36 @@ func (w *world) judgeGrowth() {
 	if !full || !session {
 		w.complain("with no room at member %d growth must be refused (is: %v), and sessions must not (%v)", m.id, full, code)
 	}
-	m.room.release()
+	for _, m := range short {
+		m.room.release()
+	}
 	if !creates(proto.OK) {
 		w.complain("growth is refused %v after member %d has room", growthBound, m.id)
 	}
+}
+
+// judgeFewDisks checks that data may be added while the disks of a minority of the voters, and of
+// all observers, have no room. It returns the fewest members whose disks decide, m if it votes.
+func (w *world) judgeFewDisks(m *member, try func(proto.OpCode, []byte) proto.ErrCode) (decide []*member) {
+	var voters, few []*member
+	for i := range w.members {
+		switch other := w.members[(m.id-1+i)%len(w.members)]; other.role {
+		case voter:
+			voters = append(voters, other)
+		case observer:
+			few = append(few, other)
+		}
+	}
+	few = append(few, voters[:(len(voters)-1)/2]...)
+	for _, m := range few {
+		m.room.takeDisk(1)
+	}
+	time.Sleep(growthBound)
+	if code := try(proto.OpCreate, createOf(growerHome+"/few", growerData)); code != proto.OK {
+		w.complain("a create is refused because of the disks of %d of %d voters: %v", (len(voters)-1)/2, len(voters), code)
+	}
+	for _, m := range few {
+		m.room.release()
+	}
+	return voters[:(len(voters)+1)/2]
 }

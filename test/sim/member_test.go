@@ -127,7 +127,7 @@ func (m *member) start() {
 		Tick: tick, SyncLimit: syncLimit, MinSessionTimeout: tick, MaxSessionTimeout: time.Minute, MaxClientConns: -1,
 		LocalSessions: m.w.plan.modes.local, LocalSessionUpgrades: true, ReadOnlyMode: m.w.plan.modes.readOnly,
 		RelayedObservers: m.w.plan.modes.relays,
-		SnapCount:        m.w.plan.snapCount, SegmentBytes: 64 << 10, Words: []string{"*"},
+		SnapCount:        m.w.plan.snapCount, SegmentBytes: diskReserve / 2, Words: []string{"*"},
 		Listen: m.clientAddress(), PeerListener: l.peers,
 		ReconfigEnabled: true, SuperDigest: operatorDigest, PeerSecret: m.w.plan.modes.peerSecret(),
 		PeerDial: func(ctx context.Context, address string) (net.Conn, error) {
@@ -153,7 +153,10 @@ func (m *member) start() {
 	if m.w.plan.standstills {
 		confighook.Of(&cfg).Memory = fewEntries
 	}
-	m.room.configure(&cfg, &confighook.Of(&cfg).MemoryUsed, &confighook.Of(&cfg).DiskFree)
+	if m.w.plan.modes.reserve {
+		cfg.DiskReserve = diskReserve
+	}
+	m.room.configure(&cfg, confighook.Of(&cfg))
 	s, err := server.New(cfg)
 	if err != nil {
 		panic(err) // the configuration is the same for every run

@@ -27,6 +27,7 @@ type modes struct {
 	readOnly bool // servers without a leader go on in read-only mode
 	relays   bool // observers follow followers
 	secret   bool // members prove to each other that they know a secret
+	reserve  bool // the reserve of the disks is configured, so each disk decides
 }
 
 func (m modes) peerSecret() []byte {
@@ -39,7 +40,7 @@ func (m modes) peerSecret() []byte {
 // drawModes draws modes. They do not change the rest of the plan.
 func drawModes(seed uint64) modes {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	return modes{local: rng.IntN(4) == 0, readOnly: rng.IntN(4) == 0, relays: rng.IntN(2) == 0, secret: rng.IntN(2) == 0}
+	return modes{local: rng.IntN(4) == 0, readOnly: rng.IntN(4) == 0, relays: rng.IntN(2) == 0, secret: rng.IntN(2) == 0, reserve: rng.IntN(2) == 0}
 }
 
 // step is a fault, or the beginning of a time of rest.

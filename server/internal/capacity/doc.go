@@ -5,11 +5,16 @@
 // whose [Board] computes the limit that the leader proposes. Memory and disks are passed in.
 package capacity
 
+import (
+	"cmp"
+	"math"
+)
+
 // Ability is the largest weight of a state that a server, or an ensemble, can hold.
 type Ability struct {
-	Weight int64
-	Cause  Cause // is then used up; Nothing: any weight is possible
-	Member uint8 // whose ability it is
+	Weight int64 // 0: any, without a Cause
+	Cause  Cause // is used up at Weight
+	Member uint8 // whose ability it is; 0: that of the disks of a majority
 }
 
 // Cause is the resource of which a server has too little. Its values are datatree.LimitCause's.
@@ -24,12 +29,17 @@ const (
 
 // Counts reports whether the ability counts for a state of that weight, which takes more than a
 // quarter of it. Other states need no limit yet.
-func (a Ability) Counts(weight int64) bool { return a.Cause != Nothing && weight > a.Weight/4 }
+func (a Ability) Counts(weight int64) bool {
+	return a.Cause != Nothing && weight > a.Weight/4
+}
 
 // Least returns the smaller ability.
 func (a Ability) Least(b Ability) Ability {
-	if a.Cause == Nothing || b.Cause != Nothing && b.Weight < a.Weight {
+	if b.most() < a.most() {
 		return b
 	}
 	return a
 }
+
+// most returns the largest weight of a state that can be held.
+func (a Ability) most() int64 { return cmp.Or(a.Weight, math.MaxInt64) }

@@ -31,19 +31,23 @@ func (g *Gauge) Collected(weight int64, u Usage) {
 	g.besides = [2]int64{cmp.Or(g.besides[1], now), now}
 }
 
-// Measure returns the ability of the server. disk is how many bytes a checkpoint may take; it takes
-// up to twice the weight of the state, because a merge writes new pages before it frees the old
-// ones. Of the memory besides the state, only memory that both of the last collections found
-// counts: replies on their way, and znodes that were deleted during a collection, must not make the
-// state full.
-func (g *Gauge) Measure(disk int64) (a Ability) {
+// Measure returns the ability of the memory. Of what lives besides the state, only what both of the
+// last collections found counts: replies on their way, and znodes that were deleted during a
+// collection, must not make the state full.
+func (g *Gauge) Measure() Ability {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.Allowed > 0 {
-		a = Ability{Weight: max(1, g.Allowed-min(g.besides[0], g.besides[1])), Cause: Memory}
+	if g.Allowed <= 0 {
+		return Ability{}
 	}
-	if disk != math.MaxInt64 {
-		a = a.Least(Ability{Weight: max(1, disk/2), Cause: Disk})
+	return Ability{Weight: max(1, g.Allowed-min(g.besides[0], g.besides[1])), Cause: Memory}
+}
+
+// OnDisk returns the ability of a disk on which a checkpoint may take that many bytes. It takes up
+// to twice the weight of the state, because a merge writes new pages before it frees the old ones.
+func OnDisk(bytes int64) Ability {
+	if bytes == math.MaxInt64 {
+		return Ability{}
 	}
-	return a
+	return Ability{Weight: max(1, bytes/2), Cause: Disk}
 }

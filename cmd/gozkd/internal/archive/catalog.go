@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,7 +92,8 @@ func (c *catalog) add(o store.Object) {
 			return
 		}
 	case "promoted":
-		if isFence(rest) {
+		ms, id, ok := strings.Cut(rest, "-")
+		if _, err := strconv.ParseUint(ms, 10, 63); ok && err == nil && !strings.Contains(id, "-") {
 			c.fences = append(c.fences, o.Name)
 			return
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,13 +20,6 @@ func fenceFolder(ensemble uint64) string { return folder(ensemble) + "promoted/"
 // NewFence returns the name of a fence that no other promotion has.
 func NewFence(ensemble uint64) string {
 	return fmt.Sprintf("%s%013d-%s", fenceFolder(ensemble), time.Now().UnixMilli(), random())
-}
-
-// isFence reports whether s is the last element of the name of a fence.
-func isFence(s string) bool {
-	ms, id, ok := strings.Cut(s, "-")
-	_, err := strconv.ParseUint(ms, 10, 63)
-	return ok && err == nil && !strings.Contains(id, "-")
 }
 
 // Fence writes a fence, or the same fence again, with a text for people. If there is another one,

@@ -236,9 +236,10 @@ func endpointKeys(c *Config) []key {
 		row("gozkd.dataLimitKB", sizeOrPercent, "0", share{&c.Server.DataLimit, &c.Server.DataLimitPercent},
 			"KiB of memory in use, or a percentage of GOMEMLIMIT, which `serve` sets, above which requests that "+
 				"[add data](../guide/capacity.md) are refused (-125); below 16384 hardly any data fit. 0: 75%"),
-		row("gozkd.diskReserveKB", property32(0, maxInt), "0", &c.Server.DiskReserve,
-			"KiB that must be free on the disk of `dataDir`, besides what checkpoints need, for data to be added. "+
-				"0: the disk does not count"),
+		row("gozkd.diskReserveKB", property32(-1, maxInt), "0", &c.Server.DiskReserve,
+			"KiB that must be free on the disks of `dataDir` and `dataLogDir`, besides what checkpoints need, "+
+				"for data to be added, on any server. 0: twice `preAllocSize`, at most a quarter of the disk, on [a "+
+				"majority](../guide/capacity.md#full-disks) of the servers; -1: the disks of this server do not count"),
 		live("gozkd.enforceBudgets", strict, "true", not{&c.Server.IgnoreBudgets},
 			"false: [budgets](../guide/capacity.md#budgets-of-tenants) slow nobody down"),
 		live("gozkd.budgetWaitMs", property32(1, maxInt), "1000", &c.Server.BudgetWait,

@@ -89,7 +89,10 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 	if err := o.parse(env, args); err != nil {
 		return c.End(err)
 	}
-	w := newWatcher(ctx, o)
+	asker := probe.Asker{Timeout: o.timeout, Dial: o.security.Dial, Advise: o.security.Advice}
+	r := newRoster(o.servers, aliases(ctx, o.servers, o.timeout))
+	r.secure = o.security.TLS()
+	w := &watcher{roster: r, interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout, o.security)}
 	var err error
 	if screen, ok := env.Out.(*os.File); o.once || o.json {
 		err = stream(ctx, w, o, env.Out)
@@ -99,13 +102,6 @@ func Main(ctx context.Context, args []string, env cli.Env) int {
 		return c.Misused(errors.New("standard output is not a terminal: use -once or -output json"))
 	}
 	return c.End(err)
-}
-
-func newWatcher(ctx context.Context, o options) *watcher {
-	asker := probe.Asker{Timeout: o.timeout, Dial: o.security.Dial, Advise: o.security.Advice}
-	r := newRoster(o.servers, aliases(ctx, o.servers, o.timeout))
-	r.secure = o.security.TLS()
-	return &watcher{roster: r, interval: o.interval, ask: asker.Ask, discover: discoverer(o.timeout, o.security)}
 }
 
 // onTerminal shows the screen on a terminal, whose mode it restores.
