@@ -2,7 +2,6 @@ package server
 
 import (
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,9 +46,7 @@ type connTable struct {
 }
 
 func (t *connTable) init(s *Server) {
-	t.locals = liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
-	t.turns = &turns{bursts: make(chan struct{}, maxBursts), yield: runtime.Gosched}
-	t.turns.expensive = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
+	t.turns, t.locals = newTurns(), liveness.NewLocals(s.cfg.Tick, (*conn).LastAlive)
 	t.links.Init(link.HostConfig{
 		Now: s.cfg.Now, Relieve: t.relieve, Goroutines: &s.life.Goroutines, Writes: &s.writes,
 		Patience: func() time.Duration { return s.live.Load().HandshakeTimeout },

@@ -185,10 +185,7 @@ func (c *conn) requests(in *link.Input, now time.Time, turn bool, t *meter.Batch
 	c.stats.Rhythm.Heard(now.Sub(c.stats.Since))
 	charged := !s.state.budgets.Empty() || c.spending != spending{}
 	defer func() {
-		if b := c.barrier; b != nil { // all reads of the burst share it
-			c.barrier = nil
-			c.whenCurrent(func() { b.passed = true })
-		}
+		c.startBarrier()
 		c.Recount(false)
 		n, _ := t.Counts()
 		c.stats.Received += n
@@ -435,6 +432,14 @@ func (c *conn) readInTurn(r *received) bool {
 		op: r.Op, xid: r.Xid, body: bytes.Clone(r.body), ids: c.IDs, barrier: c.barrier, heard: c.LastBytes(), received: r.now,
 	})
 	return true
+}
+
+// startBarrier starts the barrier that all reads of a burst share. c is locked.
+func (c *conn) startBarrier() {
+	b := c.barrier
+	if c.barrier = nil; b != nil {
+		c.whenCurrent(func() { b.passed = true })
+	}
 }
 
 // sync answers when this server has applied everything that was committed when the request came.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"runtime"
+
 	"github.com/gozkd/gozkd/datatree"
 	"github.com/gozkd/gozkd/proto"
 	"github.com/gozkd/gozkd/proto/jute"
@@ -125,6 +127,13 @@ type turns struct {
 	expensive chan struct{}
 	bursts    chan struct{} // of a server with many connections: each holds a buffer for its replies
 	yield     func()        // lets other goroutines go on; tests replace it
+}
+
+func newTurns() *turns {
+	return &turns{
+		expensive: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1)), bursts: make(chan struct{}, maxBursts),
+		yield: runtime.Gosched,
+	}
 }
 
 // maxBursts is how many connections are handled at the same time if there are many. Few run then,

@@ -131,9 +131,7 @@ func (r *replay) payload(p []byte) (want, got string, ok bool) {
 			if n == 0 || int64(n) > int64(len(p)/4) || first > math.MaxUint64-uint64(n) {
 				return "a count of entries that fits", fmt.Sprint(n), false
 			}
-			// first may be below the oldest entry: the segments between were dropped.
-			r.base = min(r.base, first-1)
-			r.entries = r.entries[:first-1-r.base]
+			r.cutFrom(first)
 			for i := range uint64(n) {
 				if len(p) < 4 || int64(le.Uint32(p)) > int64(len(p)-4) {
 					return "an entry that fits in its frame", fmt.Sprintf("%d bytes left", len(p)), false
@@ -160,4 +158,11 @@ func (r *replay) forget(index uint64, keep int64) {
 	}
 	r.base += n
 	r.entries = slices.Clone(r.entries[n:])
+}
+
+// cutFrom drops the entries from index on. An index below the oldest entry is valid: the segments
+// of the entries between were dropped.
+func (r *replay) cutFrom(index uint64) {
+	r.base = min(r.base, index-1)
+	r.entries = r.entries[:index-1-r.base]
 }

@@ -12,7 +12,7 @@ import (
 type budget struct{ limit, goal int }
 
 var (
-	shippedBudget = budget{limit: 110_712, goal: 97_000}
+	shippedBudget = budget{limit: 110_741, goal: 97_000}
 	neverBudget   = budget{limit: 35_744, goal: 34_000}
 )
 

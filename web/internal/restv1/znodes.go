@@ -134,9 +134,7 @@ func (h *Znodes) serve(w http.ResponseWriter, r *http.Request) (err error) {
 	} else if p.client, err = c.Client(); err != nil {
 		return err
 	}
-	wantsJSON := len(r.Header.Values("Accept")) == 0 || names(r, jsonType) || names(r, "*/*") ||
-		names(r, "application/*")
-	if !wantsBytes(r) && !wantsJSON && !wantsXML(r) {
+	if !wantsBytes(r) && !acceptsJSON(r) && !wantsXML(r) {
 		return answer.Errorf(http.StatusNotAcceptable, "Accept must allow %s, %s or %s: there is no JSONP here", jsonType, xmlType, bytes)
 	}
 	switch r.Method {
@@ -294,6 +292,10 @@ func (h *Znodes) post(w http.ResponseWriter, r *http.Request, p *parameters) err
 		return nil
 	}
 	return write(w, r, http.StatusCreated, 0, znode{XMLName: xml.Name{Local: "path"}, Path: path, URI: uri(r, path)})
+}
+
+func acceptsJSON(r *http.Request) bool {
+	return len(r.Header.Values("Accept")) == 0 || names(r, jsonType) || names(r, "*/*") || names(r, "application/*")
 }
 
 // names reports whether the caller's Accept has this media type or range.

@@ -17,6 +17,11 @@ import (
 
 func dataTag(s *proto.Stat) string { return fmt.Sprintf(`"%x-%d"`, int64(s.Czxid), s.Version) }
 
+// jsonTag is the ETag of the data and the Stat as JSON.
+func jsonTag(s *proto.Stat) string {
+	return fmt.Sprintf(`"%x-%d-%x-%d"`, int64(s.Czxid), s.Version, int64(s.Pzxid), s.Aversion)
+}
+
 // aclTag is the ETag of the ACL and the Stat as JSON.
 func aclTag(s *proto.Stat) string {
 	return fmt.Sprintf(`"acl-%x-%d-%x-%d"`, int64(s.Czxid), s.Aversion, int64(s.Pzxid), s.Version)

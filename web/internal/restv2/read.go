@@ -2,7 +2,6 @@ package restv2
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -62,8 +61,7 @@ func (h *Handler) data(w http.ResponseWriter, r *http.Request, cl *client.Client
 		}
 		return nil
 	}
-	tag := fmt.Sprintf(`"%x-%d-%x-%d"`, int64(stat.Czxid), stat.Version, int64(stat.Pzxid), stat.Aversion)
-	if unchanged(w, r, tag) {
+	if unchanged(w, r, jsonTag(&stat)) {
 		return nil
 	}
 	return encoded(w, r, len(data), znode{path, h.stat(path, stat), &data})

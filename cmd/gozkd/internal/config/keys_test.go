@@ -149,9 +149,7 @@ func TestKeys_Values(t *testing.T) {
 					continue
 				}
 			}
-			for _, p := range r.ofGroups { // as if TLS were served
-				r.problems = append(r.problems, p)
-			}
+			r.problems = append(r.problems, r.ofGroups...) // as if TLS were served
 			if len(r.problems) == 0 {
 				t.Errorf("%s=%s was accepted", name, value)
 				continue
